@@ -1,0 +1,137 @@
+# Only Go, make and git are needed. Every other program is built from the Go modules pinned in hack/tools
+# (one go.mod each, so that none of them enters the main one) and kept in bin/.
+
+SHELL := /bin/bash
+GO ?= go
+# Static binaries, and the same build on a machine without a C compiler. `make test CGO_ENABLED=1 TESTFLAGS=-race` works.
+CGO_ENABLED ?= 0
+export CGO_ENABLED
+
+BIN := $(CURDIR)/bin
+export UNITED_BIN_DIR ?= $(BIN)
+TESTFLAGS ?=
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##### Tools ############################################################################################################
+
+# The one place that names the Kubernetes version is the pin in the tool module. Without it in the binaries kubectl
+# fails, and helm refuses charts with a kubeVersion.
+K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' hack/tools/controlplane/go.mod)
+K8S_WORDS := $(subst ., ,$(K8S_VERSION:v%=%))
+K8S_PKG := k8s.io/component-base/version
+K8S_LDFLAGS := -X $(K8S_PKG).gitVersion=$(K8S_VERSION) -X $(K8S_PKG).gitTreeState=clean \
+	-X $(K8S_PKG).gitMajor=$(word 1,$(K8S_WORDS)) -X $(K8S_PKG).gitMinor=$(word 2,$(K8S_WORDS))
+
+# A tool is rebuilt when the content of its module, the Go version or the flags change: the three are in the name of a
+# stamp file that the binary depends on. (File times alone say nothing after a checkout.)
+GO_VERSION := $(shell $(GO) env GOVERSION)
+key = $(firstword $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; echo '$(GO_VERSION) $(K8S_LDFLAGS)'; } | cksum))
+
+define stamp-rule # $(1): directory in hack/tools
+STAMP_$(1) := $(BIN)/.stamps/$(1)-$(call key,$(1))
+$$(STAMP_$(1)):
+	@mkdir -p $$(@D) && rm -f $(BIN)/.stamps/$(1)-* && touch $$@
+endef
+
+define tool-rule # $(1): directory in hack/tools, $(2): binary, $(3): package, $(4): ldflags
+$(BIN)/$(2): $$(STAMP_$(1))
+	cd hack/tools/$(1) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(4)" -o $$@ $(3)
+	@touch $$@
+endef
+
+CONTROL_PLANE := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl etcd kwok)
+$(foreach m,controlplane etcd kwok controller-gen golangci-lint,$(eval $(call stamp-rule,$(m))))
+$(foreach b,kube-apiserver kube-controller-manager kube-scheduler kubectl,\
+	$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b),$(K8S_LDFLAGS))))
+$(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3,))
+$(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok,))
+$(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,))
+$(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,))
+
+.PHONY: tools control-plane
+tools: control-plane $(BIN)/controller-gen $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
+control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
+
+##### Build and generate ###############################################################################################
+
+.PHONY: build
+build: ## Build bin/united-manager
+	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
+
+GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Generate deep copies, the CRD and the RBAC role
+	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
+	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
+	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
+		output:rbac:artifacts:config=config/rbac
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## Format the code
+	$(BIN)/golangci-lint fmt ./...
+
+##### Checks ###########################################################################################################
+
+.PHONY: verify
+verify: generate ## Fail when generated files, go.mod or the format are not up to date (the index is the reference)
+	@git diff --exit-code -- $(GENERATED) || { echo 'generated files differ: git add what make generate wrote' >&2; exit 1; }
+	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
+		test -z "$$new" || { echo "generated files are not in git: $$new" >&2; exit 1; }
+	$(GO) mod tidy -diff
+	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null)); \
+		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Run the linters
+	$(BIN)/golangci-lint run ./...
+
+# Packages that start a control plane: they must not overlap, and their inputs (the binaries) are not known to the test
+# cache.
+HEAVY := /test/(cluster|integration|e2e)(/|$$)
+
+# $(1): arguments of grep that choose the packages, $(2): arguments of go test
+run-tests = pkgs=$$($(GO) list ./...) && \
+	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
+	{ test -z "$$pkgs" || $(GO) test $(2) $(TESTFLAGS) $$pkgs; }
+
+.PHONY: test test-unit test-e2e
+test: build control-plane ## Run all tests: unit, property, simulation, then those on the real control plane
+	@rc=0; \
+	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
+	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
+	exit $$rc
+
+test-unit: ## Run the tests that need no control plane
+	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
+
+test-e2e: build control-plane ## Run the tests on the real control plane
+	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s) each
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file decl; do \
+		echo "== $$file $${decl#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
+	done
+
+##### Try it ###########################################################################################################
+
+# Built and exec'ed rather than `go run`: go run dies of SIGTERM without passing it on, and the cluster would stay.
+.PHONY: playground demo
+playground: build control-plane ## Start a cluster with United in it, until interrupted
+	$(GO) build -o $(BIN)/playground ./test/playground
+	@exec $(BIN)/playground
+
+demo: build control-plane ## Show a canary over three zones, step by step
+	$(GO) build -o $(BIN)/demo ./test/demo
+	@exec $(BIN)/demo
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN) .playground

@@ -1,0 +1,85 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adapters is the vocabulary between United and the kinds of workload
+// it can have as children: what a child shall be (Child), what a child is
+// (Observed), and what one kind has to tell (Adapter). It reads and builds
+// objects; it has no client.
+package adapters
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Adapter knows one kind of child workload.
+type Adapter interface {
+	// GroupVersionKind is the kind of the children.
+	GroupVersionKind() schema.GroupVersionKind
+	// Member is the name of the member of spec.template that holds templates of
+	// this kind, and its content; nil when the member is not set.
+	Member(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
+	// MaxNameLength is how long a child's name may be.
+	MaxNameLength() int
+	// PodPart is the path of the part of a workload that makes pods. A change
+	// outside of it makes no revision.
+	PodPart() []string
+	// PodTemplates are the paths of the pod templates inside a workload.
+	PodTemplates() [][]string
+	// PatchSchema tells strategic merge patch the merge keys of the kind.
+	PatchSchema() (strategicpatch.LookupPatchMeta, error)
+	// Validate refuses what the controller cannot work with in a template
+	// {metadata, spec}. It repeats what admission refuses, since the admission
+	// policy may be absent. at is the path of the template in the parent.
+	Validate(template map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
+	// Own sets the fields of a built workload that the controller decides and
+	// that differ from kind to kind: replicas, partition, strategy, selector,
+	// minReadySeconds.
+	Own(workload map[string]any, c *Child) error
+	// Observe reads a child and its pods. Pods that the child does not control
+	// are passed over. It fails when the child is not of the kind.
+	Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*Observed, error)
+	// Orphans is how many replicas a built child must have to keep the pods,
+	// among those given, that nobody controls and that it would adopt: one more
+	// than the highest of their positions, 0 without any.
+	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
+}
+
+// Child is what a child shall be: everything Build needs, nothing of the
+// cluster.
+type Child struct {
+	// Namespace and Name are the child's own; Parent and Subset name whose it is.
+	Namespace, Name, Parent, Subset string
+	// Owner is the controller reference to the parent.
+	Owner metav1.OwnerReference
+	// Selector is the parent's; the child's is it and the two labels.
+	Selector *metav1.LabelSelector
+
+	// Template and Patch are today's {metadata, spec}; their pod part is
+	// replaced by that of the revision.
+	Template, Patch map[string]any
+	// PodPart is the pod part of the template in the revision, PodPatch that of
+	// the subset's patch (nil: the patch does not touch it).
+	PodPart, PodPatch map[string]any
+	// Tolerations are the subset's in the revision.
+	Tolerations []corev1.Toleration
+	// NodeSelector is the subset's.
+	NodeSelector *corev1.NodeSelector
+	// MinReadySeconds is the parent's; the template's own wins.
+	MinReadySeconds int32
+
+	// Replicas and Partition are pushed as they are.
+	Replicas, Partition int32
+	// Revision names the parent revision of PodPart; ProtectedRevision the one
+	// that protected ordinals run, "" when there is nothing to protect yet.
+	Revision, ProtectedRevision string
+	// ParentGeneration is the parent's metadata.generation.
+	ParentGeneration int64
+}

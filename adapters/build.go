@@ -1,0 +1,221 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adapters
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/adapters/render"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Build makes the child that c describes, as it is to be applied: template and
+// patch of today with the pod part of the revision, placed on the subset's
+// nodes, and the fields that the controller owns over all of it. It has no null
+// fields, since under server-side apply one would claim a field that is not
+// there. The fingerprint annotation is left to the writer.
+//
+// c is not changed, and the result shares nothing with it. Errors about what a
+// user wrote are *field.Error and name the field in the parent. What is odd but
+// harmless, such as a misspelt field, is passed through: the API server refuses
+// it in better words.
+func Build(a Adapter, c *Child) (*unstructured.Unstructured, error) {
+	where := pathsOf(a, c)
+	workload, err := merged(a, c, where)
+	if err != nil {
+		return nil, err
+	}
+	tree.DropNulls(workload)
+	if err := setMetadata(workload, c, where.template); err != nil {
+		return nil, err
+	}
+	for _, steps := range a.PodTemplates() {
+		if err := finishPodTemplate(workload, steps, c, where); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.Own(workload, c); err != nil {
+		return nil, within(where.template, err)
+	}
+	u := &unstructured.Unstructured{Object: workload}
+	u.SetGroupVersionKind(a.GroupVersionKind())
+	return u, nil
+}
+
+// paths are where the parts of a child are written in its parent.
+type paths struct{ template, patch, nodeSelector *field.Path }
+
+func pathsOf(a Adapter, c *Child) paths {
+	member, _ := a.Member(&v1alpha1.WorkloadTemplate{})
+	subset := field.NewPath("spec", "topology", "subsets").Key(c.Subset)
+	return paths{
+		template:     field.NewPath("spec", "template", member),
+		patch:        subset.Child("patch"),
+		nodeSelector: subset.Child("nodeSelector"),
+	}
+}
+
+// merged is template and patch, each with the pod part of the revision, in one.
+func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
+	template, patch := copyOf(c.Template), copyOf(c.Patch)
+	if err := CheckTemplate(a, template, where.template); err != nil {
+		return nil, err
+	}
+	if err := CheckPatch(a, patch, where.patch); err != nil {
+		return nil, err
+	}
+	if err := setPodPart(template, a.PodPart(), c.PodPart, where.template); err != nil {
+		return nil, err
+	}
+	if err := setPodPart(patch, a.PodPart(), c.PodPatch, where.patch); err != nil {
+		return nil, err
+	}
+	schema, err := a.PatchSchema()
+	if err != nil {
+		return nil, fmt.Errorf("patch schema of %s: %w", a.GroupVersionKind().Kind, err)
+	}
+	workload, err := render.Merge(schema, template, patch)
+	if err != nil {
+		return nil, within(where.patch, err)
+	}
+	return workload, nil
+}
+
+// setPodPart puts a copy of part at steps, or removes what is there when part is
+// nil. An error names a step that is not an object.
+func setPodPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) error {
+	last := len(steps) - 1
+	for _, step := range steps[:last] {
+		next, err := tree.Object(workload, step, at)
+		if err != nil {
+			return err
+		}
+		if next == nil {
+			if part == nil {
+				return nil
+			}
+			next = map[string]any{}
+			workload[step] = next
+		}
+		workload, at = next, at.Child(step)
+	}
+	if part == nil {
+		delete(workload, steps[last])
+		return nil
+	}
+	workload[steps[last]] = copyOf(part)
+	return nil
+}
+
+// finishPodTemplate labels and places one pod template. One that is absent stays
+// absent: it may be optional, and the API server knows when it is not.
+func finishPodTemplate(workload map[string]any, steps []string, c *Child, where paths) error {
+	pods, err := tree.Lookup(workload, steps, where.template)
+	if err != nil || pods == nil {
+		return err
+	}
+	at := where.template
+	for _, step := range steps {
+		at = at.Child(step)
+	}
+	metadata, err := tree.Ensure(pods, "metadata", at)
+	if err != nil {
+		return err
+	}
+	if err := setLabels(metadata, c, at.Child("metadata")); err != nil {
+		return err
+	}
+	if err := checkNodeSelector(c.NodeSelector, where.nodeSelector); err != nil {
+		return err
+	}
+	return within(at, render.Place(pods, c.NodeSelector, c.Tolerations))
+}
+
+// checkNodeSelector refuses a selector that can match no node, in words that say
+// where it is; render.Place would refuse it too. Taken as no restriction it
+// would let the subset roam.
+func checkNodeSelector(selector *corev1.NodeSelector, at *field.Path) error {
+	if selector == nil {
+		return nil
+	}
+	says := func(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) > 0 }
+	if !slices.ContainsFunc(selector.NodeSelectorTerms, says) {
+		return field.Required(at.Child("nodeSelectorTerms"), "must have a term with matchExpressions or matchFields; an empty one matches no node")
+	}
+	return nil
+}
+
+// foreignMetadata are the fields of a template's metadata that mean nothing, or
+// harm, on an object that is applied.
+func foreignMetadata() []string {
+	return []string{
+		"name", "namespace", "ownerReferences",
+		"generateName", "resourceVersion", "uid", "generation", "creationTimestamp",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
+	}
+}
+
+// setMetadata keeps what users may say of the child (labels, annotations,
+// finalizers) and sets what the controller owns.
+func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
+	metadata, err := tree.Ensure(workload, "metadata", at)
+	if err != nil {
+		return err
+	}
+	at = at.Child("metadata")
+	for _, key := range foreignMetadata() {
+		delete(metadata, key)
+	}
+	metadata["name"], metadata["namespace"] = c.Name, c.Namespace
+	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.Owner)
+	if err != nil {
+		return fmt.Errorf("owner reference: %w", err)
+	}
+	metadata["ownerReferences"] = []any{owner}
+	if err := setLabels(metadata, c, at); err != nil {
+		return err
+	}
+	annotations, err := tree.Ensure(metadata, "annotations", at)
+	if err != nil {
+		return err
+	}
+	// A template must not forge what the controller reads back.
+	delete(annotations, v1alpha1.AnnotationFingerprint)
+	delete(annotations, v1alpha1.AnnotationProtectedRevision)
+	annotations[v1alpha1.AnnotationRevision] = c.Revision
+	annotations[v1alpha1.AnnotationParentGeneration] = strconv.FormatInt(c.ParentGeneration, 10)
+	if c.ProtectedRevision != "" {
+		annotations[v1alpha1.AnnotationProtectedRevision] = c.ProtectedRevision
+	}
+	return nil
+}
+
+// setLabels puts the controller's labels on metadata. Trap: a value that is not
+// a string makes the accessors of Unstructured see no labels at all.
+func setLabels(metadata map[string]any, c *Child, at *field.Path) error {
+	if _, err := tree.Strings(metadata, "labels", at); err != nil {
+		return err
+	}
+	labels, err := tree.Ensure(metadata, "labels", at)
+	if err != nil {
+		return err
+	}
+	labels[v1alpha1.LabelName], labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
+	return nil
+}
+
+func copyOf(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return runtime.DeepCopyJSON(m)
+}

@@ -1,0 +1,311 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+)
+
+// Merge applies a strategic merge patch to base: by merge key where schema knows
+// the list, as a JSON merge patch below fields that it does not know. Neither
+// input is changed. Both must be JSON with numbers as int64 or float64, as
+// adapters.Decode makes it.
+//
+// The merge itself is that of k8s.io/apimachinery, so order and directives are
+// as kubectl has them. It panics on some input, though: a null in a list, a
+// merge key that is an object. All of it is refused before, with the path in
+// the patch.
+func Merge(schema strategicpatch.LookupPatchMeta, base, patch map[string]any) (map[string]any, error) {
+	if len(patch) == 0 {
+		return copyObject(base), nil
+	}
+	base, patch = copyObject(base), copyObject(patch)
+	if err := checkSyntax(patch, nil); err != nil {
+		return nil, err
+	}
+	known := lenient{known: schema}
+	if err := prepareObject(known, base, patch, nil); err != nil {
+		return nil, err
+	}
+	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(base, patch, known)
+	if err != nil {
+		return nil, fmt.Errorf("strategic merge patch: %w", err)
+	}
+	return out, nil
+}
+
+func copyObject(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return runtime.DeepCopyJSON(m)
+}
+
+// prepareObject makes patch fit for the stock merge into base, or says why it
+// cannot be merged. It changes patch.
+func prepareObject(schema lenient, base, patch map[string]any, at *field.Path) error {
+	if directive := directiveOf(patch); directive != "" {
+		flat := plainObject(patch)
+		clear(patch)
+		for key, value := range flat {
+			patch[key] = value
+		}
+		patch[patchDirective] = directive
+		return nil
+	}
+	for _, key := range tree.Keys(patch) {
+		if err := prepareField(schema, base, patch, key, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prepareField(schema lenient, base, patch map[string]any, key string, at *field.Path) error {
+	if isDirective(key) {
+		return prepareDirective(schema, base, patch, key, at)
+	}
+	at = at.Child(key)
+	switch value := patch[key].(type) {
+	case nil:
+		return nil // deletes
+	case map[string]any:
+		if old, ok := base[key].(map[string]any); ok {
+			sub, _, err := schema.LookupPatchMetadataForStruct(key)
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			return prepareObject(sub.(lenient), old, value, at)
+		}
+	case []any:
+		if old, ok := base[key].([]any); ok {
+			sub, mergeKey, merges, err := lookupList(schema, key, at)
+			if err != nil {
+				return err
+			}
+			if merges {
+				return prepareList(sub, mergeKey, old, value, at)
+			}
+			if err := checkAtomic(value, at); err != nil {
+				return err
+			}
+		}
+	}
+	if value, keep := plain(patch[key]); keep {
+		patch[key] = value
+	} else {
+		patch[key] = nil
+	}
+	return nil
+}
+
+func lookupList(schema lenient, key string, at *field.Path) (sub lenient, mergeKey string, merges bool, err error) {
+	found, meta, err := schema.LookupPatchMetadataForSlice(key)
+	if err != nil {
+		return lenient{}, "", false, fmt.Errorf("%s: %w", at, err)
+	}
+	return found.(lenient), meta.GetPatchMergeKey(), slices.Contains(meta.GetPatchStrategies(), "merge"), nil
+}
+
+// checkAtomic refuses to delete one element of a list that is replaced whole: it
+// would delete all the others.
+func checkAtomic(patch []any, at *field.Path) error {
+	for i, element := range patch {
+		if directiveOf(element) == patchDelete {
+			return field.Forbidden(at.Index(i).Child(patchDirective), "this list has no merge key and is replaced whole")
+		}
+	}
+	return nil
+}
+
+// prepareList prepares a list that is merged: by mergeKey, or, when that is
+// empty, as a set of scalars.
+func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.Path) error {
+	if mergeKey == "" {
+		return checkScalars(base, patch, at)
+	}
+	for i, element := range base {
+		if directiveOf(element) != "" {
+			return field.Forbidden(at.Index(i).Child(patchDirective), "is for patches; the template's list has it too")
+		}
+	}
+	if err := checkKeys(mergeKey, base, at, "the template's list"); err != nil {
+		return err
+	}
+	if err := checkKeys(mergeKey, patch, at, "the patch"); err != nil {
+		return err
+	}
+	replaced := slices.ContainsFunc(patch, func(v any) bool { return directiveOf(v) == patchReplace })
+	for i, element := range patch {
+		if directiveOf(element) != "" {
+			continue
+		}
+		element := element.(map[string]any)
+		key := element[mergeKey]
+		into := withKey(base, mergeKey, key, "")
+		if replaced || len(withKey(patch, mergeKey, key, patchDelete)) > 0 {
+			into = nil
+		}
+		if len(into) > 1 || (!replaced && len(withKey(patch, mergeKey, key, "")) > 1) {
+			return field.Invalid(at.Index(i).Child(mergeKey), key, "more than one element has this "+mergeKey+", by which the list is merged")
+		}
+		if len(into) == 0 {
+			patch[i] = plainObject(element)
+			continue
+		}
+		if err := prepareObject(schema, into[0], element, at.Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withKey returns the objects in list whose mergeKey is key and whose $patch
+// directive is directive.
+func withKey(list []any, mergeKey string, key any, directive string) []map[string]any {
+	var out []map[string]any
+	for _, element := range list {
+		if m, ok := element.(map[string]any); ok && m[mergeKey] == key && directiveOf(m) == directive {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// checkKeys makes sure that every element of a list is an object with a scalar
+// merge key: stock strategicpatch compares keys with ==, which panics on others.
+func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error {
+	for i, element := range list {
+		m, ok := element.(map[string]any)
+		if !ok {
+			return field.TypeInvalid(at.Index(i), tree.Kind(element), "must be an object in "+whose)
+		}
+		key, ok := m[mergeKey]
+		if (!ok || key == nil) && directiveOf(element) == patchReplace {
+			continue
+		}
+		if !tree.IsScalar(key) {
+			return field.Required(at.Index(i).Child(mergeKey), "the list is merged by it, and "+whose+" has "+tree.Kind(key))
+		}
+	}
+	return nil
+}
+
+// checkScalars makes sure that a set of scalars is one: the stock merge panics
+// on a null at the front and errs without a path on a mix of types.
+func checkScalars(base, patch []any, at *field.Path) error {
+	var kind reflect.Type
+	for _, list := range [][]any{base, patch} {
+		for i, element := range list {
+			if !tree.IsScalar(element) {
+				return field.TypeInvalid(at.Index(i), tree.Kind(element), "must be a string, a number or a boolean, in the template's list too")
+			}
+			if kind != nil && kind != reflect.TypeOf(element) {
+				return field.TypeInvalid(at.Index(i), tree.Kind(element), "all elements, those of the template's list too, must be of one type")
+			}
+			kind = reflect.TypeOf(element)
+		}
+	}
+	return nil
+}
+
+// prepareDirective checks the directives that act on a list beside them.
+func prepareDirective(schema lenient, base, patch map[string]any, key string, at *field.Path) error {
+	name := listOf(key)
+	if name == "" {
+		return nil // $patch and $retainKeys: checkSyntax has seen to them
+	}
+	_, mergeKey, merges, err := lookupList(schema, name, at.Child(name))
+	if err != nil {
+		return err
+	}
+	if !merges {
+		return field.Forbidden(at.Child(key), "the list "+name+" has no merge key and is replaced whole")
+	}
+	old, err := tree.List(base, name, at)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		// Nothing to order it with, or to delete from. The stock merge would
+		// look at the patch's own list all the same, and panic on odd elements.
+		delete(patch, key)
+		return nil
+	}
+	list, _ := patch[key].([]any)
+	if orderPrefix+"/"+name == key {
+		return checkOrder(mergeKey, old, list, patch, name, at)
+	}
+	if mergeKey != "" {
+		return field.Forbidden(at.Child(key), "the list "+name+" is not of scalars; use $patch: delete in an element")
+	}
+	if _, both := patch[name]; both && patch[orderPrefix+"/"+name] == nil {
+		// The stock merge does one before the other in random order.
+		return field.Forbidden(at.Child(key), "cannot be combined with "+name+" unless "+orderPrefix+"/"+name+" says the order")
+	}
+	return checkScalars(old, list, at.Child(key))
+}
+
+// checkOrder checks a $setElementOrder directive.
+func checkOrder(mergeKey string, base, order []any, patch map[string]any, name string, at *field.Path) error {
+	list, err := tree.List(patch, name, at)
+	if err != nil {
+		return err
+	}
+	if _, present := patch[name]; present && list == nil {
+		return field.TypeInvalid(at.Child(name), "null", "must be a list, to be ordered")
+	}
+	if at = at.Child(orderPrefix + "/" + name); len(base)+len(list) == 0 {
+		return field.Invalid(at, order, "there are no elements to order")
+	}
+	if mergeKey == "" {
+		if err := checkScalars(slices.Concat(base, list), order, at); err != nil {
+			return err
+		}
+		return checkSequence(list, order, at)
+	}
+	for _, l := range []struct {
+		list  []any
+		whose string
+	}{{base, "the template's list"}, {list, "the patch"}, {order, "the directive"}} {
+		if err := checkKeys(mergeKey, l.list, at, l.whose); err != nil {
+			return err
+		}
+	}
+	return checkSequence(keysOf(mergeKey, list), keysOf(mergeKey, order), at)
+}
+
+// checkSequence makes sure that what the patch lists is in the order that it
+// orders, which the stock merge demands.
+func checkSequence(list, order []any, at *field.Path) error {
+	next := 0
+	for _, v := range order {
+		if next < len(list) && list[next] == v {
+			next++
+		}
+	}
+	if next < len(list) && len(order) > 0 {
+		return field.Invalid(at, order, "must have the elements of the patch's list, in their order")
+	}
+	return nil
+}
+
+// keysOf are the merge keys of the elements of a list, less instructions.
+func keysOf(mergeKey string, list []any) []any {
+	var out []any
+	for _, element := range list {
+		if m, ok := element.(map[string]any); ok && directiveOf(m) == "" {
+			out = append(out, m[mergeKey])
+		}
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+)
+
+// The fields on the way to the required node affinity.
+const (
+	requiredKey    = "requiredDuringSchedulingIgnoredDuringExecution"
+	termsKey       = "nodeSelectorTerms"
+	expressionsKey = "matchExpressions"
+	fieldsKey      = "matchFields"
+)
+
+// Place puts the pods of a template on the nodes of a subset: it ANDs selector
+// with the node affinity that the template requires, and appends tolerations
+// less those that the template has word for word. It changes podTemplate in
+// place; fields of it that our types do not know stay.
+//
+// A nil selector restricts nothing. Terms are ORed and an empty term matches no
+// node, so empty terms are left out; when that leaves none, on either side, it
+// is an error, as is a list without terms: the API server refuses one, and taken
+// as no restriction it would put pods on nodes that nobody meant.
+func Place(podTemplate map[string]any, selector *corev1.NodeSelector, tolerations []corev1.Toleration) error {
+	if selector == nil && len(tolerations) == 0 {
+		return nil
+	}
+	spec, err := tree.Ensure(podTemplate, "spec", nil)
+	if err != nil {
+		return err
+	}
+	at := field.NewPath("spec")
+	if selector != nil {
+		if err := requireNodes(spec, selector.NodeSelectorTerms, at); err != nil {
+			return err
+		}
+	}
+	return appendTolerations(spec, tolerations, at)
+}
+
+// requireNodes replaces the terms of the required node affinity by their cross
+// product with terms: (a or b) and (c or d) is ac or ad or bc or bd.
+func requireNodes(spec map[string]any, terms []corev1.NodeSelectorTerm, at *field.Path) error {
+	subset, err := subsetTerms(terms)
+	if err != nil {
+		return err
+	}
+	affinity, err := tree.Ensure(spec, "affinity", at)
+	if err != nil {
+		return err
+	}
+	at = at.Child("affinity")
+	nodeAffinity, err := tree.Ensure(affinity, "nodeAffinity", at)
+	if err != nil {
+		return err
+	}
+	at = at.Child("nodeAffinity")
+	required, err := tree.Object(nodeAffinity, requiredKey, at)
+	if err != nil {
+		return err
+	}
+	if required == nil {
+		nodeAffinity[requiredKey] = map[string]any{termsKey: subset}
+		return nil
+	}
+	own, err := templateTerms(required, at.Child(requiredKey))
+	if err != nil {
+		return err
+	}
+	product := make([]any, 0, len(own)*len(subset))
+	for _, a := range own {
+		for _, b := range subset {
+			product = append(product, both(a, b.(map[string]any)))
+		}
+	}
+	required[termsKey] = product
+	return nil
+}
+
+// subsetTerms are the terms of a subset as JSON, less the empty ones.
+func subsetTerms(terms []corev1.NodeSelectorTerm) ([]any, error) {
+	var out []any
+	for i := range terms {
+		term, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&terms[i])
+		if err != nil {
+			return nil, fmt.Errorf("node selector term: %w", err)
+		}
+		if !isEmptyTerm(term) {
+			out = append(out, term)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the node selector of the subset has no term that matches a node")
+	}
+	return out, nil
+}
+
+// templateTerms are the terms of the template, less the empty ones.
+func templateTerms(required map[string]any, at *field.Path) ([]map[string]any, error) {
+	list, err := tree.List(required, termsKey, at)
+	if err != nil {
+		return nil, err
+	}
+	at = at.Child(termsKey)
+	if len(list) == 0 {
+		return nil, field.Required(at, "must have at least one term")
+	}
+	var out []map[string]any
+	for i, element := range list {
+		term, ok := element.(map[string]any)
+		if !ok && element != nil {
+			return nil, field.TypeInvalid(at.Index(i), tree.Kind(element), "must be an object")
+		}
+		for _, key := range []string{expressionsKey, fieldsKey} {
+			if _, err := tree.List(term, key, at.Index(i)); err != nil {
+				return nil, err
+			}
+		}
+		if !isEmptyTerm(term) {
+			out = append(out, term)
+		}
+	}
+	if len(out) == 0 {
+		return nil, field.Invalid(at, list, "has only empty terms, which match no node")
+	}
+	return out, nil
+}
+
+// isEmptyTerm tells whether a term says nothing. One with fields that we do not
+// know says something.
+func isEmptyTerm(term map[string]any) bool {
+	for _, value := range term {
+		if list, isList := value.([]any); value != nil && (!isList || len(list) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// both is one term that matches where a and b match. It shares nothing with
+// them, since each is part of several such terms.
+func both(a, b map[string]any) map[string]any {
+	out := runtime.DeepCopyJSON(a)
+	for _, key := range []string{expressionsKey, fieldsKey} {
+		mine, _ := out[key].([]any)
+		theirs, _ := b[key].([]any)
+		if all := slices.Concat(mine, runtime.DeepCopyJSONValue(theirs).([]any)); len(all) > 0 {
+			out[key] = all
+		}
+	}
+	return out
+}
+
+// appendTolerations appends what the template does not have word for word.
+func appendTolerations(spec map[string]any, tolerations []corev1.Toleration, at *field.Path) error {
+	if len(tolerations) == 0 {
+		return nil
+	}
+	list, err := tree.List(spec, "tolerations", at)
+	if err != nil {
+		return err
+	}
+	for i := range tolerations {
+		toleration, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tolerations[i])
+		if err != nil {
+			return fmt.Errorf("toleration: %w", err)
+		}
+		same := func(v any) bool { return reflect.DeepEqual(v, any(toleration)) }
+		if !slices.ContainsFunc(list, same) {
+			list = append(list, toleration)
+		}
+	}
+	spec["tolerations"] = list
+	return nil
+}

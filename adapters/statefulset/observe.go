@@ -1,0 +1,199 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// Observe reads a StatefulSet and those of pods that it controls. A pod whose
+// name is not "<name>-<ordinal>" is passed over, as the StatefulSet does.
+//
+// Of a pod it reads, and a cache must keep:
+//
+//	metadata.name, .namespace, .uid, .labels, .ownerReferences
+//	metadata.creationTimestamp, .deletionTimestamp
+//	status.phase, .reason
+//	status.conditions
+//	status.initContainerStatuses[].state.waiting.reason
+//	status.containerStatuses[].state.waiting.reason
+func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*adapters.Observed, error) {
+	set, err := a.typed(child)
+	if err != nil {
+		return nil, err
+	}
+	o := &adapters.Observed{
+		Meta:            set.ObjectMeta,
+		Replicas:        1, // what the API server makes of an absent one
+		MinReadySeconds: set.Spec.MinReadySeconds,
+		Ordered:         set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
+		CaughtUp:        set.Status.ObservedGeneration == set.Generation,
+		CurrentHash:     set.Status.CurrentRevision,
+		UpdateHash:      set.Status.UpdateRevision,
+	}
+	if set.Spec.Replicas != nil {
+		o.Replicas = *set.Spec.Replicas
+	}
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		o.Partition = *rolling.Partition
+	}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || owner.UID != set.UID || pod.Namespace != set.Namespace {
+			continue
+		}
+		if position, ok := positionOf(set, pod.Name); ok {
+			o.Members = append(o.Members, replicaOf(pod, position))
+		}
+	}
+	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
+	return o, nil
+}
+
+// Orphans counts as the StatefulSet adopts: pods that nobody controls and that
+// are not being deleted, by name and by the selector. A pod below the first
+// ordinal is not counted, since no number of replicas keeps it. A child whose
+// selector cannot be read has none: the API server refuses it.
+func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32 {
+	set, err := a.typed(child)
+	if err != nil {
+		return 0
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return 0
+	}
+	var needed int32
+	for i := range pods {
+		pod := &pods[i]
+		if metav1.GetControllerOfNoCopy(pod) != nil || pod.DeletionTimestamp != nil ||
+			pod.Namespace != set.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if position, ok := positionOf(set, pod.Name); ok && position < math.MaxInt32 {
+			needed = max(needed, position+1)
+		}
+	}
+	return needed
+}
+
+// typed reads a child less the templates in it: nothing here needs them, they
+// are most of the work, and a field in them that is of another type than ours
+// must not make a living child unreadable.
+func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
+	if child == nil || child.GroupVersionKind() != a.GroupVersionKind() {
+		return nil, fmt.Errorf("statefulset adapter: not a StatefulSet of %s", appsv1.SchemeGroupVersion)
+	}
+	object := maps.Clone(child.Object)
+	if spec, ok := object["spec"].(map[string]any); ok {
+		spec = maps.Clone(spec)
+		delete(spec, "template")
+		delete(spec, "volumeClaimTemplates")
+		object["spec"] = spec
+	}
+	set := &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, set); err != nil {
+		return nil, fmt.Errorf("StatefulSet %s/%s: %w", child.GetNamespace(), child.GetName(), err)
+	}
+	return set, nil
+}
+
+// positionOf is the ordinal in a pod's name less the first ordinal of the set.
+// It is a number, also for sorting: as text -10 comes before -2.
+func positionOf(set *appsv1.StatefulSet, pod string) (position int32, ok bool) {
+	text, ok := strings.CutPrefix(pod, set.Name+"-")
+	if !ok {
+		return 0, false
+	}
+	ordinal, err := strconv.ParseUint(text, 10, 31) // 31 bits: an int32 that is not negative
+	if err != nil || strconv.FormatUint(ordinal, 10) != text {
+		return 0, false
+	}
+	if set.Spec.Ordinals == nil {
+		return int32(ordinal), true
+	}
+	return int32(ordinal) - set.Spec.Ordinals.Start, true
+}
+
+func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {
+	r := adapters.Replica{
+		Name:        pod.Name,
+		UID:         pod.UID,
+		Position:    position,
+		Hash:        pod.Labels[appsv1.ControllerRevisionHashLabelKey],
+		Since:       pod.CreationTimestamp.Time,
+		Terminating: pod.DeletionTimestamp != nil,
+		Failure:     failureOf(pod),
+	}
+	ready := readyCondition(pod)
+	if ready == nil {
+		return r
+	}
+	changed := ready.LastTransitionTime.Time
+	if changed.Before(pod.CreationTimestamp.Time) {
+		changed = pod.CreationTimestamp.Time
+	}
+	// Trap: a pod that was ended from outside, by the pod garbage collector for
+	// one, can keep a Ready condition that is True.
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if ready.Status == corev1.ConditionTrue && !over {
+		r.Ready, r.ReadySince = true, changed
+		return r
+	}
+	r.Since = changed
+	return r
+}
+
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// failureOf says why a pod failed; "" when it did not. A container that waits
+// for anything else, such as ContainerCreating, is only starting.
+func failureOf(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodFailed {
+		return cmp.Or(pod.Status.Reason, "Failed")
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if waiting := statuses[i].State.Waiting; waiting != nil && isFailure(waiting.Reason) {
+				return waiting.Reason
+			}
+		}
+	}
+	return ""
+}
+
+// isFailure tells the reasons of a waiting container, as the kubelet gives them,
+// that do not go away by waiting.
+func isFailure(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff",
+		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return true
+	default:
+		return false
+	}
+}

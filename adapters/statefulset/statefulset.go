@@ -1,0 +1,103 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statefulset makes apps/v1 StatefulSets the children of a
+// UnitedDeployment.
+package statefulset
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// maxNameLength is what a StatefulSet's name may be long: its pods carry
+// "<name>-<hash of ten>" as the value of a label, which may have 63 characters.
+const maxNameLength = 52
+
+// rollingUpdate is the only update strategy that knows a partition.
+const rollingUpdate = string(appsv1.RollingUpdateStatefulSetStrategyType)
+
+// New is the adapter for StatefulSets.
+func New() adapters.Adapter { return adapter{} }
+
+type adapter struct{}
+
+// GroupVersionKind is apps/v1 StatefulSet.
+func (adapter) GroupVersionKind() schema.GroupVersionKind {
+	return appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+}
+
+// Member is spec.template.statefulSetTemplate.
+func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+	return "statefulSetTemplate", t.StatefulSetTemplate
+}
+
+// MaxNameLength is 52.
+func (adapter) MaxNameLength() int { return maxNameLength }
+
+// PodPart is the pod template: nothing else of a StatefulSet restarts pods.
+func (adapter) PodPart() []string { return []string{"spec", "template"} }
+
+// PodTemplates is the one pod template.
+func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
+
+// PatchSchema is that of the Go type. Fields it does not know are for
+// render.Merge to handle.
+func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
+	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
+}
+
+// Own sets replicas, selector and the rolling update's partition, and
+// minReadySeconds where the workload has none. Other members of rollingUpdate,
+// such as maxUnavailable, stay. Errors are *field.Error from the workload on.
+func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+	spec, err := tree.Ensure(workload, "spec", nil)
+	if err != nil {
+		return err
+	}
+	strategy, err := tree.Ensure(spec, "updateStrategy", specPath())
+	if err != nil {
+		return err
+	}
+	rolling, err := tree.Ensure(strategy, "rollingUpdate", specPath().Child("updateStrategy"))
+	if err != nil {
+		return err
+	}
+	selector, err := childSelector(c)
+	if err != nil {
+		return err
+	}
+	spec["replicas"] = int64(c.Replicas)
+	spec["selector"] = selector
+	strategy["type"] = rollingUpdate
+	rolling["partition"] = int64(c.Partition)
+	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
+		spec["minReadySeconds"] = int64(c.MinReadySeconds)
+	}
+	return nil
+}
+
+// childSelector is the parent's selector and the two labels. Without them the
+// children of one parent would select each other's pods.
+func childSelector(c *adapters.Child) (map[string]any, error) {
+	selector := c.Selector.DeepCopy()
+	if selector == nil {
+		selector = &metav1.LabelSelector{}
+	}
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, c.Parent)
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, c.Subset)
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector: %w", err)
+	}
+	return out, nil
+}

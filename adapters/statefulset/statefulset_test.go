@@ -1,0 +1,403 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statefulset_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+)
+
+// object reads YAML the way templates are read: integers are int64.
+func object(t testing.TB, text string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func matchLabels(labels map[string]string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labels}
+}
+
+func TestValidate(t *testing.T) {
+	web := matchLabels(map[string]string{"app": "web"})
+	const good = "template: {metadata: {labels: {app: web}}}"
+	const at = "spec.template.statefulSetTemplate."
+	for _, tc := range []struct {
+		name, spec string
+		selector   *metav1.LabelSelector
+		want       []string
+	}{
+		{"good", good, web, nil},
+		{"nulls are absent", good + "\nreplicas: null\nselector: null\nupdateStrategy: {type: null, rollingUpdate: {partition: null}}", web, nil},
+		{"other members of the strategy", good + "\nupdateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}", web, nil},
+		{"replicas", good + "\nreplicas: 3", web, []string{at + "spec.replicas: Forbidden: "}},
+		{"replicas of 0", good + "\nreplicas: 0", web, []string{at + "spec.replicas: Forbidden: "}},
+		{"partition", good + "\nupdateStrategy: {rollingUpdate: {partition: 0}}", web, []string{at + "spec.updateStrategy.rollingUpdate.partition: Forbidden: "}},
+		{"OnDelete", good + "\nupdateStrategy: {type: OnDelete}", web, []string{at + "spec.updateStrategy.type: Unsupported value: \"OnDelete\": supported values: \"RollingUpdate\""}},
+		{"a strategy of the future", good + "\nupdateStrategy: {type: Magic}", web, []string{at + "spec.updateStrategy.type: Unsupported value"}},
+		{"a strategy of another type", good + "\nupdateStrategy: {type: 5}", web, []string{at + "spec.updateStrategy.type: Unsupported value: 5"}},
+		{"a strategy that is no object", good + "\nupdateStrategy: x", web, []string{at + "spec.updateStrategy: Invalid value: \"string\": must be an object"}},
+		{"rollingUpdate is no object", good + "\nupdateStrategy: {rollingUpdate: []}", web, []string{at + "spec.updateStrategy.rollingUpdate: Invalid value: \"array\""}},
+		{"several at once", good + "\nreplicas: 3\nupdateStrategy: {type: OnDelete}", web, []string{at + "spec.replicas: ", at + "spec.updateStrategy.type: "}},
+
+		{"the same selector", good + "\nselector: {matchLabels: {app: web}}", web, nil},
+		{
+			"the same selector in another order",
+			"template: {metadata: {labels: {a: x, b: q}}}\nselector: {matchExpressions: [{key: b, operator: In, values: [q, z]}, {key: a, operator: Exists}]}",
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "b", Operator: metav1.LabelSelectorOpIn, Values: []string{"z", "q"}},
+			}}, nil,
+		},
+		{"another selector", good + "\nselector: {matchLabels: {app: web, x: q}}", web, []string{at + "spec.selector: Invalid value: \"app=web,x=q\": must be absent or equal to spec.selector"}},
+		{"an empty selector", good + "\nselector: {}", web, []string{at + "spec.selector: Invalid"}},
+		{"a misspelt selector", good + "\nselector: {matchLables: {app: web}}", web, []string{at + "spec.selector: Invalid"}},
+		{"a selector that is none", good + "\nselector: {matchExpressions: [{key: a, operator: Like}]}", web, []string{at + "spec.selector: Invalid"}},
+		{"a selector that is no object", good + "\nselector: [x]", web, []string{at + "spec.selector: Invalid value: \"array\": must be an object"}},
+		{"selector values of another type", good + "\nselector: {matchLabels: {app: 1}}", web, []string{at + "spec.selector: Invalid"}},
+
+		{"other pod labels", "template: {metadata: {labels: {app: x}}}", web, []string{at + "spec.template.metadata.labels: Invalid value: \"app=x\": spec.selector does not match: app=web"}},
+		{"no pod labels", "template: {}", web, []string{at + "spec.template.metadata.labels: Invalid"}},
+		{"no pod template", "serviceName: x", web, []string{at + "spec.template.metadata.labels: Invalid"}},
+		{"a pod template that is no object", "template: x", web, []string{at + "spec.template: Invalid value: \"string\""}},
+		{"pod metadata that is no object", "template: {metadata: []}", web, []string{at + "spec.template.metadata: Invalid value: \"array\""}},
+		{"pod labels that are no object", "template: {metadata: {labels: x}}", web, []string{at + "spec.template.metadata.labels: Invalid value: \"string\""}},
+		{"a pod label that is no string", "template: {metadata: {labels: {app: 1}}}", web, []string{at + "spec.template.metadata.labels[app]: Invalid value: \"number\""}},
+		{
+			"matchExpressions only", good,
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web", "api"}}}}, nil,
+		},
+		{"the labels that we add may be selected on", "template: {}", matchLabels(map[string]string{"united.dev/name": "web", "united.dev/subset": "zone-a"}), nil},
+
+		{"no selector", good, nil, []string{"spec.selector: Required"}},
+		{"an empty parent selector", good, &metav1.LabelSelector{}, []string{"spec.selector: Required"}},
+		{
+			"a bad parent selector", good + "\nreplicas: 1",
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}},
+			[]string{"spec.selector: Invalid", at + "spec.replicas: Forbidden"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			template := map[string]any{"spec": object(t, tc.spec)}
+			errs := statefulset.New().Validate(template, tc.selector, field.NewPath("spec", "template", "statefulSetTemplate"))
+			ok := len(errs) == len(tc.want)
+			for i := range errs {
+				ok = ok && strings.HasPrefix(errs[i].Error(), tc.want[i])
+			}
+			if !ok {
+				t.Errorf("want %q\nhave %v", tc.want, errs)
+			}
+		})
+	}
+	errs := statefulset.New().Validate(object(t, "spec: []"), web, field.NewPath("t"))
+	if len(errs) != 1 || errs[0].Error() != "t.spec: Invalid value: \"array\": must be an object" {
+		t.Error(errs)
+	}
+}
+
+func TestOwn(t *testing.T) {
+	c := &adapters.Child{
+		Parent: "web", Subset: "zone-a", Replicas: 4, Partition: 9, MinReadySeconds: 30,
+		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}},
+	}
+	const owned = `
+replicas: 4
+selector:
+  matchLabels: {united.dev/name: web, united.dev/subset: zone-a}
+  matchExpressions: [{key: app, operator: Exists}]
+`
+	for name, tc := range map[string]struct{ spec, want string }{
+		"nothing there":             {"{}", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 30"},
+		"the template's own wins":   {"minReadySeconds: 5", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 5"},
+		"the template's own 0 wins": {"minReadySeconds: 0", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 0"},
+		"the rest of the strategy stays": {
+			"minReadySeconds: 1\nupdateStrategy: {type: OnDelete, future: 1, rollingUpdate: {partition: 1, maxUnavailable: 25%}}",
+			"minReadySeconds: 1\nupdateStrategy: {type: RollingUpdate, future: 1, rollingUpdate: {partition: 9, maxUnavailable: 25%}}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			workload := map[string]any{"spec": object(t, tc.spec)}
+			if err := statefulset.New().Own(workload, c); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]any{"spec": object(t, owned+tc.want)}, workload); diff != "" {
+				t.Error("want -, have +\n", diff)
+			}
+		})
+	}
+	if len(c.Selector.MatchLabels) != 0 {
+		t.Error("the parent's selector was changed")
+	}
+	bare := map[string]any{}
+	if err := statefulset.New().Own(bare, &adapters.Child{}); err != nil {
+		t.Error(err)
+	}
+	if spec := bare["spec"].(map[string]any); spec["minReadySeconds"] != nil {
+		t.Error("minReadySeconds of 0 was written")
+	}
+}
+
+func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func after(seconds int) metav1.Time {
+	return metav1.NewTime(epoch().Add(time.Duration(seconds) * time.Second))
+}
+
+// pod is a pod of the StatefulSet with uid s-1, changed by edits.
+func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "shop", UID: types.UID("uid-" + name), CreationTimestamp: after(0),
+		Labels:          map[string]string{"controller-revision-hash": "h1", "app": "web"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "s-1", Controller: ptr.To(true)}},
+	}}
+	for _, edit := range edits {
+		edit(p)
+	}
+	return p
+}
+
+func ready(status corev1.ConditionStatus, at metav1.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: after(99)},
+			corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: at})
+	}
+}
+
+func waiting(reason string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+}
+
+func TestObserve(t *testing.T) {
+	set := &unstructured.Unstructured{Object: object(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web-zone-a, namespace: shop, uid: s-1, generation: 4, annotations: {united.dev/revision: web-2}}
+spec:
+  replicas: 3
+  minReadySeconds: 7
+  ordinals: {start: 2}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}
+  template: {spec: {containers: of-another-type}}
+  volumeClaimTemplates: 5
+status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2}
+`)}
+	pods := []*corev1.Pod{
+		pod("web-zone-a-10", ready(corev1.ConditionTrue, after(5))),
+		pod("web-zone-a-2", ready(corev1.ConditionFalse, after(6)), func(p *corev1.Pod) {
+			p.Labels["controller-revision-hash"] = "h2"
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ContainerCreating"), waiting("CrashLoopBackOff")}
+		}),
+		pod("web-zone-a-3", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(after(1)) }),
+		pod("web-zone-a-0"),
+
+		pod("web-zone-a-4", func(p *corev1.Pod) { p.OwnerReferences[0].UID = "s-2" }),
+		pod("web-zone-a-5", func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }),
+		pod("web-zone-a-6", func(p *corev1.Pod) { p.OwnerReferences = nil }),
+		pod("web-zone-a-7", func(p *corev1.Pod) { p.Namespace = "other" }),
+		pod("web-zone-a-08"), pod("web-zone-a-+8"), pod("web-zone-a--8"), pod("web-zone-a-"), pod("web-zone-a"),
+		pod("web-zone-a-8-0"), pod("web-zone-a-x"), pod("web-zone-b-8"), pod("web-zone-a-2147483648"), pod("web-zone-a-99999999999999999999"),
+	}
+	got, err := statefulset.New().Observe(set, pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Meta.Name != "web-zone-a" || got.Meta.UID != "s-1" || got.Meta.Annotations["united.dev/revision"] != "web-2" {
+		t.Error(got.Meta)
+	}
+	got.Meta = metav1.ObjectMeta{}
+	want := &adapters.Observed{
+		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
+		Members: []adapters.Replica{
+			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Since: epoch()},
+			{Name: "web-zone-a-2", UID: "uid-web-zone-a-2", Position: 0, Hash: "h2", Since: after(6).Time, Failure: "CrashLoopBackOff"},
+			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Since: epoch(), Terminating: true},
+			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Since: epoch(), Ready: true, ReadySince: after(5).Time},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+}
+
+func TestObserveDefaultsAndKinds(t *testing.T) {
+	a := statefulset.New()
+	set := &unstructured.Unstructured{Object: object(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web, generation: 2}
+spec: {podManagementPolicy: Parallel}
+status: {observedGeneration: 1}
+`)}
+	got, err := a.Observe(set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Meta = metav1.ObjectMeta{}
+	if diff := cmp.Diff(&adapters.Observed{Replicas: 1}, got); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+	for name, odd := range map[string]*unstructured.Unstructured{
+		"nil":          nil,
+		"empty":        {},
+		"another kind": {Object: object(t, "{apiVersion: apps/v1, kind: Deployment}")},
+		"replicas":     {Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: x}}")},
+		"spec":         {Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, spec: x}")},
+	} {
+		if _, err := a.Observe(odd, nil); err == nil {
+			t.Error(name, "was read")
+		}
+		if n := a.Orphans(odd, []corev1.Pod{*pod("web-0")}); n != 0 {
+			t.Error(name, "has orphans")
+		}
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Phase = phase }
+	}
+	for _, tc := range []struct {
+		name       string
+		pod        *corev1.Pod
+		readySince int // seconds; -1: not ready
+		since      int
+	}{
+		{"no condition", pod("w-0"), -1, 0},
+		{"ready", pod("w-0", phase(corev1.PodRunning), ready(corev1.ConditionTrue, after(3))), 3, 0},
+		{"ready since before it was created", pod("w-0", ready(corev1.ConditionTrue, metav1.Time{})), 0, 0},
+		{"not ready any more", pod("w-0", ready(corev1.ConditionFalse, after(3))), -1, 3},
+		{"unknown", pod("w-0", ready(corev1.ConditionUnknown, after(3))), -1, 3},
+		{"not ready, time unknown", pod("w-0", ready(corev1.ConditionFalse, metav1.Time{})), -1, 0},
+		{"ready but failed", pod("w-0", phase(corev1.PodFailed), ready(corev1.ConditionTrue, after(3))), -1, 3},
+		{"ready but succeeded", pod("w-0", phase(corev1.PodSucceeded), ready(corev1.ConditionTrue, after(3))), -1, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := observeOne(t, tc.pod)
+			var since time.Time
+			if tc.readySince >= 0 {
+				since = after(tc.readySince).Time
+			}
+			if r.Ready != (tc.readySince >= 0) || !r.ReadySince.Equal(since) || !r.Since.Equal(after(tc.since).Time) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestFailure(t *testing.T) {
+	containers := func(reasons ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{})
+			for _, reason := range reasons {
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, waiting(reason))
+			}
+		}
+	}
+	failed := func(reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason }
+	}
+	inits := func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{waiting("ImagePullBackOff")}
+	}
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"none", pod("w-0"), ""},
+		{"starting", pod("w-0", containers("ContainerCreating", "PodInitializing")), ""},
+		{"init container", pod("w-0", inits, containers("PodInitializing")), "ImagePullBackOff"},
+		{"failed", pod("w-0", failed("")), "Failed"},
+		{"evicted", pod("w-0", failed("Evicted"), containers("CrashLoopBackOff")), "Evicted"},
+		{"a reason without failure", pod("w-0", func(p *corev1.Pod) { p.Status.Reason = "NodeLost" }), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := observeOne(t, tc.pod).Failure; got != tc.want {
+				t.Errorf("want %q, have %q", tc.want, got)
+			}
+		})
+	}
+	for _, reason := range []string{
+		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+	} {
+		if got := observeOne(t, pod("w-0", containers("ContainerCreating", reason))).Failure; got != reason {
+			t.Errorf("want %q, have %q", reason, got)
+		}
+	}
+}
+
+// observeOne observes StatefulSet w with one pod.
+func observeOne(t *testing.T, p *corev1.Pod) adapters.Replica {
+	t.Helper()
+	set := &unstructured.Unstructured{Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: w, namespace: shop, uid: s-1}}")}
+	got, err := statefulset.New().Observe(set, []*corev1.Pod{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Members) != 1 {
+		t.Fatal(got.Members)
+	}
+	return got.Members[0]
+}
+
+func TestOrphans(t *testing.T) {
+	set := func(spec string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: w, namespace: shop}, spec: "+spec+"}")}
+	}
+	const selector = "selector: {matchLabels: {app: web}}"
+	orphan := func(name string, edits ...func(*corev1.Pod)) corev1.Pod {
+		return *pod(name, append(edits, func(p *corev1.Pod) { p.OwnerReferences = nil })...)
+	}
+	for _, tc := range []struct {
+		name, spec string
+		pods       []corev1.Pod
+		want       int32
+	}{
+		{"none", "{" + selector + "}", nil, 0},
+		{"by number", "{" + selector + "}", []corev1.Pod{orphan("w-2"), orphan("w-10"), orphan("w-9")}, 11},
+		{"from the first ordinal on", "{ordinals: {start: 5}, " + selector + "}", []corev1.Pod{orphan("w-2"), orphan("w-7")}, 3},
+		{"below the first ordinal", "{ordinals: {start: 5}, " + selector + "}", []corev1.Pod{orphan("w-2")}, 0},
+		{"not ours to adopt", "{" + selector + "}", []corev1.Pod{
+			*pod("w-2"),
+			orphan("w-3", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(after(1)) }),
+			orphan("w-4", func(p *corev1.Pod) { p.Labels = nil }),
+			orphan("w-5", func(p *corev1.Pod) { p.Namespace = "other" }),
+			orphan("x-6"),
+			orphan("w-2147483647"),
+		}, 0},
+		{"an owner that does not control", "{" + selector + "}", []corev1.Pod{*pod("w-2", func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil })}, 3},
+		{"the highest", "{" + selector + "}", []corev1.Pod{orphan("w-2147483646")}, math.MaxInt32},
+		{"a selector that is none", "{selector: {matchExpressions: [{key: a, operator: Like}]}}", []corev1.Pod{orphan("w-2")}, 0},
+		{"no selector", "{}", []corev1.Pod{orphan("w-2")}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := statefulset.New().Orphans(set(tc.spec), tc.pods); got != tc.want {
+				t.Errorf("want %d, have %d", tc.want, got)
+			}
+		})
+	}
+}

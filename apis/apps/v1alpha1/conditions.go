@@ -1,0 +1,94 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of a UnitedDeployment. Ready and Stalled are read by kstatus,
+// and so by `helm --wait`.
+const (
+	// ConditionReady is True when the cluster is what the spec asks for now. A
+	// deliberate hold and paused are Ready.
+	ConditionReady = "Ready"
+	// ConditionAvailable is True when every replica is available.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while replicas are created, moved or removed.
+	ConditionProgressing = "Progressing"
+	// ConditionStalled is True when the controller cannot go on by itself.
+	ConditionStalled = "Stalled"
+	// ConditionInitialized becomes True when the first replica is ready, and
+	// stays so. Before it there is nothing to protect.
+	ConditionInitialized = "Initialized"
+	// ConditionReplicasHonored is False when the replicas that the subsets wish
+	// for do not fit spec.replicas and were scaled in proportion.
+	ConditionReplicasHonored = "ReplicasHonored"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonRolloutComplete: every replica runs the update revision.
+	ReasonRolloutComplete = "RolloutComplete"
+	// ReasonRolloutHeld: what is released is updated; partitions hold the rest.
+	ReasonRolloutHeld = "RolloutHeld"
+	// ReasonPaused: spec.paused freezes the rollout.
+	ReasonPaused = "Paused"
+	// ReasonRollingOut: released replicas are not on the update revision yet.
+	ReasonRollingOut = "RollingOut"
+	// ReasonScaling: replicas are being added or removed.
+	ReasonScaling = "Scaling"
+	// ReasonReplicasUnavailable: some replicas are not ready or not available.
+	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	// ReasonReplicasAvailable: all replicas are available.
+	ReasonReplicasAvailable = "ReplicasAvailable"
+	// ReasonReconciling: a new generation is being carried out.
+	ReasonReconciling = "Reconciling"
+	// ReasonProgressing: nothing keeps the controller from going on.
+	ReasonProgressing = "AsExpected"
+	// ReasonProgressDeadlineExceeded: no progress for progressDeadlineSeconds.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonNameConflict: an object that this parent does not control has the
+	// name of a child.
+	ReasonNameConflict = "NameConflict"
+	// ReasonApplyRefused: the API server refuses a child.
+	ReasonApplyRefused = "ApplyRefused"
+	// ReasonApplyFailed: a child could not be written, repeatedly.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonInvalidSpec: the spec is not understood; nothing is rolled.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonRevisionLost: a revision that protected replicas need is gone.
+	ReasonRevisionLost = "RevisionLost"
+	// ReasonFirstReplicaReady: a replica was ready.
+	ReasonFirstReplicaReady = "FirstReplicaReady"
+	// ReasonWaitingForFirstReplica: no replica was ever ready.
+	ReasonWaitingForFirstReplica = "WaitingForFirstReplica"
+	// ReasonAllocatedAsAsked: every subset has the replicas it asks for.
+	ReasonAllocatedAsAsked = "AllocatedAsAsked"
+	// ReasonScaledInProportion: the wishes cannot be met.
+	ReasonScaledInProportion = "ScaledInProportion"
+)
+
+// SubsetPhase says in one word where a subset stands.
+// +kubebuilder:validation:Enum=Pending;Seeding;Updating;Scaling;Unavailable;Held;Complete;Paused;Stalled
+type SubsetPhase string
+
+// Phases of a subset.
+const (
+	// PhasePending: the child is not there yet, or has not been observed.
+	PhasePending SubsetPhase = "Pending"
+	// PhaseSeeding: the child is being taught its protected revision before it
+	// gets replicas.
+	PhaseSeeding SubsetPhase = "Seeding"
+	// PhaseUpdating: released replicas move to the update revision.
+	PhaseUpdating SubsetPhase = "Updating"
+	// PhaseScaling: replicas are added or removed.
+	PhaseScaling SubsetPhase = "Scaling"
+	// PhaseUnavailable: all replicas exist, some are not available.
+	PhaseUnavailable SubsetPhase = "Unavailable"
+	// PhaseHeld: all that is released is done; the partition holds the rest.
+	PhaseHeld SubsetPhase = "Held"
+	// PhaseComplete: all replicas are available on the update revision.
+	PhaseComplete SubsetPhase = "Complete"
+	// PhasePaused: spec.paused keeps the rest from moving.
+	PhasePaused SubsetPhase = "Paused"
+	// PhaseStalled: the child cannot be brought on without help.
+	PhaseStalled SubsetPhase = "Stalled"
+)

@@ -1,0 +1,40 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Labels on every child workload, in its selector and on its pods. The
+// controller owns them: a template or a patch that sets them is overruled.
+const (
+	// LabelName holds the name of the UnitedDeployment. Revisions carry it too.
+	LabelName = "united.dev/name"
+	// LabelSubset holds the name of the subset.
+	LabelSubset = "united.dev/subset"
+)
+
+// Annotations on a child workload. They are written together with the template
+// they speak of, so that what a child runs is known even when the status of
+// its parent is lost.
+const (
+	// AnnotationRevision names the parent revision that the child's template is.
+	AnnotationRevision = "united.dev/revision"
+	// AnnotationProtectedRevision names the parent revision that the child's
+	// protected ordinals run. A child without it protects nothing yet: no
+	// replica of its parent was ever ready when it was written.
+	AnnotationProtectedRevision = "united.dev/protected-revision"
+	// AnnotationParentGeneration is the metadata.generation of the parent that
+	// the child was last written from. A controller that knows only an older
+	// generation leaves the child alone.
+	AnnotationParentGeneration = "united.dev/parent-generation"
+	// AnnotationFingerprint is a hash of everything that was applied to the
+	// child except its replicas and partition.
+	AnnotationFingerprint = "united.dev/fingerprint"
+)
+
+// AnnotationSubsets on a ControllerRevision records, as a JSON object by subset
+// name, subsets that came (their patch and tolerations) or went (null) after
+// the revision was taken. The data of a ControllerRevision cannot be changed.
+const AnnotationSubsets = "united.dev/subsets"
+
+// FieldManager is the field owner of everything the controller applies.
+const FieldManager = "united"

@@ -1,0 +1,246 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// UnitedDeployment is one workload spread over subsets of the nodes, such as
+// zones or node pools. It keeps one child workload for each subset, named
+// "<name>-<subset>", and decides which replicas of which subset may run a new
+// revision.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=uniteddeployments,shortName=ud;united,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name=Desired,type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name=Ready,type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name=Updated,type=integer,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name=Available,type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name=Status,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
+// +kubebuilder:validation:XValidation:rule="self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+type UnitedDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	// +required
+	Spec UnitedDeploymentSpec `json:"spec"`
+
+	// Status is what the controller last saw and did.
+	//
+	// The default makes an object that no controller has looked at count as
+	// unfinished for kstatus: without it an absent status reads as done.
+	// +default={"observedGeneration": -1}
+	// +optional
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
+}
+
+// UnitedDeploymentList is a list of UnitedDeployments.
+//
+// +kubebuilder:object:root=true
+type UnitedDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []UnitedDeployment `json:"items"`
+}
+
+// UnitedDeploymentSpec is what the user wants.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
+type UnitedDeploymentSpec struct {
+	// Replicas is the number of replicas over all subsets together. The scale
+	// subresource changes it, so a HorizontalPodAutoscaler can.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector selects the pods; the labels of the pod template must match it.
+	// It must not be empty and cannot be changed. The children select by it and
+	// by the labels united.dev/name and united.dev/subset.
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod of the namespace"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment of another name instead"
+	// +required
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// MinReadySeconds is how long a replica must be ready to be available.
+	// minReadySeconds in a template wins over it.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// RevisionHistoryLimit is how many revisions are kept beside those in use.
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// ProgressDeadlineSeconds is how long nothing may move, while something
+	// should, before the condition Stalled becomes True. The controller keeps
+	// trying.
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// Paused freezes the rollout: no new template reaches a child, no replica is
+	// released or deleted for an update, not by scaling either. Scaling and
+	// repair go on.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// Template is the workload that every subset gets, less what the controller
+	// decides: name, replicas, partition, selector, owner.
+	// +required
+	Template WorkloadTemplate `json:"template"`
+
+	// Topology says over which subsets the replicas are spread.
+	// +kubebuilder:default={}
+	// +optional
+	Topology Topology `json:"topology,omitempty"`
+
+	// UpdateStrategy says which replicas may run a new revision.
+	// +kubebuilder:default={type: Manual}
+	// +optional
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+}
+
+// WorkloadTemplate holds the template of the children: exactly one member is
+// set, and which one cannot be changed.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: set statefulSetTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate)",message="the kind of the template is immutable"
+type WorkloadTemplate struct {
+	// StatefulSetTemplate makes the children StatefulSets: the metadata (labels,
+	// annotations) and spec of an apps/v1 StatefulSet, stored and handed to the
+	// API server as written here. An unknown field is refused there, not
+	// dropped. Fields that the controller decides may not be set: replicas, the
+	// partition, and a selector other than spec.selector.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	StatefulSetTemplate *runtime.RawExtension `json:"statefulSetTemplate,omitempty"`
+}
+
+// Topology says over which subsets the replicas are spread.
+type Topology struct {
+	// Subsets are the parts of the workload, in order of preference where an
+	// even split leaves a remainder. Adding one creates its child, removing one
+	// deletes it. Without subsets there are no replicas.
+	// +kubebuilder:default={}
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Subsets []Subset `json:"subsets,omitempty"`
+}
+
+// Subset is one part of the workload, with one child workload of its own.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.nodeSelector) == has(oldSelf.nodeSelector) && (!has(self.nodeSelector) || self.nodeSelector == oldSelf.nodeSelector)",fieldPath=".nodeSelector",message="is immutable in a living subset: remove the subset, or add one of another name"
+type Subset struct {
+	// Name is a DNS label, unique among the subsets; the child is called
+	// "<metadata.name>-<name>", which may be 52 characters long.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=50
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label: lower-case letters, digits and '-'"
+	// +required
+	Name string `json:"name"`
+
+	// NodeSelector says on which nodes the replicas of this subset run. Each of
+	// its terms is ANDed with the node affinity that the template requires. It
+	// cannot be changed while the subset lives.
+	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) > 0",fieldPath=".nodeSelectorTerms",message="must have at least one term"
+	// +optional
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
+
+	// Tolerations are appended to those of the template.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// Replicas is how many replicas this subset wishes for: a number, a
+	// percentage of spec.replicas such as "50%", or absent for an even share of
+	// what the others leave. Wishes that do not add up to spec.replicas are
+	// scaled in proportion; the condition ReplicasHonored then says so.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+
+	// Patch is a strategic merge patch on the workload template {metadata,
+	// spec} for this subset. Lists with a merge key, such as containers, merge
+	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
+	// whole. Patch directives are understood inside spec.template only.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Patch *runtime.RawExtension `json:"patch,omitempty"`
+}
+
+// UpdateStrategyType names a way to roll out a new revision.
+// +kubebuilder:validation:Enum=Manual
+type UpdateStrategyType string
+
+// ManualUpdateStrategy lets the user say, per subset, which ordinals may run
+// the update revision.
+const ManualUpdateStrategy UpdateStrategyType = "Manual"
+
+// UpdateStrategy says which replicas may run a new revision.
+type UpdateStrategy struct {
+	// Type is Manual.
+	// +kubebuilder:default=Manual
+	// +optional
+	Type UpdateStrategyType `json:"type,omitempty"`
+
+	// ManualUpdate holds the partitions. Without it nothing is held back: every
+	// subset updates at once, one replica at a time each.
+	// +optional
+	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
+}
+
+// ManualUpdate holds the partition of every subset. The ordinals below a
+// subset's partition are protected: never moved to, re-created on or created
+// on the update revision. The ordinals from it on go to the update revision.
+type ManualUpdate struct {
+	// Partitions by subset name: a number of ordinals, or a percentage of the
+	// subset's replicas, rounded up. "100%" holds the whole subset however it
+	// scales; a number does not, since a subset can outgrow it.
+	// ---
+	// The rule spells percentages out digit by digit: a regular expression over
+	// map values, whose length no marker can bound, is over the CEL cost budget.
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self.all(k, type(self[k]) == int ? self[k] >= 0 && self[k] <= 2147483647 : self[k] == '100%' || ['', '1', '2', '3', '4', '5', '6', '7', '8', '9'].exists(tens, ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'].exists(ones, self[k] == tens + ones + '%')))",message="a partition must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\"",messageExpression="'the partition of ' + self.filter(k, !(type(self[k]) == int ? self[k] >= 0 && self[k] <= 2147483647 : self[k] == '100%' || ['', '1', '2', '3', '4', '5', '6', '7', '8', '9'].exists(tens, ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'].exists(ones, self[k] == tens + ones + '%'))))[0] + ' must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\"'"
+	// +optional
+	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
+
+	// DefaultPartition is the partition of subsets that Partitions does not
+	// name. It holds them unless told otherwise, so that naming or un-naming
+	// one subset never releases another.
+	// +kubebuilder:default="100%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	DefaultPartition *intstr.IntOrString `json:"defaultPartition,omitempty"`
+}

@@ -1,0 +1,164 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
+)
+
+// options are the flags of the manager.
+type options struct {
+	metricsAddress string
+	metricsSecure  bool
+	probeAddress   string
+	workers        int
+	namespaces     []string
+
+	leaderElect             bool
+	leaderElectionNamespace string
+	leaseDuration           time.Duration
+	renewDeadline           time.Duration
+	retryPeriod             time.Duration
+
+	log zap.Options
+}
+
+func newCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:           "united-manager",
+		Short:         "Runs the controllers of United",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", `address of the metrics endpoint; "0" turns it off`)
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to clients that may get the non-resource URL /metrics")
+	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", `address of /healthz and /readyz; "0" turns them off`)
+	f.IntVar(&o.workers, "workers", 8, "how many UnitedDeployments are reconciled at once")
+	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to work in; all when not given")
+	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the Lease united-manager")
+	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own when not given")
+	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long others wait after the last renewal before they take over")
+	f.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "time between two tries")
+	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
+	o.log.BindFlags(goFlags)
+	config.RegisterFlags(goFlags) // --kubeconfig
+	f.AddGoFlagSet(goFlags)
+	return cmd
+}
+
+// run works until ctx is done, then lets what is under way end.
+func (o *options) run(ctx context.Context) error {
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
+	restConfig, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	// The API server's priority and fairness is the better judge.
+	restConfig.QPS = -1
+	mgr, err := o.newManager(restConfig)
+	if err != nil {
+		return err
+	}
+	if err := united.SetUp(ctx, mgr, known(), o.workers); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// known are the kinds of children.
+func known() adapters.Registry {
+	return adapters.Registry{statefulset.New()}
+}
+
+func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {
+	byObject, err := united.CacheOptions(known())
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: newScheme(),
+		Cache:  cache.Options{ByObject: byObject, DefaultNamespaces: o.cachedNamespaces()},
+		Client: client.Options{
+			// A pass never works from less than what the passes before it wrote.
+			Cache: &client.CacheOptions{Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},
+		},
+		Metrics:                       o.metricsOptions(),
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "united-manager",
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.leaseDuration,
+		RenewDeadline:                 &o.renewDeadline,
+		RetryPeriod:                   &o.retryPeriod,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("set up health probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("set up ready probe: %w", err)
+	}
+	return mgr, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+func (o *options) cachedNamespaces() map[string]cache.Config {
+	if len(o.namespaces) == 0 {
+		return nil
+	}
+	namespaces := map[string]cache.Config{}
+	for _, name := range o.namespaces {
+		namespaces[name] = cache.Config{}
+	}
+	return namespaces
+}
+
+func (o *options) metricsOptions() metricsserver.Options {
+	m := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
+	if o.metricsSecure {
+		m.FilterProvider = filters.WithAuthenticationAndAuthorization
+		// HTTP/2 has a history of denial of service by stream resets, and nothing
+		// here needs it.
+		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	}
+	return m
+}

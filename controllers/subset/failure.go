@@ -1,0 +1,145 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Failure is why a subset's child could not be written.
+type Failure struct {
+	// Reason is a reason of the condition Stalled.
+	Reason string
+	// Message is in the API server's own words where it spoke.
+	Message string
+	// Stalled tells whether it is beyond hope that it passes by itself soon.
+	Stalled bool
+	// RetryAt is when the write is tried again, if nothing changes before.
+	RetryAt time.Time
+}
+
+const (
+	// patience is how often something that may pass by itself must fail in a row
+	// to count as stalled: about 15 seconds.
+	patience = 5
+	// maxBackOff bounds the time between two tries.
+	maxBackOff = 30 * time.Second
+)
+
+// Failures remembers, in memory alone, what failed and when to try again: no
+// watch tells that a quota was lifted, or that a foreign object is gone. It is
+// safe for concurrent use.
+type Failures struct {
+	mu     sync.Mutex
+	failed map[failureKey]*record
+}
+
+type failureKey struct {
+	parent types.UID
+	subset string
+}
+
+type record struct {
+	attempt Attempt
+	count   int
+	failure Failure
+}
+
+// Attempt is what was tried on what. Another attempt is made at once.
+type Attempt struct {
+	// Generation is the parent's.
+	Generation int64
+	// ChildUID and ChildGeneration are those of the child; zero without one.
+	ChildUID        types.UID
+	ChildGeneration int64
+}
+
+// Pending gives the failure of the same attempt if it is not yet time to try
+// again; nil means: go ahead.
+func (f *Failures) Pending(parent types.UID, subset string, a Attempt, now time.Time) *Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.failed[failureKey{parent, subset}]
+	if r == nil || r.attempt != a || !now.Before(r.failure.RetryAt) {
+		return nil
+	}
+	failure := r.failure
+	return &failure
+}
+
+// Failed records a failure and tells what to make of it.
+func (f *Failures) Failed(parent types.UID, subset string, a Attempt, err error, now time.Time) *Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed == nil {
+		f.failed = map[failureKey]*record{}
+	}
+	key := failureKey{parent, subset}
+	r := f.failed[key]
+	if r == nil || r.attempt != a {
+		r = &record{attempt: a}
+		f.failed[key] = r
+	}
+	r.count++
+	reason, final := classify(err)
+	r.failure = Failure{
+		Reason: reason, Message: err.Error(),
+		Stalled: final || r.count >= patience,
+		RetryAt: now.Add(backOff(r.count)),
+	}
+	failure := r.failure
+	return &failure
+}
+
+// Succeeded forgets a failure.
+func (f *Failures) Succeeded(parent types.UID, subset string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.failed, failureKey{parent, subset})
+}
+
+// Forget forgets all failures of a parent that is gone.
+func (f *Failures) Forget(parent types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.failed {
+		if key.parent == parent {
+			delete(f.failed, key)
+		}
+	}
+}
+
+func backOff(count int) time.Duration {
+	if count > 6 {
+		return maxBackOff
+	}
+	return min(maxBackOff, time.Second<<(count-1))
+}
+
+// classify tells whose fault an error is, and whether trying again is likely to
+// help by itself.
+func classify(err error) (reason string, final bool) {
+	var invalid *field.Error
+	switch {
+	case errors.Is(err, ErrNameConflict):
+		return v1alpha1.ReasonNameConflict, true
+	case errors.As(err, &invalid), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return v1alpha1.ReasonApplyRefused, true
+	case strings.Contains(err.Error(), "field not declared in schema"):
+		// Trap: a misspelt field under server-side apply answers 500.
+		return v1alpha1.ReasonApplyRefused, true
+	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota"):
+		return v1alpha1.ReasonApplyRefused, false
+	}
+	return v1alpha1.ReasonApplyFailed, false
+}

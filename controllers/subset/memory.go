@@ -1,0 +1,86 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subset brings one child workload to what it shall be.
+//
+// Next is pure: it looks at what a child shall be and what it is, and names the
+// next write. Writer carries it out, fenced so that it can neither create a
+// thing twice nor touch a thing that is not ours. Stuck names the replicas that
+// the child's own controller would wait for forever.
+//
+// # What a child remembers
+//
+// A StatefulSet makes its replicas below the partition of its
+// status.currentRevision and the others of its status.updateRevision. The
+// former becomes the latter when all replicas are updated and ready, which is
+// what we want, and also when there are no replicas at all, which is not: a set
+// that was scaled to 0 in the middle of a canary comes back on the new revision
+// alone. So a child that starts from nothing while it has to protect replicas
+// is seeded: it gets the protected revision first, without replicas, and the
+// update revision when its controller has taken note of that.
+package subset
+
+import (
+	"strconv"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// RevisionOf is the parent revision that the child's template is.
+func RevisionOf(o *adapters.Observed) string {
+	return o.Meta.Annotations[v1alpha1.AnnotationRevision]
+}
+
+// protectedNote is what the child was last told of its protected revision.
+func protectedNote(o *adapters.Observed) string {
+	return o.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]
+}
+
+// settled: the child's controller has taken note of the spec, and makes every
+// replica of the one revision that its template is.
+func settled(o *adapters.Observed) bool {
+	return o.CaughtUp && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
+}
+
+// Protected is the parent revision that the child's protected ordinals run, as
+// the child itself tells; "" when it does not know. known is what the parent's
+// status says of it: it is ahead of the child between the end of a rollout and
+// the next write, because the end alone is not worth one.
+func Protected(o *adapters.Observed, known string) string {
+	revision := RevisionOf(o)
+	switch note := protectedNote(o); {
+	case o.Replicas == 0:
+		// A child without replicas settles on anything, and never finishes.
+		return note
+	case settled(o), known != "" && known == revision:
+		return revision
+	case note != "":
+		return note
+	default:
+		return revision
+	}
+}
+
+// Completing: the child was first written when there was nothing to protect,
+// and its controller has not settled since. It may remember a revision that
+// never worked, so a partition would hold replicas on that.
+func Completing(o *adapters.Observed) bool {
+	return protectedNote(o) == "" && o.Replicas > 0 && !settled(o)
+}
+
+// parentGeneration is the generation of the parent that the child was written
+// from; 0 when it cannot be read.
+func parentGeneration(o *adapters.Observed) int64 {
+	generation, err := strconv.ParseInt(o.Meta.Annotations[v1alpha1.AnnotationParentGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return generation
+}
+
+// WrittenLater tells whether the child was written from a later generation of
+// its parent than the given one. Whoever sees that looks at a stale parent.
+func WrittenLater(o *adapters.Observed, generation int64) bool {
+	return parentGeneration(o) > generation
+}

@@ -1,0 +1,169 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// Version is what one revision makes of one subset's pods.
+type Version struct {
+	// Revision is the name of the parent revision.
+	Revision string
+	// PodPart, PodPatch and Tolerations are as in adapters.Child.
+	PodPart, PodPatch map[string]any
+	Tolerations       []corev1.Toleration
+}
+
+// Goal is what a subset shall come to.
+type Goal struct {
+	// Child is what the child shall be, but for the revision: Next fills that in.
+	Child adapters.Child
+	// Update is what replicas from the partition on run.
+	Update Version
+	// ProtectedRevision names what those below it run, Protected holds it; nil
+	// when the revision is lost.
+	ProtectedRevision string
+	Protected         *Version
+	// SamePods: both make the same pods, so there is nothing to tell apart.
+	SamePods bool
+	// Initialized: a replica of the parent was ready once. Before that there is
+	// nothing to protect.
+	Initialized bool
+}
+
+// Action says what kind of write is next.
+type Action string
+
+// Actions.
+const (
+	// ActionApply brings an existing child to what it shall be, if it differs.
+	ActionApply Action = "Apply"
+	// ActionCreate makes a child that starts on the revision it shall have.
+	ActionCreate Action = "Create"
+	// ActionSeed makes a child, or resets one without replicas, so that it
+	// remembers the protected revision.
+	ActionSeed Action = "Seed"
+	// ActionWait: nothing can be done before something else has happened.
+	ActionWait Action = "Wait"
+	// ActionHalt: nothing can be done without help.
+	ActionHalt Action = "Halt"
+)
+
+// Step is the next write to a child.
+type Step struct {
+	Action Action
+	// Child is what to write; empty for Wait and Halt.
+	Child adapters.Child
+	// Reason says why, for people; empty for an Apply at rest.
+	Reason string
+}
+
+// Next names the next write that brings the child o, nil when there is none, to
+// the goal.
+func Next(g Goal, o *adapters.Observed) Step {
+	switch {
+	case o == nil:
+		return g.start()
+	case o.Meta.DeletionTimestamp != nil:
+		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is being deleted"}
+	case WrittenLater(o, g.Child.ParentGeneration):
+		// A cache that lags behind another controller's, or behind our own past.
+		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
+	case g.Initialized && Completing(o) && g.held() > 0:
+		return g.complete(o)
+	case !g.protects():
+		return g.apply(o)
+	case o.Replicas == 0:
+		return g.restart(o)
+	case RevisionOf(o) != g.Update.Revision && (!o.CaughtUp || o.CurrentHash == ""):
+		// The child's controller must have taken note of the revision it is to
+		// remember before it is shown another.
+		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
+	}
+	return g.apply(o)
+}
+
+// held is how many replicas the partition protects.
+func (g *Goal) held() int32 { return min(g.Child.Partition, g.Child.Replicas) }
+
+// protects tells whether there are replicas that must run another revision
+// than the update revision.
+func (g *Goal) protects() bool {
+	return g.Initialized && !g.SamePods && g.held() > 0
+}
+
+// start is the first step of a child that does not exist.
+func (g *Goal) start() Step {
+	if g.protects() {
+		return g.seed("is created on %s first, which its protected replicas run")
+	}
+	child := g.child(g.Update)
+	if g.Initialized && child.Replicas > 0 {
+		// What starts from nothing with nothing to protect never knew another.
+		child.ProtectedRevision = g.Update.Revision
+	}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
+}
+
+// restart is the next step of a child that has no replicas and shall get some,
+// protected ones among them.
+func (g *Goal) restart(o *adapters.Observed) Step {
+	switch {
+	case RevisionOf(o) != g.ProtectedRevision:
+		return g.seed("goes back to %s first, which its protected replicas run")
+	case !settled(o):
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
+	}
+	return g.apply(o)
+}
+
+func (g *Goal) seed(why string) Step {
+	if g.Protected == nil {
+		return Step{Action: ActionHalt, Reason: fmt.Sprintf(
+			"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
+			g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
+	}
+	child := g.child(*g.Protected)
+	child.Replicas = 0
+	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
+}
+
+// complete lets a child come up on the one revision it has, held back by
+// nothing, before it is held back by anything.
+func (g *Goal) complete(o *adapters.Observed) Step {
+	version := g.Protected // what the child has: it never had another that worked
+	if version == nil {
+		version = &g.Update
+	}
+	child := g.child(*version)
+	child.Partition = 0
+	child.ProtectedRevision = ""
+	return Step{
+		Action: ActionApply, Child: child,
+		Reason: fmt.Sprintf("%s comes up on %s before its partition takes effect", o.Meta.Name, child.Revision),
+	}
+}
+
+func (g *Goal) apply(o *adapters.Observed) Step {
+	child := g.child(g.Update)
+	if o.Replicas == 0 && child.Replicas > 0 && !g.protects() && g.Initialized && settled(o) {
+		// It starts from nothing with nothing to protect, as if it were new.
+		child.ProtectedRevision = g.Update.Revision
+	}
+	return Step{Action: ActionApply, Child: child}
+}
+
+func (g *Goal) child(v Version) adapters.Child {
+	c := g.Child
+	c.Revision, c.PodPart, c.PodPatch, c.Tolerations = v.Revision, v.PodPart, v.PodPatch, v.Tolerations
+	if g.Initialized {
+		c.ProtectedRevision = g.ProtectedRevision
+	}
+	return c
+}

@@ -1,0 +1,220 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// absent as the resourceVersion of a server-side apply means: create, never
+// update. An existing object answers 409. ("0" does not: it is ignored.)
+const absent = "1"
+
+// ErrStale says that the cluster has moved on since it was read: not a failure,
+// but a reason to look again.
+var ErrStale = errors.New("the cluster changed since it was read")
+
+// ErrNameConflict says that an object of the child's name exists that the
+// parent does not control. It was not touched.
+var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
+
+// Writer writes children of one kind.
+type Writer struct {
+	Adapter adapters.Adapter
+	// Client writes. Its cache holds only what carries United's labels.
+	Client client.Client
+	// Live reads past the cache: strangers and orphans are not in it.
+	Live client.Reader
+}
+
+// Carry carries out a step on a child that was read as current, nil when there
+// is none. It gives the child as it is now, and whether it was written. Errors
+// are ErrStale, ErrNameConflict, a *field.Error about what the user wrote, or
+// what the API server answered; the child is then as it was.
+func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	switch s.Action {
+	case ActionWait, ActionHalt:
+		return current, false, nil
+	case ActionApply:
+		return w.update(ctx, &s.Child, current)
+	case ActionSeed:
+		if current != nil {
+			return w.update(ctx, &s.Child, current)
+		}
+	case ActionCreate:
+	}
+	return w.create(ctx, s)
+}
+
+func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured, bool, error) {
+	if err := w.vacant(ctx, &s.Child); err != nil {
+		return nil, false, err
+	}
+	if s.Action == ActionSeed {
+		if err := w.keepOrphans(ctx, &s.Child); err != nil {
+			return nil, false, err
+		}
+	}
+	u, err := w.build(&s.Child)
+	if err != nil {
+		return nil, false, err
+	}
+	u.SetResourceVersion(absent)
+	if err := w.apply(ctx, u); err != nil {
+		return nil, false, err
+	}
+	return u, true, nil
+}
+
+// vacant looks, past the cache, whether the child's name is free.
+func (w *Writer) vacant(ctx context.Context, c *adapters.Child) error {
+	gvk := w.Adapter.GroupVersionKind()
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(gvk)
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look up %s %s: %w", gvk.Kind, c.Name, err)
+	case live.UID != "" && metav1.GetControllerOf(live) != nil && metav1.GetControllerOf(live).UID == c.Owner.UID:
+		return ErrStale // the cache lags behind our own create
+	}
+	return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
+}
+
+// keepOrphans makes room in a seed for pods that outlived an earlier child
+// (deleted with --cascade=orphan). The new child adopts them, and would delete
+// them if it had no replicas. The list must be live: a cache may still show
+// them as owned by the child that is gone.
+func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
+	pods := &corev1.PodList{}
+	err := w.Live.List(ctx, pods, client.InNamespace(c.Namespace),
+		client.MatchingLabels{v1alpha1.LabelName: c.Parent, v1alpha1.LabelSubset: c.Subset})
+	if err != nil {
+		return fmt.Errorf("list pods that outlived %s: %w", c.Name, err)
+	}
+	u, err := adapters.Build(w.Adapter, c)
+	if err != nil {
+		return err
+	}
+	c.Replicas = w.Adapter.Orphans(u, pods.Items)
+	c.Partition = max(c.Partition, c.Replicas)
+	return nil
+}
+
+// update writes the child when it differs from what it shall be, in one write.
+func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	u, err := w.build(c)
+	if err != nil {
+		return current, false, err
+	}
+	same, err := w.same(u, c, current)
+	if err != nil || same {
+		return current, false, err
+	}
+	u.SetUID(current.GetUID())
+	u.SetResourceVersion(current.GetResourceVersion())
+	if err := w.apply(ctx, u); err != nil {
+		return current, false, err
+	}
+	return u, true, nil
+}
+
+// same tells whether applying u would change nothing.
+func (w *Writer) same(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured) (bool, error) {
+	observed, err := w.Adapter.Observe(current, nil)
+	if err != nil {
+		return false, err
+	}
+	if observed.Replicas != c.Replicas || observed.Partition != c.Partition ||
+		current.GetAnnotations()[v1alpha1.AnnotationFingerprint] != u.GetAnnotations()[v1alpha1.AnnotationFingerprint] {
+		return false, nil
+	}
+	// What rides along with other writes alone is not worth one, but must be
+	// there, or the apply would look as if somebody had taken it.
+	expected := u.DeepCopy()
+	dropAnnotations(expected, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration)
+	path, err := lost(expected, current.GetManagedFields())
+	return path == "", err
+}
+
+// build makes the object to apply, with its fingerprint.
+func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
+	u, err := adapters.Build(w.Adapter, c)
+	if err != nil {
+		return nil, err
+	}
+	// Replicas and partition are compared by themselves, and the rest of what is
+	// left out only rides along with other writes.
+	bare := *c
+	bare.Replicas, bare.Partition = 0, 0
+	bare.ProtectedRevision, bare.ParentGeneration = "", 0
+	stable, err := adapters.Build(w.Adapter, &bare)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(stable.Object)
+	if err != nil {
+		return nil, fmt.Errorf("fingerprint of %s: %w", c.Name, err)
+	}
+	sum := sha256.Sum256(raw)
+	annotations := u.GetAnnotations()
+	annotations[v1alpha1.AnnotationFingerprint] = hex.EncodeToString(sum[:8])
+	u.SetAnnotations(annotations)
+	return u, nil
+}
+
+func (w *Writer) apply(ctx context.Context, u *unstructured.Unstructured) error {
+	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ErrStale
+	}
+	return err
+}
+
+// Remove deletes the child of a subset that is gone.
+func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured) error {
+	err := w.Client.Delete(ctx, current,
+		client.Preconditions{UID: ptr.To(current.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsConflict(err) {
+		return ErrStale
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// Free deletes a stuck replica; a newer one of the same name is left alone.
+func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
+	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})
+	if apierrors.IsConflict(err) {
+		return ErrStale
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func dropAnnotations(u *unstructured.Unstructured, keys ...string) {
+	annotations := u.GetAnnotations()
+	for _, key := range keys {
+		delete(annotations, key)
+	}
+	u.SetAnnotations(annotations)
+}

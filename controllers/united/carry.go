@@ -1,0 +1,127 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// retryStale is how soon to look again when the cluster had moved on. The watch
+// usually is sooner.
+const retryStale = time.Second
+
+// outcome is what became of the plan for one subset.
+type outcome struct {
+	failure *subset.Failure
+	// stale: the cluster had moved on; nothing failed.
+	stale bool
+	wrote bool
+	// freed are the stuck replicas that were deleted.
+	freed []string
+}
+
+// carried is what became of a plan.
+type carried struct {
+	subsets map[string]*outcome
+	// removed are the subsets whose children were deleted in this pass.
+	removed []string
+}
+
+// carryOut writes the children, each by itself: one that fails keeps no other
+// back. The world is brought up to date with what was written.
+func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
+	done := &carried{subsets: map[string]*outcome{}}
+	writer := r.writer(w.spec.adapter)
+	for _, s := range p.order(w) {
+		done.subsets[s.Name] = r.carrySubset(ctx, writer, w, s)
+	}
+	for _, name := range p.removed {
+		done.subsets[name] = r.removeSubset(ctx, writer, w, name)
+		if done.subsets[name].wrote {
+			done.removed = append(done.removed, name)
+		}
+	}
+	return done
+}
+
+func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
+	current := w.children[name].object
+	return r.attempt(w, name, current, func(o *outcome) error {
+		if err := writer.Remove(ctx, current); err != nil {
+			return err
+		}
+		o.wrote = true
+		return nil
+	})
+}
+
+func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) *outcome {
+	if s.step.Action == subset.ActionHalt {
+		return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}
+	}
+	var current *unstructured.Unstructured
+	if c := w.children[s.Name]; c != nil {
+		current = c.object
+	}
+	return r.attempt(w, s.Name, current, func(o *outcome) error {
+		after, wrote, err := writer.Carry(ctx, s.step, current)
+		o.wrote = wrote
+		if err != nil {
+			return err
+		}
+		if !wrote {
+			o.freed, err = r.freeStuck(ctx, writer, w, s)
+			return err
+		}
+		w.children[s.Name], err = w.read(s.Name, after)
+		return err
+	})
+}
+
+// attempt tries a write on a subset's child, unless the same write failed and it
+// is not yet time to try it again.
+func (r *Reconciler) attempt(w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
+	attempt := subset.Attempt{Generation: w.parent.Generation}
+	if current != nil {
+		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
+	}
+	if pending := r.failures.Pending(w.parent.UID, name, attempt, w.now); pending != nil {
+		return &outcome{failure: pending}
+	}
+	o := &outcome{}
+	switch err := try(o); {
+	case errors.Is(err, subset.ErrStale):
+		o.stale = true
+	case err != nil:
+		o.failure = r.failures.Failed(w.parent.UID, name, attempt, err, w.now)
+	default:
+		r.failures.Succeeded(w.parent.UID, name)
+	}
+	return o
+}
+
+// freeStuck deletes released replicas that the child's controller would wait
+// for forever. A child that was just written has to be observed first.
+func (r *Reconciler) freeStuck(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) ([]string, error) {
+	observed := w.observed(s.Name)
+	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != w.update.Name {
+		return nil, nil
+	}
+	var freed []string
+	for _, replica := range subset.Stuck(observed) {
+		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
+			return freed, fmt.Errorf("delete %s, which is not ready and keeps the rollout from going on: %w", replica.Name, err)
+		}
+		freed = append(freed, replica.Name)
+	}
+	return freed, nil
+}

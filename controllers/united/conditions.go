@@ -1,0 +1,182 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// judge sets the conditions.
+func judge(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
+	set := setter(status, w.parent.Generation, w.now)
+	judgeInitialized(p, set)
+	judgeAllocation(p, set)
+	judgeAvailable(w, status, set)
+
+	ready, reason, message := readiness(w, tallies, status)
+	stalledReason, stalledMessage := stalledBy(status, tallies)
+	// The clock of the deadline starts with what Ready is now.
+	set(v1alpha1.ConditionReady, ready, reason, message)
+	if deadline, running := progressDeadline(w.parent, status); stalledReason == "" && running && !w.now.Before(deadline) {
+		stalledReason = v1alpha1.ReasonProgressDeadlineExceeded
+		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(w.parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline), message)
+	}
+	if stalledReason != "" {
+		set(v1alpha1.ConditionReady, false, stalledReason, stalledMessage)
+		set(v1alpha1.ConditionProgressing, false, stalledReason, stalledMessage)
+		set(v1alpha1.ConditionStalled, true, stalledReason, stalledMessage)
+		return
+	}
+	set(v1alpha1.ConditionProgressing, !ready, reason, message)
+	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+}
+
+type setCondition func(conditionType string, value bool, reason, message string)
+
+func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time) setCondition {
+	return func(conditionType string, value bool, reason, message string) {
+		state := metav1.ConditionFalse
+		if value {
+			state = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: conditionType, Status: state, Reason: reason, Message: message,
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+		})
+	}
+}
+
+func judgeInitialized(p *plan, set setCondition) {
+	if p.initialized {
+		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "")
+		return
+	}
+	set(v1alpha1.ConditionInitialized, false, v1alpha1.ReasonWaitingForFirstReplica,
+		"no replica was ever ready: a new template replaces this one everywhere, whatever the partitions")
+}
+
+func judgeAllocation(p *plan, set setCondition) {
+	reason := v1alpha1.ReasonAllocatedAsAsked
+	if !p.allocation.Honored {
+		reason = v1alpha1.ReasonScaledInProportion
+	}
+	set(v1alpha1.ConditionReplicasHonored, p.allocation.Honored, reason, p.allocation.Reason)
+}
+
+func judgeAvailable(w *world, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
+	wanted := replicasOf(w.parent)
+	if len(w.spec.subsets) == 0 {
+		wanted = 0
+	}
+	available := status.AvailableReplicas >= wanted
+	reason := v1alpha1.ReasonReplicasAvailable
+	if !available {
+		reason = v1alpha1.ReasonReplicasUnavailable
+	}
+	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, wanted))
+}
+
+// readiness tells whether the cluster is what the spec asks for now.
+func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
+	for _, blocker := range []struct {
+		phases []v1alpha1.SubsetPhase
+		reason string
+	}{
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}, v1alpha1.ReasonApplyFailed},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding}, v1alpha1.ReasonReconciling},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating}, v1alpha1.ReasonRollingOut},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
+	} {
+		if said := sayings(status, blocker.phases); len(said) > 0 {
+			return false, blocker.reason, shorten(said)
+		}
+	}
+	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
+		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
+	}
+	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
+	switch held := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseHeld, v1alpha1.PhasePaused}); {
+	case w.parent.Spec.Paused:
+		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
+	case len(held) > 0:
+		return true, v1alpha1.ReasonRolloutHeld, updated + "; " + shorten(held)
+	}
+	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// sayings are the messages of the subsets in the given phases, with their names.
+func sayings(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.SubsetPhase) []string {
+	var said []string
+	for _, s := range status.Subsets {
+		if slices.Contains(phases, s.Phase) {
+			said = append(said, s.Name+": "+s.Message)
+		}
+	}
+	return said
+}
+
+// shorten joins the first few: a hundred subsets would not fit a condition.
+func shorten(said []string) string {
+	const most = 3
+	if rest := len(said) - most; rest > 0 {
+		return fmt.Sprintf("%s; and %d more subsets", strings.Join(said[:most], "; "), rest)
+	}
+	return strings.Join(said, "; ")
+}
+
+// stalledBy is the first failure that does not pass by itself.
+func stalledBy(status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+	said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
+	for _, t := range tallies {
+		if t.failure != nil && t.failure.Stalled {
+			return t.failure.Reason, shorten(said)
+		}
+	}
+	return "", ""
+}
+
+// defaultProgressDeadline stands in where the CRD's default is missing, in
+// seconds.
+const defaultProgressDeadline = int32(600)
+
+// progressDeadline is when standing still becomes a stall; false when there is
+// nothing to wait for.
+func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (time.Time, bool) {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
+		return time.Time{}, false
+	}
+	start := status.LastProgressTime.Time
+	if ready.LastTransitionTime.After(start) {
+		start = ready.LastTransitionTime.Time // it was well until then
+	}
+	return start.Add(time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second), true
+}
+
+// blockedStatus is the status of a parent for which nothing can be done: what
+// was known of its replicas stays.
+func blockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
+	status := parent.Status.DeepCopy()
+	status.ObservedGeneration = parent.Generation
+	set := setter(status, parent.Generation, now)
+	set(v1alpha1.ConditionReady, false, failure.Reason, failure.Message)
+	set(v1alpha1.ConditionProgressing, false, failure.Reason, failure.Message)
+	if failure.Stalled {
+		set(v1alpha1.ConditionStalled, true, failure.Reason, failure.Message)
+	} else {
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+	}
+	return status
+}

@@ -1,0 +1,38 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import "fmt"
+
+// Freeze is the line while spec.paused: not below the one asked for, not below
+// the one in force, and nothing is released, not by scaling either.
+//
+// live is the partition in force on the child, liveReplicas the replicas it has
+// been asked for so far, desired those it is asked for now. Replicas from
+// position updatedFrom up to liveReplicas run the update revision already;
+// updatedFrom is liveReplicas when none does. A missing replica counts as updated
+// where one below it is: a StatefulSet moves from the top down, so it was, and
+// has to come back so. Ordinals are counted from position 0.
+//
+// New ordinals come up protected: when the child grows, the partition is at
+// least desired. Updated replicas stay as they are, and one that then fails is
+// repaired on the protected revision: one partition cannot protect the ordinals
+// above it. When the child does not grow, the partition is at least updatedFrom:
+// a replica that was released but has not moved yet is not moved, and an updated
+// one is repaired on the update revision.
+func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
+	partition := max(asked.Partition, live)
+	why := "the one in force stays"
+	if updatedFrom > partition {
+		partition, why = updatedFrom, "replicas that have not moved yet stay"
+	}
+	if desired > liveReplicas && desired > partition {
+		partition, why = desired, fmt.Sprintf("scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
+	}
+	if partition == asked.Partition {
+		return line(partition, desired, asked.Hold, "paused; "+asked.Reason)
+	}
+	return line(partition, desired, asked.Hold,
+		fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why))
+}

@@ -1,0 +1,122 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coordination decides which ordinals of a subset may run the update
+// revision, and says why. It is pure: no client, no clock, no logger.
+//
+// The line is a partition P. Ordinals below P are protected: they are never
+// moved to, re-created on or created on the update revision. Ordinals from P up
+// to the subset's replicas R go to it. An integer is P as it is, also above R. A
+// percentage keeps a share of the subset's own replicas, P = ceil(p * R / 100),
+// and is computed anew whenever the subset scales, so scaling down may release
+// ordinals. "100%" is a hold: P is R at every R.
+package coordination
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/percent"
+)
+
+// Line is where the partition of one subset lies, and why.
+type Line struct {
+	// Partition: the ordinals [0, Partition) are protected. It may be above the
+	// replicas. Where the workload's ordinals do not start at 0, it counts
+	// positions.
+	Partition int32
+	// ExpectedUpdated is how many replicas the update revision may have:
+	// max(0, replicas - Partition).
+	ExpectedUpdated int32
+	// Hold is "100%": everything is protected now and after any scaling. An
+	// integer is never a hold, for scaling can outgrow it.
+	Hold bool
+	// Reason is one short phrase for status and events.
+	Reason string
+}
+
+// line puts the partition among the replicas.
+func line(partition, replicas int32, hold bool, reason string) Line {
+	return Line{
+		Partition:       partition,
+		ExpectedUpdated: max(replicas-partition, 0),
+		Hold:            hold,
+		Reason:          reason,
+	}
+}
+
+// Resolve is the partition that value puts on a subset with so many replicas:
+// an integer as it is, also above them, a percentage of them rounded up. Replicas
+// below 0 count as 0. A value that is negative, above "100%" or no percentage is
+// an error that names it.
+func Resolve(value intstr.IntOrString, replicas int32) (int32, error) {
+	amount, err := percent.Parse(value)
+	if err != nil {
+		return 0, err
+	}
+	return resolve(amount, replicas), nil
+}
+
+func resolve(amount percent.Amount, replicas int32) int32 {
+	if amount.IsPercent {
+		return percent.Ceil(amount.Value, replicas)
+	}
+	return amount.Value
+}
+
+// Manual is the line that the user asks for in one subset. Without a strategy
+// nothing is protected. A subset that partitions do not name takes the default
+// partition; without that, in an object stored past the CRD's default, it is
+// held. So naming or un-naming one subset changes no other.
+//
+// With an error, which names the field and the value, comes a line that holds
+// the subset: whoever goes on regardless releases nothing.
+func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, error) {
+	replicas = max(replicas, 0)
+	if m == nil {
+		return line(0, replicas, false, "no manualUpdate: nothing is protected"), nil
+	}
+	value, named := m.Partitions[subset]
+	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"
+	if !named {
+		value = defaultPartition(m)
+		field, word = "defaultPartition", "default partition"
+	}
+	amount, err := percent.Parse(value)
+	if err != nil {
+		return line(replicas, replicas, true, "malformed "+word+" holds all replicas"),
+			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
+	}
+	partition := resolve(amount, replicas)
+	hold := amount.IsPercent && amount.Value == 100
+	return line(partition, replicas, hold, word+" "+effect(amount, partition, replicas, hold)), nil
+}
+
+func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {
+	if m.DefaultPartition == nil {
+		return intstr.FromString("100%")
+	}
+	return *m.DefaultPartition
+}
+
+// effect is such as `"80%" of 10 replicas protects 8`.
+func effect(amount percent.Amount, partition, replicas int32, hold bool) string {
+	switch {
+	case hold:
+		return amount.String() + " holds all replicas"
+	case replicas > 0 && partition >= replicas:
+		return fmt.Sprintf("%s of %s protects all", amount, counted(replicas))
+	default:
+		return fmt.Sprintf("%s of %s protects %d", amount, counted(replicas), min(partition, replicas))
+	}
+}
+
+// counted is "1 replica", "2 replicas".
+func counted(replicas int32) string {
+	if replicas == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", replicas)
+}

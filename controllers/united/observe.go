@@ -1,0 +1,214 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// world is all that one pass decides from.
+type world struct {
+	parent *v1alpha1.UnitedDeployment
+	spec   *spec
+	now    time.Time
+
+	// children by subset, also of subsets that the spec does not have any more.
+	children map[string]*child
+	pods     map[string][]*corev1.Pod
+
+	revisions []*revision.Revision
+	// update is the revision that the spec asks for.
+	update *revision.Revision
+}
+
+// child is one child workload.
+type child struct {
+	object   *unstructured.Unstructured
+	observed *adapters.Observed
+}
+
+// observe reads everything that belongs to the parent. Children and pods are
+// found by their labels; what the parent does not control is left out.
+func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec) (*world, error) {
+	w := &world{parent: parent, spec: s, now: r.Clock.Now(), children: map[string]*child{}}
+	var err error
+	if w.revisions, err = r.store().List(ctx, parent); err != nil {
+		return nil, err
+	}
+	if w.pods, err = r.podsOf(ctx, parent); err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(s.adapter.GroupVersionKind())
+	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace),
+		client.MatchingLabels{v1alpha1.LabelName: parent.Name}); err != nil {
+		return nil, fmt.Errorf("list children: %w", err)
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
+		name := object.GetLabels()[v1alpha1.LabelSubset]
+		if !metav1.IsControlledBy(object, parent) || object.GetName() != adapters.ChildName(parent.Name, name) {
+			continue
+		}
+		if w.children[name], err = w.read(name, object); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func (w *world) read(subset string, object *unstructured.Unstructured) (*child, error) {
+	observed, err := w.spec.adapter.Observe(object, w.pods[subset])
+	if err != nil {
+		return nil, fmt.Errorf("read child %s: %w", object.GetName(), err)
+	}
+	return &child{object: object, observed: observed}, nil
+}
+
+func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (map[string][]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace),
+		client.MatchingFields{podParentIndex: parent.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	pods := map[string][]*corev1.Pod{}
+	for i := range list.Items {
+		name := list.Items[i].Labels[v1alpha1.LabelSubset]
+		pods[name] = append(pods[name], &list.Items[i])
+	}
+	return pods, nil
+}
+
+// wholeParent stands for the parent itself where failures are kept by subset.
+const wholeParent = ""
+
+// snapshot makes sure that the revision the spec asks for is kept, before
+// anything is made from it, and that the revisions in use know the subsets.
+func (r *Reconciler) snapshot(ctx context.Context, w *world) *subset.Failure {
+	return r.attempt(w, wholeParent, nil, func(*outcome) error {
+		store := r.store()
+		update, err := store.Snapshot(ctx, w.parent, ownerOf(w.parent), w.revisions, w.spec.content())
+		if err != nil {
+			return err
+		}
+		w.revisions = slices.DeleteFunc(w.revisions, func(r *revision.Revision) bool { return r.Name == update.Name })
+		w.revisions = append(w.revisions, update)
+		w.update = update
+		inUse, living := w.inUse(), w.spec.overlays()
+		for i, rev := range w.revisions {
+			if !inUse[rev.Name] {
+				continue
+			}
+			if w.revisions[i], err = store.Amend(ctx, rev, living); err != nil {
+				return err
+			}
+		}
+		w.update = revision.ByName(w.revisions, update.Name)
+		return nil
+	}).failure
+}
+
+// inUse names every revision that the status or a child names.
+func (w *world) inUse() map[string]bool {
+	inUse := map[string]bool{
+		w.parent.Status.CurrentRevision: true,
+		w.parent.Status.UpdateRevision:  true,
+	}
+	if w.update != nil {
+		inUse[w.update.Name] = true
+	}
+	for _, s := range w.parent.Status.Subsets {
+		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
+	}
+	for _, c := range w.children {
+		inUse[c.object.GetAnnotations()[v1alpha1.AnnotationRevision]] = true
+		inUse[c.object.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]] = true
+	}
+	return inUse
+}
+
+// initialized tells whether a replica of the parent was ever ready. Children
+// that protect a revision tell so too, should the status be lost.
+func (w *world) initialized() bool {
+	if meta.IsStatusConditionTrue(w.parent.Status.Conditions, v1alpha1.ConditionInitialized) {
+		return true
+	}
+	for _, c := range w.children {
+		if c.object.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] != "" {
+			return true
+		}
+		if slices.ContainsFunc(c.observed.Members, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
+			return true
+		}
+	}
+	return false
+}
+
+// currentRevision is the revision that the whole parent ran last.
+func (w *world) currentRevision() string {
+	status := &w.parent.Status
+	switch {
+	case !w.initialized():
+		return w.update.Name
+	case w.finishedOn(status.UpdateRevision):
+		// Seen now, but not in time to be written: the spec has changed since.
+		return status.UpdateRevision
+	case status.CurrentRevision != "":
+		return status.CurrentRevision
+	}
+	return w.oldestProtected()
+}
+
+// finishedOn tells whether all replicas of all children were updated to, and
+// ready on, the revision.
+func (w *world) finishedOn(name string) bool {
+	if name == "" {
+		return false
+	}
+	finished := false
+	for _, sub := range w.spec.subsets {
+		c := w.children[sub.Name]
+		if c == nil || c.observed.Replicas == 0 {
+			continue
+		}
+		if subset.RevisionOf(c.observed) != name || subset.Completing(c.observed) || subset.Protected(c.observed, "") != name || !c.observed.CaughtUp {
+			return false
+		}
+		finished = true
+	}
+	return finished
+}
+
+// oldestProtected stands in for a lost status.
+func (w *world) oldestProtected() string {
+	var named []*revision.Revision
+	for _, c := range w.children {
+		if rev := revision.ByName(w.revisions, subset.Protected(c.observed, "")); rev != nil {
+			named = append(named, rev)
+		}
+	}
+	if len(named) == 0 {
+		return w.update.Name
+	}
+	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
+}
+
+func ownerOf(parent *v1alpha1.UnitedDeployment) metav1.OwnerReference {
+	return *metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+}

@@ -1,0 +1,206 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// plan is what one pass decides. It is made from the world alone.
+type plan struct {
+	allocation  allocation.Result
+	initialized bool
+	// currentRevision is the one that the whole parent ran last.
+	currentRevision string
+	// subsets in the order of the spec.
+	subsets []*subsetPlan
+	// removed are the children to delete, by subset name.
+	removed []string
+}
+
+// subsetPlan is what one pass decides for one subset.
+type subsetPlan struct {
+	subsetSpec
+	workload string
+	replicas int32
+	line     coordination.Line
+	// protected names the revision that protected replicas run.
+	protected string
+	goal      subset.Goal
+	step      subset.Step
+}
+
+func makePlan(w *world) *plan {
+	wishes := make([]*intstr.IntOrString, len(w.spec.subsets))
+	for i, sub := range w.spec.subsets {
+		wishes[i] = sub.Replicas
+	}
+	p := &plan{
+		allocation:      allocation.Allocate(replicasOf(w.parent), wishes),
+		initialized:     w.initialized(),
+		currentRevision: w.currentRevision(),
+	}
+	for i, sub := range w.spec.subsets {
+		p.subsets = append(p.subsets, w.planSubset(p, sub, p.allocation.Replicas[i]))
+	}
+	for name, c := range w.children {
+		wanted := slices.ContainsFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name })
+		if !wanted && !subset.WrittenLater(c.observed, w.parent.Generation) && c.object.GetDeletionTimestamp() == nil {
+			p.removed = append(p.removed, name)
+		}
+	}
+	slices.Sort(p.removed)
+	return p
+}
+
+func (w *world) planSubset(p *plan, sub subsetSpec, replicas int32) *subsetPlan {
+	s := &subsetPlan{subsetSpec: sub, workload: adapters.ChildName(w.parent.Name, sub.Name), replicas: replicas}
+	observed := w.observed(sub.Name)
+	s.protected = w.protectedRevision(p, sub.Name, observed)
+	s.line = w.line(p, sub.Name, replicas, observed)
+
+	protected := revision.ByName(w.revisions, s.protected)
+	update := w.update
+	if w.parent.Spec.Paused {
+		// No new template: a child keeps the one it has, a new one gets the one
+		// that it would protect.
+		update = protected
+		if observed != nil {
+			update = revision.ByName(w.revisions, subset.RevisionOf(observed))
+		}
+	}
+	if update == nil {
+		s.step = subset.Step{Action: subset.ActionHalt, Reason: "paused, and the revision that " + s.workload + " has is lost"}
+		return s
+	}
+	s.goal = subset.Goal{
+		Child:             w.childOf(s),
+		Update:            sub.version(update),
+		ProtectedRevision: s.protected,
+		Initialized:       p.initialized,
+	}
+	if protected != nil {
+		s.goal.Protected = ptr.To(sub.version(protected))
+		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
+	}
+	s.step = subset.Next(s.goal, observed)
+	return s
+}
+
+func (w *world) observed(name string) *adapters.Observed {
+	if c := w.children[name]; c != nil {
+		return c.observed
+	}
+	return nil
+}
+
+// protectedRevision is what the subset's protected replicas run: as its child
+// says, else as the status says, else what the whole parent ran last.
+func (w *world) protectedRevision(p *plan, name string, observed *adapters.Observed) string {
+	if !p.initialized {
+		return w.update.Name
+	}
+	known := ""
+	if status := subsetStatus(&w.parent.Status, name); status != nil {
+		known = status.CurrentRevision
+	}
+	if observed != nil {
+		if told := subset.Protected(observed, known); told != "" {
+			return told
+		}
+	}
+	if known != "" {
+		return known
+	}
+	return p.currentRevision
+}
+
+// line is where the subset's partition lies. readSpec has refused what Manual
+// cannot read; were it not so, Manual holds everything.
+func (w *world) line(p *plan, name string, replicas int32, observed *adapters.Observed) coordination.Line {
+	line, _ := coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+	switch {
+	case w.parent.Spec.Paused && observed != nil:
+		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
+	case w.parent.Spec.Paused:
+		return coordination.Freeze(line, 0, 0, replicas, 0)
+	case !p.initialized:
+		// Nothing to protect yet: a corrected template must reach every replica.
+		return coordination.Line{ExpectedUpdated: replicas, Reason: "no replica was ever ready, so nothing is protected"}
+	}
+	return line
+}
+
+// updatedFrom is the lowest position from which on every replica that exists is
+// on the update revision. A missing one above it counts as updated: it is being
+// repaired.
+func updatedFrom(o *adapters.Observed) int32 {
+	from := o.Replicas
+	for _, r := range slices.Backward(o.Members) {
+		if r.Position >= o.Replicas {
+			continue
+		}
+		if r.Hash != o.UpdateHash || r.Position < 0 {
+			break
+		}
+		from = r.Position
+	}
+	return from
+}
+
+func (w *world) childOf(s *subsetPlan) adapters.Child {
+	return adapters.Child{
+		Namespace: w.parent.Namespace, Name: s.workload, Parent: w.parent.Name, Subset: s.Name,
+		Owner: ownerOf(w.parent), Selector: w.parent.Spec.Selector,
+		Template: w.spec.template, Patch: s.patch,
+		NodeSelector: s.NodeSelector, MinReadySeconds: w.parent.Spec.MinReadySeconds,
+		Replicas: s.replicas, Partition: s.line.Partition,
+		ParentGeneration: w.parent.Generation,
+	}
+}
+
+// version is what a revision makes of this subset's pods. One that does not know
+// the subset uses what the subset changes today.
+func (s subsetSpec) version(r *revision.Revision) subset.Version {
+	overlay := r.OverlayOr(s.Name, s.overlay)
+	return subset.Version{Revision: r.Name, PodPart: r.Template(), PodPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+}
+
+// order gives the subsets in the order in which their children are written:
+// creates and scale-ups first, then those that keep their replicas, then
+// scale-downs, so that no replica goes before another has come.
+func (p *plan) order(w *world) []*subsetPlan {
+	rank := func(s *subsetPlan) int {
+		observed := w.observed(s.Name)
+		switch {
+		case observed == nil || s.replicas > observed.Replicas:
+			return 0
+		case s.replicas == observed.Replicas:
+			return 1
+		}
+		return 2
+	}
+	ordered := slices.Clone(p.subsets)
+	slices.SortStableFunc(ordered, func(a, b *subsetPlan) int { return rank(a) - rank(b) })
+	return ordered
+}
+
+func subsetStatus(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
+	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &status.Subsets[i]
+}

@@ -1,0 +1,251 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package revision names, compares and finds the revisions of a
+// UnitedDeployment.
+//
+// A revision is what reaches pods: the pod part of the template, and for each
+// subset what its patch and its tolerations change in it. It is kept as a
+// ControllerRevision of the parent, whose data can never be changed. A subset
+// that comes later is therefore recorded in an annotation of the revision, and
+// one that goes is struck out there: adding or removing a subset makes no
+// revision, and a later change of its patch is still told from what it was.
+//
+// Everything but Store is pure.
+package revision
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Content is what pods are made of.
+type Content struct {
+	// Template is the pod part of the workload template.
+	Template map[string]any `json:"template"`
+	// Subsets holds what each subset changes in it, by name.
+	Subsets map[string]Overlay `json:"subsets"`
+}
+
+// Overlay is what one subset changes in the pod part.
+type Overlay struct {
+	// Patch is the pod part of the subset's patch.
+	Patch map[string]any `json:"patch,omitempty"`
+	// Tolerations are the subset's.
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Revision is one revision that is kept.
+type Revision struct {
+	// Name is the name of its ControllerRevision.
+	Name string
+	// Number orders the revisions by age: the one used last has the highest.
+	Number int64
+	// Object is the ControllerRevision it was read from: read only.
+	Object *appsv1.ControllerRevision
+
+	template map[string]any
+	// subsets is the data, overlaid with the annotation. A subset without an
+	// entry is not known to the revision.
+	subsets map[string]Overlay
+}
+
+// Parse reads a revision. It fails when the data or the annotation are not
+// what this package writes.
+func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
+	content := Content{}
+	// This Unmarshal keeps integers integers, so that the result can be
+	// deep-copied and merged like any unstructured object.
+	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s: data: %w", cr.Name, err)
+	}
+	if content.Template == nil {
+		return nil, fmt.Errorf("ControllerRevision %s: data: template is missing", cr.Name)
+	}
+	r := &Revision{
+		Name: cr.Name, Number: cr.Revision, Object: cr,
+		template: content.Template, subsets: maps.Clone(content.Subsets),
+	}
+	if r.subsets == nil {
+		r.subsets = map[string]Overlay{}
+	}
+	amended, err := amendments(cr)
+	if err != nil {
+		return nil, err
+	}
+	for name, overlay := range amended {
+		if overlay == nil {
+			delete(r.subsets, name)
+			continue
+		}
+		r.subsets[name] = *overlay
+	}
+	return r, nil
+}
+
+// amendments reads the annotation: a nil overlay is a subset struck out.
+func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
+	amended := map[string]*Overlay{}
+	if text, ok := cr.Annotations[v1alpha1.AnnotationSubsets]; ok {
+		if err := utiljson.Unmarshal([]byte(text), &amended); err != nil {
+			return nil, fmt.Errorf("ControllerRevision %s: annotation %s: %w", cr.Name, v1alpha1.AnnotationSubsets, err)
+		}
+	}
+	return amended, nil
+}
+
+// Template is the pod part of the template: read only.
+func (r *Revision) Template() map[string]any { return r.template }
+
+// Overlay is what the named subset changed in the revision; false when the
+// revision does not know the subset.
+func (r *Revision) Overlay(subset string) (Overlay, bool) {
+	o, ok := r.subsets[subset]
+	return o, ok
+}
+
+// Matches tells whether the revision makes the same pods as the content, as
+// far as it knows the subsets of the content.
+func (r *Revision) Matches(c Content) bool {
+	if !same(r.template, c.Template) {
+		return false
+	}
+	for name, overlay := range c.Subsets {
+		if known, ok := r.subsets[name]; ok && !same(known, overlay) {
+			return false
+		}
+	}
+	return true
+}
+
+// SamePods tells whether the two revisions make the same pods in a subset.
+// today stands in for a revision that does not know the subset.
+func SamePods(a, b *Revision, subset string, today Overlay) bool {
+	if a.Name == b.Name {
+		return true
+	}
+	return same(a.template, b.template) && same(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
+}
+
+// OverlayOr is Overlay with a stand-in for a subset that is not known.
+func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
+	if o, ok := r.subsets[subset]; ok {
+		return o
+	}
+	return today
+}
+
+// same compares by canonical JSON: a number is the same number however it was
+// decoded, and an empty patch is the same as none.
+func same(a, b any) bool {
+	return bytes.Equal(canonical(a), canonical(b))
+}
+
+func canonical(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		// Only channels, functions and cycles cannot be marshalled; nothing that
+		// was decoded from JSON holds any.
+		panic(fmt.Sprintf("revision: %v", err))
+	}
+	return raw
+}
+
+// Find gives the revision that matches the content: the preferred one if it
+// does, else the one used last; nil when none does. Revisions are compared
+// whole, so going back to an earlier template finds its revision again.
+func Find(revisions []*Revision, c Content, preferred string) *Revision {
+	var found *Revision
+	for _, r := range revisions {
+		if !r.Matches(c) {
+			continue
+		}
+		if r.Name == preferred {
+			return r
+		}
+		if found == nil || r.Number > found.Number {
+			found = r
+		}
+	}
+	return found
+}
+
+// ByName gives the revision of a name, nil when there is none.
+func ByName(revisions []*Revision, name string) *Revision {
+	i := slices.IndexFunc(revisions, func(r *Revision) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return revisions[i]
+}
+
+// NextNumber is higher than that of every revision.
+func NextNumber(revisions []*Revision) int64 {
+	next := int64(1)
+	for _, r := range revisions {
+		next = max(next, r.Number+1)
+	}
+	return next
+}
+
+// New is the ControllerRevision of a content. collision tells apart two
+// contents whose names clash; it is 0 but for a clash.
+func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Content, number int64, collision int) *appsv1.ControllerRevision {
+	raw := canonical(c)
+	sum := sha256.Sum256(fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision))
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       parent.Namespace,
+			Name:            parent.Name + "-" + rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5])),
+			Labels:          map[string]string{v1alpha1.LabelName: parent.Name},
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Data:     runtime.RawExtension{Raw: raw},
+		Revision: number,
+	}
+}
+
+// Amend gives the annotation that a revision must carry to know every living
+// subset and none that is gone; false when it does already.
+func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
+	amended, err := amendments(r.Object)
+	if err != nil {
+		return "", false // Parse has refused such a revision
+	}
+	changed := false
+	for name, overlay := range living {
+		if _, ok := r.subsets[name]; !ok {
+			amended[name], changed = &overlay, true
+		}
+	}
+	for name := range r.subsets {
+		if _, ok := living[name]; !ok {
+			amended[name], changed = nil, true
+		}
+	}
+	return string(canonical(amended)), changed
+}
+
+// Surplus gives the revisions to delete, oldest first: those that are not in
+// use, less the limit youngest of them.
+func Surplus(revisions []*Revision, inUse map[string]bool, limit int) []*Revision {
+	idle := slices.DeleteFunc(slices.Clone(revisions), func(r *Revision) bool { return inUse[r.Name] })
+	slices.SortFunc(idle, func(a, b *Revision) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
+	})
+	return idle[:max(0, len(idle)-max(0, limit))]
+}

@@ -1,0 +1,141 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// maxCollisions bounds the search for a free name. Two contents clash once in
+// 2^40; more clashes than this mean that something else is wrong.
+const maxCollisions = 8
+
+// Store keeps revisions as ControllerRevisions.
+type Store struct {
+	// Client writes, and reads from a cache of the ControllerRevisions that carry
+	// the label united.dev/name and not united.dev/subset.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+}
+
+// List gives the revisions that the parent controls. One that cannot be read is
+// left out: whoever needs it by name is told that it is lost.
+func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*Revision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
+		client.MatchingLabels{v1alpha1.LabelName: parent.Name}); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	revisions := make([]*Revision, 0, len(list.Items))
+	for i := range list.Items {
+		cr := &list.Items[i]
+		// A child's own ControllerRevisions carry the labels of its pods.
+		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) {
+			continue
+		}
+		r, err := Parse(cr)
+		if err != nil {
+			continue
+		}
+		revisions = append(revisions, r)
+	}
+	return revisions, nil
+}
+
+// Snapshot gives the revision of a content, and keeps it before anything is
+// made from it: an equal one that is kept already, brought to the front, or a
+// new one.
+func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
+	kept []*Revision, c Content,
+) (*Revision, error) {
+	if found := Find(kept, c, parent.Status.UpdateRevision); found != nil {
+		return s.bringToFront(ctx, kept, found, parent.Status.UpdateRevision)
+	}
+	for collision := range maxCollisions {
+		cr := New(parent, owner, c, NextNumber(kept), collision)
+		err := s.Client.Create(ctx, cr)
+		if apierrors.IsAlreadyExists(err) {
+			// A cache that lags, or another content or owner of the same name.
+			live := &appsv1.ControllerRevision{}
+			if err := s.Live.Get(ctx, client.ObjectKeyFromObject(cr), live); err != nil {
+				return nil, fmt.Errorf("get revision %s: %w", cr.Name, err)
+			}
+			r, err := Parse(live)
+			if err == nil && metav1.IsControlledBy(live, parent) && r.Matches(c) {
+				return r, nil
+			}
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("create revision %s: %w", cr.Name, err)
+		}
+		return Parse(cr)
+	}
+	return nil, fmt.Errorf("no free name for a revision of %s after %d tries", parent.Name, maxCollisions)
+}
+
+// bringToFront gives a revision that is used again the highest number, so that
+// the history is truncated by last use. The update revision is there already.
+func (s *Store) bringToFront(ctx context.Context, kept []*Revision, r *Revision, updateRevision string) (*Revision, error) {
+	next := NextNumber(kept)
+	if r.Name == updateRevision || r.Number == next-1 {
+		return r, nil
+	}
+	return s.patch(ctx, r, map[string]any{"revision": next})
+}
+
+// Amend records in a revision the subsets that came and went after it was
+// taken; it writes nothing when there are none.
+func (s *Store) Amend(ctx context.Context, r *Revision, living map[string]Overlay) (*Revision, error) {
+	annotation, changed := r.Amend(living)
+	if !changed {
+		return r, nil
+	}
+	return s.patch(ctx, r, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationSubsets: annotation}},
+	})
+}
+
+// patch is fenced by the UID: a merge patch never re-creates, but the name may
+// have been given to another revision since.
+func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*Revision, error) {
+	meta, _ := patch["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["uid"] = r.Object.UID
+	patch["metadata"] = meta
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
+	}
+	cr := r.Object.DeepCopy()
+	if err := s.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
+	}
+	return Parse(cr)
+}
+
+// Truncate deletes revisions that are not in use, but for the limit youngest.
+func (s *Store) Truncate(ctx context.Context, kept []*Revision, inUse map[string]bool, limit int) error {
+	for _, r := range Surplus(kept, inUse, limit) {
+		uid := r.Object.UID
+		err := s.Client.Delete(ctx, r.Object, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete revision %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// podParentIndex indexes the cached pods by the UnitedDeployment they belong to.
+const podParentIndex = "united.dev/name"
+
+// CacheOptions lets the cache hold what carries United's labels, and of pods
+// only what is read.
+func CacheOptions(known adapters.Registry) (map[client.Object]cache.ByObject, error) {
+	ours, err := labels.NewRequirement(v1alpha1.LabelName, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("label selector: %w", err)
+	}
+	// A child's own ControllerRevisions carry the labels of its pods, the
+	// subset's among them; those of a parent do not.
+	notOfChild, err := labels.NewRequirement(v1alpha1.LabelSubset, selection.DoesNotExist, nil)
+	if err != nil {
+		return nil, fmt.Errorf("label selector: %w", err)
+	}
+	labelled := labels.NewSelector().Add(*ours)
+	byObject := map[client.Object]cache.ByObject{
+		&corev1.Pod{}:                {Label: labelled, Transform: stripPod},
+		&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
+	}
+	for _, adapter := range known {
+		byObject[kindOf(adapter)] = cache.ByObject{Label: labelled}
+	}
+	return byObject, nil
+}
+
+// kindOf is an empty object of an adapter's kind. Children are handled as
+// unstructured objects, so that fields newer than our types are seen.
+func kindOf(adapter adapters.Adapter) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(adapter.GroupVersionKind())
+	return u
+}
+
+// stripPod keeps of a pod what adapters read.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	stripped := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			stripped.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	stripped.Status.InitContainerStatuses = stripContainers(pod.Status.InitContainerStatuses)
+	stripped.Status.ContainerStatuses = stripContainers(pod.Status.ContainerStatuses)
+	return stripped, nil
+}
+
+// stripContainers keeps why containers wait.
+func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, s := range statuses {
+		if s.State.Waiting != nil {
+			kept = append(kept, corev1.ContainerStatus{State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason},
+			}})
+		}
+	}
+	return kept
+}
+
+// SetUp adds the controller to a manager whose cache has CacheOptions.
+func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podParentIndex, func(o client.Object) []string {
+		return []string{o.GetLabels()[v1alpha1.LabelName]}
+	})
+	if err != nil {
+		return fmt.Errorf("index pods: %w", err)
+	}
+	r := &Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
+		Recorder: mgr.GetEventRecorder("united"), Metrics: NewMetrics(metrics.Registry), Clock: clock.RealClock{},
+	}
+	// Status writes of our own pass through: that is how a pass that worked from
+	// an old status is followed by one that does not.
+	builder := ctrl.NewControllerManagedBy(mgr).
+		Named("uniteddeployment").
+		For(&v1alpha1.UnitedDeployment{}).
+		Owns(&appsv1.ControllerRevision{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, adapter := range known {
+		builder = builder.Watches(kindOf(adapter), handler.EnqueueRequestsFromMapFunc(parentByLabel))
+	}
+	if err := builder.Complete(r); err != nil {
+		return fmt.Errorf("set up controller: %w", err)
+	}
+	return nil
+}
+
+// parentByLabel finds the parent of a child or a pod, also of one that lost its
+// owner.
+func parentByLabel(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[v1alpha1.LabelName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}

@@ -1,0 +1,138 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// spec is the parent's spec, decoded and found sound.
+type spec struct {
+	adapter  adapters.Adapter
+	template map[string]any
+	podPart  map[string]any
+	subsets  []subsetSpec
+	// podSelector is for the scale subresource.
+	podSelector string
+}
+
+// subsetSpec is one subset's part of it.
+type subsetSpec struct {
+	*v1alpha1.Subset
+	patch map[string]any
+	// overlay is what the subset changes in the pods.
+	overlay revision.Overlay
+}
+
+// readSpec decodes the spec and refuses what cannot be worked with. It repeats
+// what admission refuses, since the policy may be absent and an object may be
+// older than a rule. A bad patch is the business of its subset alone: building
+// the child refuses it.
+func readSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec, error) {
+	adapter, err := known.For(&parent.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
+	member, raw := adapter.Member(&parent.Spec.Template)
+	at := field.NewPath("spec", "template", member)
+	s := &spec{adapter: adapter}
+	if s.template, err = adapters.Decode(raw, at); err != nil {
+		return nil, err
+	}
+	if s.podSelector, err = podSelector(parent); err != nil {
+		return nil, err
+	}
+	if errs := adapter.Validate(s.template, parent.Spec.Selector, at); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	if s.podPart, err = adapters.PodPart(adapter, s.template); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if s.podPart == nil {
+		return nil, field.Required(at.Child(adapter.PodPart()[0], adapter.PodPart()[1:]...), "there is nothing to make pods of")
+	}
+	return s, s.readSubsets(parent)
+}
+
+func (s *spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
+	at := field.NewPath("spec", "topology", "subsets")
+	seen := map[string]bool{}
+	for i := range parent.Spec.Topology.Subsets {
+		sub := subsetSpec{Subset: &parent.Spec.Topology.Subsets[i]}
+		here := at.Key(sub.Name)
+		if seen[sub.Name] {
+			return field.Duplicate(here.Child("name"), sub.Name)
+		}
+		seen[sub.Name] = true
+		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.adapter.MaxNameLength() {
+			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("makes the child name %s, which is longer than %d characters", name, s.adapter.MaxNameLength()))
+		}
+		var err error
+		if sub.patch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
+			return err
+		}
+		sub.overlay.Tolerations = sub.Tolerations
+		// Where the pod part cannot be told, building the child says why.
+		if podPatch, err := adapters.PodPart(s.adapter, sub.patch); err == nil {
+			sub.overlay.Patch = podPatch
+		}
+		if _, err := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, sub.Name, 0); err != nil {
+			return field.Invalid(field.NewPath("spec", "updateStrategy", "manualUpdate"), sub.Name, err.Error())
+		}
+		s.subsets = append(s.subsets, sub)
+	}
+	if strategy := parent.Spec.UpdateStrategy.Type; strategy != "" && strategy != v1alpha1.ManualUpdateStrategy {
+		return field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), strategy, []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy})
+	}
+	return nil
+}
+
+// podSelector selects the pods of all subsets and nobody else's.
+func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
+	at := field.NewPath("spec", "selector")
+	selector, err := metav1.LabelSelectorAsSelector(parent.Spec.Selector)
+	if err != nil {
+		return "", field.Invalid(at, parent.Spec.Selector, err.Error())
+	}
+	if selector.Empty() || parent.Spec.Selector == nil {
+		return "", field.Required(at, "an empty selector would select every pod of the namespace")
+	}
+	own, err := labels.NewRequirement(v1alpha1.LabelName, "=", []string{parent.Name})
+	if err != nil {
+		return "", field.Invalid(field.NewPath("metadata", "name"), parent.Name, err.Error())
+	}
+	return selector.Add(*own).String(), nil
+}
+
+// content is what the spec makes pods of.
+func (s *spec) content() revision.Content {
+	return revision.Content{Template: s.podPart, Subsets: s.overlays()}
+}
+
+func (s *spec) overlays() map[string]revision.Overlay {
+	overlays := make(map[string]revision.Overlay, len(s.subsets))
+	for _, sub := range s.subsets {
+		overlays[sub.Name] = sub.overlay
+	}
+	return overlays
+}
+
+// revisionLimit is how many idle revisions are kept; the default is the CRD's.
+func revisionLimit(parent *v1alpha1.UnitedDeployment) int {
+	return int(ptr.Deref(parent.Spec.RevisionHistoryLimit, 10))
+}
+
+func replicasOf(parent *v1alpha1.UnitedDeployment) int32 {
+	return ptr.Deref(parent.Spec.Replicas, 1)
+}

@@ -1,0 +1,138 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+)
+
+//go:embed audit-policy.yaml
+var auditPolicy []byte
+
+// serviceRange is kept clear of the pods' addresses (see nodes.go).
+const serviceRange = "10.0.0.0/24"
+
+// startComponent starts a part of the control plane; its program has the same name.
+func (c *Cluster) startComponent(name string, env []string, args ...string) (*Process, error) {
+	return c.startProcess(&Process{name: name, component: true}, name, env, args)
+}
+
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	port, err := c.FreePort()
+	if err != nil {
+		return err
+	}
+	c.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", port)
+	etcd, err := c.startComponent("etcd", nil,
+		"--data-dir="+c.path("etcd"),
+		"--listen-client-urls="+c.etcdURL,
+		"--advertise-client-urls="+c.etcdURL,
+		"--listen-peer-urls=http://127.0.0.1:0", // there are no peers
+		"--unsafe-no-fsync",                     // the data need not outlive a power cut
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	)
+	if err != nil {
+		return err
+	}
+	return c.poll(ctx, c.etcdHealthy, etcd)
+}
+
+func (c *Cluster) etcdHealthy(ctx context.Context) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.etcdURL+"/health", nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, err
+	}
+	return response.StatusCode == http.StatusOK, response.Body.Close()
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context) error {
+	policy := c.path("audit-policy.yaml")
+	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+		return err
+	}
+	server, err := url.Parse(c.config.Host)
+	if err != nil {
+		return err
+	}
+	apiserver, err := c.startComponent("kube-apiserver", nil,
+		"--etcd-servers="+c.etcdURL,
+		"--bind-address=127.0.0.1",
+		"--secure-port="+server.Port(),
+		// Told, not found: a machine without a default route has no address to find. The Endpoints of the service
+		// "kubernetes" may not be a loopback address, hence no reconciler.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range="+serviceRange,
+		"--tls-cert-file="+c.path("apiserver.crt"),
+		"--tls-private-key-file="+c.path("apiserver.key"),
+		"--client-ca-file="+c.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file="+c.path("sa.key"),
+		"--service-account-signing-key-file="+c.path("sa.key"),
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged",
+		"--max-requests-inflight=3000",
+		"--max-mutating-requests-inflight=1500",
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+c.AuditLog(),
+		"--audit-log-mode=blocking-strict",
+		"--audit-log-maxsize=0", // one file, never rotated: offsets into it stay good
+		"--profiling=false",
+	)
+	if err != nil {
+		return err
+	}
+	return c.poll(ctx, func(ctx context.Context) (bool, error) {
+		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err == nil, err
+	}, apiserver)
+}
+
+// startControllers starts the components that are clients of the API server, and does not wait: waitUsable sees their
+// effects. They serve nothing, so need no ports.
+func (c *Cluster) startControllers(context.Context) error {
+	if err := c.writeKwokConfig(); err != nil {
+		return err
+	}
+	if _, err := c.startComponent("kube-controller-manager", nil,
+		"--kubeconfig="+c.path("kube-controller-manager.kubeconfig"),
+		"--use-service-account-credentials",
+		"--service-account-private-key-file="+c.path("sa.key"),
+		"--root-ca-file="+c.path("ca.crt"),
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=5000", "--kube-api-burst=5000",
+		"--concurrent-statefulset-syncs=20",
+		"--concurrent-deployment-syncs=20",
+		"--concurrent-replicaset-syncs=20",
+		"--profiling=false",
+	); err != nil {
+		return err
+	}
+	if _, err := c.startComponent("kube-scheduler", nil,
+		"--kubeconfig="+c.path("kube-scheduler.kubeconfig"),
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=5000", "--kube-api-burst=5000",
+		"--profiling=false",
+	); err != nil {
+		return err
+	}
+	// Without a work directory of its own kwok would also read ~/.kwok/kwok.yaml.
+	_, err := c.startComponent("kwok", []string{"KWOK_WORKDIR=" + c.path("kwok")},
+		"--kubeconfig="+c.path("kwok.kubeconfig"),
+		"--config="+c.kwokConfig(),
+	)
+	return err
+}

@@ -1,0 +1,109 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxNodes is how many ranges of pod addresses there are beside the first one, which has the services.
+const maxNodes = 1023
+
+// createNodes creates the nodes of all zones; kwok makes them ready.
+func (c *Cluster) createNodes(ctx context.Context) error {
+	if n := len(c.opts.Zones) * c.opts.NodesPerZone; n > maxNodes {
+		return fmt.Errorf("%d nodes, at most %d are possible", n, maxNodes)
+	}
+	version, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("version of the API server: %w", err)
+	}
+	index := 0
+	for _, zone := range c.opts.Zones {
+		for i := range c.opts.NodesPerZone {
+			index++
+			node := newNode(zone, fmt.Sprintf("%s-%d", zone, i+1), index, version.GitVersion)
+			if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating node %s: %w", node.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// newNode describes a node with room for 10,000 pods and, index counting from 1, its own 16,384 addresses for them out
+// of 10.0.0.0/8: kwok's own range has 256 for the whole cluster.
+func newNode(zone, name string, index int, version string) *corev1.Node {
+	podCIDR := fmt.Sprintf("10.%d.%d.0/18", index/4, index%4*64)
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1000"),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("10000"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelTopologyZone: zone,
+			corev1.LabelHostname:     name,
+			corev1.LabelOSStable:     "linux",
+			corev1.LabelArchStable:   "amd64",
+		}},
+		Spec: corev1.NodeSpec{PodCIDR: podCIDR, PodCIDRs: []string{podCIDR}},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.168.%d.%d", index/250, index%250+1)},
+			},
+			NodeInfo: corev1.NodeSystemInfo{
+				KubeletVersion: version, OperatingSystem: "linux", Architecture: "amd64", ContainerRuntimeVersion: "kwok",
+			},
+		},
+	}
+}
+
+// waitUsable waits until a pod can be created and started: the scheduler cannot be asked, but the nodes must be ready
+// and without taints (the work of kwok and the controller manager), and the default namespace must have its
+// ServiceAccount, without which no pod is admitted.
+func (c *Cluster) waitUsable(ctx context.Context) error {
+	return c.poll(ctx, func(ctx context.Context) (bool, error) {
+		nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, node := range nodes.Items {
+			if len(node.Spec.Taints) > 0 || !isReady(&node) {
+				return false, fmt.Errorf("node %s is not ready", node.Name)
+			}
+		}
+		_, err = c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, err
+	}, c.components()...)
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (c *Cluster) components() []*Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var components []*Process
+	for _, p := range c.processes {
+		if p.component {
+			components = append(components, p)
+		}
+	}
+	return components
+}
