@@ -31,7 +31,7 @@ func (renamed) Member(*v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension
 func TestRegistry(t *testing.T) {
 	set := &v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{}}
 	one := adapters.Registry{statefulset.New()}
-	two := append(one, renamed{statefulset.New()})
+	two := adapters.Registry{statefulset.New(), renamed{statefulset.New()}}
 
 	a, err := one.For(set)
 	if err != nil {

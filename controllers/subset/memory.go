@@ -62,9 +62,9 @@ func Protected(o *adapters.Observed, known string) string {
 	}
 }
 
-// Completing: the child was first written when there was nothing to protect,
-// and its controller has not settled since. It may remember a revision that
-// never worked, so a partition would hold replicas on that.
+// Completing tells whether the child was first written when there was nothing to
+// protect, and its controller has not settled since. It may remember a revision
+// that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
 	return protectedNote(o) == "" && o.Replicas > 0 && !settled(o)
 }

@@ -134,15 +134,15 @@ func (g *Goal) seed(why string) Step {
 	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
 }
 
-// complete lets a child come up on the one revision it has, held back by
-// nothing, before it is held back by anything.
+// complete lets a child come up on the one revision it has before its partition
+// changes: it may be open so that a corrected template reaches every replica.
 func (g *Goal) complete(o *adapters.Observed) Step {
 	version := g.Protected // what the child has: it never had another that worked
 	if version == nil {
 		version = &g.Update
 	}
 	child := g.child(*version)
-	child.Partition = 0
+	child.Partition = o.Partition
 	child.ProtectedRevision = ""
 	return Step{
 		Action: ActionApply, Child: child,

@@ -4,7 +4,6 @@
 package subset
 
 import (
-	"bytes"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,11 +22,11 @@ import (
 // the server writes that ("1Gi" for "1024Mi"). Comparing values cannot tell.
 func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (string, error) {
 	for _, entry := range managed {
-		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
+		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
 		owned := &fieldpath.Set{}
-		if err := owned.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return "", fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
 		}
 		return lostIn(withoutIdentity(applied.Object), owned, ""), nil

@@ -94,10 +94,29 @@ func (w *Writer) vacant(ctx context.Context, c *adapters.Child) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look up %s %s: %w", gvk.Kind, c.Name, err)
-	case live.UID != "" && metav1.GetControllerOf(live) != nil && metav1.GetControllerOf(live).UID == c.Owner.UID:
-		return ErrStale // the cache lags behind our own create
 	}
-	return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.Owner.UID {
+		return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
+	}
+	return w.relabel(ctx, c, live)
+}
+
+// relabel puts the labels back on a child that lost them, and so fell out of the
+// cache. One that has them is only not in the cache yet. Both are looked at again.
+func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
+	if live.Labels[v1alpha1.LabelName] == c.Parent && live.Labels[v1alpha1.LabelSubset] == c.Subset {
+		return ErrStale
+	}
+	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if live.Labels == nil {
+		live.Labels = map[string]string{}
+	}
+	live.Labels[v1alpha1.LabelName], live.Labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
+	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager))
+	if err == nil || apierrors.IsConflict(err) {
+		return ErrStale
+	}
+	return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
 }
 
 // keepOrphans makes room in a seed for pods that outlived an earlier child

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -55,7 +56,7 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 
 func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
 	current := w.children[name].object
-	return r.attempt(w, name, current, func(o *outcome) error {
+	return r.attempt(ctx, w, name, current, func(o *outcome) error {
 		if err := writer.Remove(ctx, current); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	if c := w.children[s.Name]; c != nil {
 		current = c.object
 	}
-	return r.attempt(w, s.Name, current, func(o *outcome) error {
+	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
 		after, wrote, err := writer.Carry(ctx, s.step, current)
 		o.wrote = wrote
 		if err != nil {
@@ -89,7 +90,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 
 // attempt tries a write on a subset's child, unless the same write failed and it
 // is not yet time to try it again.
-func (r *Reconciler) attempt(w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
+func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
 	attempt := subset.Attempt{Generation: w.parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
@@ -103,6 +104,7 @@ func (r *Reconciler) attempt(w *world, name string, current *unstructured.Unstru
 		o.stale = true
 	case err != nil:
 		o.failure = r.failures.Failed(w.parent.UID, name, attempt, err, w.now)
+		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.failure.Reason, "error", err.Error(), "retryAt", o.failure.RetryAt)
 	default:
 		r.failures.Succeeded(w.parent.UID, name)
 	}

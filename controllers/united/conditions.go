@@ -42,6 +42,10 @@ func judge(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymen
 	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
 }
 
+// maxMessage bounds the message of a condition. The API server would take 32768
+// bytes, of which nobody reads more than these.
+const maxMessage = 4096
+
 type setCondition func(conditionType string, value bool, reason, message string)
 
 func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time) setCondition {
@@ -51,7 +55,7 @@ func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.
 			state = metav1.ConditionTrue
 		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: conditionType, Status: state, Reason: reason, Message: message,
+			Type: conditionType, Status: state, Reason: reason, Message: truncated(message, maxMessage),
 			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
@@ -100,20 +104,31 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
 		if said := sayings(status, blocker.phases); len(said) > 0 {
-			return false, blocker.reason, shorten(said)
+			return false, blocker.reason, shorten(said, "; ")
 		}
 	}
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
 		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
-	switch held := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseHeld, v1alpha1.PhasePaused}); {
+	switch held := protecting(status); {
 	case w.parent.Spec.Paused:
 		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
 	case len(held) > 0:
-		return true, v1alpha1.ReasonRolloutHeld, updated + "; " + shorten(held)
+		return true, v1alpha1.ReasonRolloutHeld, updated + "; partitions hold " + shorten(held, ", ")
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// protecting says how many replicas each held subset keeps back.
+func protecting(status *v1alpha1.UnitedDeploymentStatus) []string {
+	var held []string
+	for _, s := range status.Subsets {
+		if s.Phase == v1alpha1.PhaseHeld {
+			held = append(held, fmt.Sprintf("%d of %d in %s", s.Replicas-s.UpdatedReplicas, s.Replicas, s.Name))
+		}
+	}
+	return held
 }
 
 // sayings are the messages of the subsets in the given phases, with their names.
@@ -128,12 +143,12 @@ func sayings(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.SubsetPh
 }
 
 // shorten joins the first few: a hundred subsets would not fit a condition.
-func shorten(said []string) string {
+func shorten(said []string, separator string) string {
 	const most = 3
 	if rest := len(said) - most; rest > 0 {
-		return fmt.Sprintf("%s; and %d more subsets", strings.Join(said[:most], "; "), rest)
+		return fmt.Sprintf("%s%sand %d more subsets", strings.Join(said[:most], separator), separator, rest)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(said, separator)
 }
 
 // stalledBy is the first failure that does not pass by itself.
@@ -141,7 +156,7 @@ func stalledBy(status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reaso
 	said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
-			return t.failure.Reason, shorten(said)
+			return t.failure.Reason, shorten(said, "; ")
 		}
 	}
 	return "", ""

@@ -101,7 +101,7 @@ const wholeParent = ""
 // snapshot makes sure that the revision the spec asks for is kept, before
 // anything is made from it, and that the revisions in use know the subsets.
 func (r *Reconciler) snapshot(ctx context.Context, w *world) *subset.Failure {
-	return r.attempt(w, wholeParent, nil, func(*outcome) error {
+	return r.attempt(ctx, w, wholeParent, nil, func(*outcome) error {
 		store := r.store()
 		update, err := store.Snapshot(ctx, w.parent, ownerOf(w.parent), w.revisions, w.spec.content())
 		if err != nil {

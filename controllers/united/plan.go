@@ -6,9 +6,8 @@ package united
 import (
 	"slices"
 
-	"k8s.io/utils/ptr"
-
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -136,11 +135,25 @@ func (w *world) line(p *plan, name string, replicas int32, observed *adapters.Ob
 		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
 	case w.parent.Spec.Paused:
 		return coordination.Freeze(line, 0, 0, replicas, 0)
-	case !p.initialized:
-		// Nothing to protect yet: a corrected template must reach every replica.
-		return coordination.Line{ExpectedUpdated: replicas, Reason: "no replica was ever ready, so nothing is protected"}
+	case !p.initialized && observed != nil:
+		return w.openLine(line, replicas, observed)
 	}
 	return line
+}
+
+// openLine is the line of a child of which no replica was ever ready. It starts
+// out as the user asks, since a child that knows one revision only has nothing
+// to tell apart. A corrected template opens it, to reach every replica, until the
+// child's controller has forgotten the revision before.
+func (w *world) openLine(asked coordination.Line, replicas int32, observed *adapters.Observed) coordination.Line {
+	switch {
+	case subset.RevisionOf(observed) != w.update.Name:
+		return coordination.Line{ExpectedUpdated: replicas, Reason: "no replica was ever ready, so nothing is protected"}
+	case subset.Completing(observed):
+		asked.Partition = observed.Partition
+		asked.ExpectedUpdated = max(0, replicas-observed.Partition)
+	}
+	return asked
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is

@@ -90,7 +90,3 @@ func (r *Reconciler) truncate(ctx context.Context, w *world, status *v1alpha1.Un
 	}
 	return r.store().Truncate(ctx, w.revisions, inUse, revisionLimit(w.parent))
 }
-
-func (r *Reconciler) debug(ctx context.Context, message string, keysAndValues ...any) {
-	ctrl.LoggerFrom(ctx).V(1).Info(message, keysAndValues...)
-}

@@ -56,13 +56,19 @@ func readSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec
 	if errs := adapter.Validate(s.template, parent.Spec.Selector, at); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
+	if err := adapters.CheckTemplate(adapter, s.template, at); err != nil {
+		return nil, err
+	}
 	if s.podPart, err = adapters.PodPart(adapter, s.template); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if s.podPart == nil {
 		return nil, field.Required(at.Child(adapter.PodPart()[0], adapter.PodPart()[1:]...), "there is nothing to make pods of")
 	}
-	return s, s.readSubsets(parent)
+	if err := s.readSubsets(parent); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {

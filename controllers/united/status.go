@@ -192,7 +192,7 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 
 // phase says where a subset stands whose child exists, and what it waits for.
 func (w *world) phase(s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
-	waits := w.waitsFor(s, observed, onUpdate)
+	waits := w.waitsFor(observed, onUpdate)
 	switch {
 	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && observed.Replicas == 0 && s.replicas > 0:
 		return v1alpha1.PhaseSeeding, s.step.Reason
@@ -213,7 +213,7 @@ func (w *world) phase(s *subsetPlan, observed *adapters.Observed, t *tally, onUp
 	case w.parent.Spec.Paused:
 		return v1alpha1.PhasePaused, s.line.Reason
 	}
-	return v1alpha1.PhaseHeld, "held: " + s.line.Reason
+	return v1alpha1.PhaseHeld, s.line.Reason
 }
 
 // releasedPending tells whether a replica at or above the partition is not on
@@ -228,7 +228,7 @@ func releasedPending(observed *adapters.Observed) bool {
 // one that is not ready, a released one before a protected one, then the lowest.
 // The time is when it began, not how long ago: a text that ages by itself would
 // have to be written again and again.
-func (w *world) waitsFor(s *subsetPlan, observed *adapters.Observed, onUpdate bool) string {
+func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
 		rank := 0
@@ -304,7 +304,9 @@ func lastProgress(w *world, status *v1alpha1.UnitedDeploymentStatus) *metav1.Tim
 }
 
 func progressed(before, after *v1alpha1.SubsetStatus) bool {
-	distance := func(s *v1alpha1.SubsetStatus) int32 { return max(s.Replicas-s.DesiredReplicas, s.DesiredReplicas-s.Replicas) }
+	distance := func(s *v1alpha1.SubsetStatus) int32 {
+		return max(s.Replicas-s.DesiredReplicas, s.DesiredReplicas-s.Replicas)
+	}
 	return after.UpdatedReplicas > before.UpdatedReplicas ||
 		after.UpdatedReadyReplicas > before.UpdatedReadyReplicas ||
 		after.ReadyReplicas > before.ReadyReplicas ||

@@ -4,9 +4,11 @@
 package united
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -32,10 +34,21 @@ func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		}
 	}
 	for _, e := range eventsOf(&parent.Status, status, done) {
-		r.Recorder.Eventf(parent, nil, e.kind, e.reason, e.action, "%s", e.note)
+		r.Recorder.Eventf(parent, nil, e.kind, e.reason, e.action, "%s", truncated(e.note, maxNote))
 	}
 	r.Metrics.Observe(parent, status)
 	return nil
+}
+
+// maxNote is how long the API server lets the note of an event be.
+const maxNote = 1024
+
+func truncated(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const ellipsis = "..."
+	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
 // writeStatus patches what differs. The UID fences it: the name may have been
@@ -49,6 +62,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	before, err := json.Marshal(body{&parent.Status})
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
+	}
+	if parent.Status.ObservedGeneration <= 0 {
+		// The first status. The object has no zero counts yet, and compared with
+		// the Go zero value they would be left out.
+		before = []byte(`{"status":{}}`)
 	}
 	after, err := json.Marshal(body{status})
 	if err != nil {
@@ -151,7 +169,7 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 			}
 		case v1alpha1.ConditionReady, v1alpha1.ConditionInitialized:
 			if turned && !bad {
-				list = append(list, event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmpMessage(c)})
+				list = append(list, event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type)})
 			}
 		case v1alpha1.ConditionReplicasHonored:
 			if bad && turned {
@@ -160,11 +178,4 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 		}
 	}
 	return list
-}
-
-func cmpMessage(c metav1.Condition) string {
-	if c.Message != "" {
-		return c.Message
-	}
-	return c.Type
 }

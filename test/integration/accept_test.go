@@ -72,7 +72,10 @@ func TestAccepted(t *testing.T) {
 		"patch of what is overruled": put(`{metadata: {name: x}, spec: {replicas: 9, updateStrategy: {rollingUpdate: {partition: 1}}}}`, inPatch()...),
 		"directives in the pod template": put(`{spec: {template: {spec: {$retainKeys: [containers], containers: [
 			{name: old, $patch: delete}], $setElementOrder/containers: [{name: web}]}}}}`, inPatch()...),
-		"labels replaced": put(`{spec: {template: {metadata: {labels: {$patch: replace, app: web}}}}}`, inPatch()...),
+		"labels replaced":             put(`{spec: {template: {metadata: {labels: {$patch: replace, app: web}}}}}`, inPatch()...),
+		"directives among the labels": put(`{spec: {template: {metadata: {labels: {$retainKeys: [app], $setElementOrder/x: [], app: web}}}}}`, inPatch()...),
+		"nulls in another place": all(put(`null`, inTemplate("status")...), put(`null`, inPatch("spec", "updateStrategy")...),
+			put(`null`, inTemplate("metadata", "annotations", "a")...)),
 		"labels removed by a null, for the controller to judge": put(`{spec: {template: {metadata: {labels: null}}}}`, inPatch()...),
 
 		"nodeSelector of every kind": put(`{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b, c]},

@@ -152,7 +152,7 @@ func TestRefusedByThePolicy(t *testing.T) {
 		{"no pod labels", drop(templateLabels()...), []string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
 		{"other pod label", set("api", templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
 		{"pod label null", set(nil, templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
-		{"pod label is a number", set(int64(1), templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector"}},
+		{"pod label is a number", set(int64(1), templateLabels("app")...), []string{podLabelsPath + "[app]: must be a string"}},
 		{"no pod labels and no subset", all(drop("spec", "topology"), drop("spec", "updateStrategy"), drop(templateLabels()...)),
 			[]string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
 		{"not in the values", expression(`In, values: [api, db]`), []string{podLabelsPath + ": must match spec.selector, which asks for app in (api, db)"}},
@@ -235,6 +235,7 @@ func misshapen() []refusal {
 			"spec.template":                     {"spec", "template"},
 			"spec.template.metadata":            {"spec", "template", "metadata"},
 			"spec.template.metadata.labels":     {"spec", "template", "metadata", "labels"},
+			"metadata.annotations":              {"metadata", "annotations"},
 		} {
 			refusals = append(refusals, refusal{"template " + path + " " + value, put(value, inTemplate(steps...)...),
 				[]string{templatePath + "." + path + ": must be an object"}})
@@ -245,6 +246,8 @@ func misshapen() []refusal {
 			"spec.template":                 {"spec", "template"},
 			"spec.template.metadata":        {"spec", "template", "metadata"},
 			"spec.template.metadata.labels": {"spec", "template", "metadata", "labels"},
+			"spec.updateStrategy":           {"spec", "updateStrategy"},
+			"metadata.annotations":          {"metadata", "annotations"},
 		} {
 			refusals = append(refusals, refusal{"patch " + path + " " + value, put(value, inPatch(steps...)...),
 				[]string{patchPath + "." + path + ": must be an object"}})
@@ -252,11 +255,19 @@ func misshapen() []refusal {
 	}
 	return append(refusals,
 		refusal{"template empty", put(`{}`, inTemplate()...), []string{templatePath + ".spec: must be set"}},
+		refusal{"annotation is a number", put(`8080`, inTemplate("spec", "template", "metadata", "annotations", "port")...),
+			[]string{templatePath + ".spec.template.metadata.annotations[port]: must be a string: put it in quotes"}},
+		refusal{"label of the child is no string", put(`true`, inTemplate("metadata", "labels", "a")...),
+			[]string{templatePath + ".metadata.labels[a]: must be a string: put it in quotes"}},
+		refusal{"patched label is a number", put(`1`, inPatch("spec", "template", "metadata", "labels", "tier")...),
+			[]string{patchPath + ".spec.template.metadata.labels[tier]: must be a string: put it in quotes"}},
+		refusal{"patched annotation of the child is a number", put(`1`, inPatch("metadata", "annotations", "a")...),
+			[]string{patchPath + ".metadata.annotations[a]: must be a string: put it in quotes"}},
 		refusal{"template spec null", put(`null`, inTemplate("spec")...), []string{templatePath + ".spec: must be set"}},
 		refusal{"pod template absent", put(`{}`, inTemplate("spec")...), []string{templatePath + ".spec.template: must be set"}},
-		refusal{"patch spec null", put(`null`, inPatch("spec")...), []string{patchPath + ".spec: must be an object"}},
+		refusal{"patch spec null", put(`null`, inPatch("spec")...), []string{patchPath + ".spec: must be set"}},
 		refusal{"patch pod template null", put(`null`, inPatch("spec", "template")...),
-			[]string{patchPath + ".spec.template: must be an object"}},
+			[]string{patchPath + ".spec.template: must be set"}},
 	)
 }
 
