@@ -62,9 +62,9 @@ func Protected(o *adapters.Observed, known string) string {
 	}
 }
 
-// Completing tells whether the child was first written when there was nothing to
-// protect, and its controller has not settled since. It may remember a revision
-// that never worked, so a partition would hold replicas on that.
+// Completing tells whether the child's template was replaced while there was
+// nothing to protect, and its controller has not settled since. It may remember
+// a revision that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
 	return protectedNote(o) == "" && o.Replicas > 0 && !settled(o)
 }
@@ -77,6 +77,13 @@ func parentGeneration(o *adapters.Observed) int64 {
 		return 0
 	}
 	return generation
+}
+
+// Protects tells whether the child was told to protect another revision than
+// the one its template is.
+func Protects(o *adapters.Observed) bool {
+	note := protectedNote(o)
+	return note != "" && note != RevisionOf(o)
 }
 
 // WrittenLater tells whether the child was written from a later generation of

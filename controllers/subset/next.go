@@ -104,7 +104,7 @@ func (g *Goal) start() Step {
 		return g.seed("is created on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
-	if g.Initialized && child.Replicas > 0 {
+	if !g.Initialized || child.Replicas > 0 {
 		// What starts from nothing with nothing to protect never knew another.
 		child.ProtectedRevision = g.Update.Revision
 	}
@@ -152,6 +152,9 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 
 func (g *Goal) apply(o *adapters.Observed) Step {
 	child := g.child(g.Update)
+	if !g.Initialized && RevisionOf(o) == g.Update.Revision {
+		child.ProtectedRevision = protectedNote(o)
+	}
 	if o.Replicas == 0 && child.Replicas > 0 && !g.protects() && g.Initialized && settled(o) {
 		// It starts from nothing with nothing to protect, as if it were new.
 		child.ProtectedRevision = g.Update.Revision

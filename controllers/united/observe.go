@@ -150,10 +150,7 @@ func (w *world) initialized() bool {
 		return true
 	}
 	for _, c := range w.children {
-		if c.object.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] != "" {
-			return true
-		}
-		if slices.ContainsFunc(c.observed.Members, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
+		if subset.Protects(c.observed) || slices.ContainsFunc(c.observed.Members, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
 			return true
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	// AnnotationRevision names the parent revision that the child's template is.
 	AnnotationRevision = "united.dev/revision"
 	// AnnotationProtectedRevision names the parent revision that the child's
-	// protected ordinals run. A child without it protects nothing yet: no
-	// replica of its parent was ever ready when it was written.
+	// protected ordinals run. A child without it protects nothing yet: its
+	// template was replaced before a replica of its parent was ever ready.
 	AnnotationProtectedRevision = "united.dev/protected-revision"
 	// AnnotationParentGeneration is the metadata.generation of the parent that
 	// the child was last written from. A controller that knows only an older
