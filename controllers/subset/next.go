@@ -77,16 +77,20 @@ func Next(g Goal, o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
 	case g.Initialized && Completing(o) && g.held() > 0:
 		return g.complete(o)
-	case !g.protects():
-		return g.apply(o)
-	case o.Replicas == 0:
-		return g.restart(o)
-	case RevisionOf(o) != g.Update.Revision && (!o.CaughtUp || o.CurrentHash == ""):
-		// The child's controller must have taken note of the revision it is to
-		// remember before it is shown another.
+	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
+	case g.protects() && o.Replicas == 0:
+		return g.restart(o)
 	}
 	return g.apply(o)
+}
+
+// mustRemember tells whether the child's controller has yet to take note of the
+// revision that it is to remember, before it is shown another. That holds while
+// nothing is protected too: the partition may be raised before the end.
+func (g *Goal) mustRemember(o *adapters.Observed) bool {
+	unseen := !o.CaughtUp || o.CurrentHash == ""
+	return g.Initialized && !g.SamePods && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
 }
 
 // held is how many replicas the partition protects.

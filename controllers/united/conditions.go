@@ -63,7 +63,7 @@ func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.
 
 func judgeInitialized(p *plan, set setCondition) {
 	if p.initialized {
-		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "")
+		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "a replica was ready: from then on partitions protect")
 		return
 	}
 	set(v1alpha1.ConditionInitialized, false, v1alpha1.ReasonWaitingForFirstReplica,

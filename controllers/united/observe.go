@@ -172,24 +172,31 @@ func (w *world) currentRevision() string {
 	return w.oldestProtected()
 }
 
-// finishedOn tells whether all replicas of all children were updated to, and
-// ready on, the revision.
+// finishedOn tells whether every replica that the status speaks of is updated to,
+// and ready on, the revision.
 func (w *world) finishedOn(name string) bool {
-	if name == "" {
-		return false
-	}
 	finished := false
-	for _, sub := range w.spec.subsets {
-		c := w.children[sub.Name]
-		if c == nil || c.observed.Replicas == 0 {
+	for i := range w.parent.Status.Subsets {
+		was := &w.parent.Status.Subsets[i]
+		if was.DesiredReplicas == 0 {
 			continue
 		}
-		if subset.RevisionOf(c.observed) != name || subset.Completing(c.observed) || subset.Protected(c.observed, "") != name || !c.observed.CaughtUp {
+		observed := w.observed(was.Name)
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !allUpdated(observed) {
 			return false
 		}
 		finished = true
 	}
-	return finished
+	return finished && name != ""
+}
+
+// allUpdated tells whether the child has exactly its replicas, and all are ready
+// on what its template is.
+func allUpdated(observed *adapters.Observed) bool {
+	return observed.CaughtUp && len(observed.Members) == int(observed.Replicas) &&
+		!slices.ContainsFunc(observed.Members, func(m adapters.Replica) bool {
+			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash
+		})
 }
 
 // oldestProtected stands in for a lost status.

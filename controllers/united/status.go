@@ -248,7 +248,7 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 	}
 	if worst != nil {
-		return "waits: " + worst.Name + " " + trouble(*worst)
+		return "waits: " + worst.Name + " " + trouble(*worst) + wayOut(*worst, observed)
 	}
 	if missing := missingPosition(observed); missing >= 0 && observed.CaughtUp {
 		return fmt.Sprintf("waits: %s has no replica at position %d", observed.Meta.Name, missing)
@@ -257,6 +257,16 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, w.update.Name)
 	}
 	return ""
+}
+
+// wayOut is for a replica that the partition protects on neither of the revisions
+// that it could be made of, as when a canary was held and then taken back. It is
+// left alone, since it may serve; one that does not is for the user to give up.
+func wayOut(r adapters.Replica, observed *adapters.Observed) string {
+	if r.Position >= observed.Partition || r.Terminating || r.Hash == observed.CurrentHash || r.Hash == observed.UpdateHash {
+		return ""
+	}
+	return "; its partition keeps it on an earlier revision: delete it, or lower the partition, to replace it"
 }
 
 func trouble(r adapters.Replica) string {

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,7 @@ func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		}
 	}
 	for _, e := range eventsOf(&parent.Status, status, done) {
-		r.Recorder.Eventf(parent, nil, e.kind, e.reason, e.action, "%s", truncated(e.note, maxNote))
+		r.Recorder.Eventf(parent, r.related(parent, e.workload), e.kind, e.reason, e.action, "%s", truncated(e.note, maxNote))
 	}
 	r.Metrics.Observe(parent, status)
 	return nil
@@ -110,6 +111,20 @@ func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDep
 // event is one thing to tell once.
 type event struct {
 	kind, reason, action, note string
+	// workload names the child it is about; "" when it is about the whole.
+	workload string
+}
+
+// related points at the child an event is about. Trap: the recorder folds events
+// that differ in nothing but their note into the first of them, and the note is
+// all that would differ between two subsets.
+func (r *Reconciler) related(parent *v1alpha1.UnitedDeployment, workload string) runtime.Object {
+	adapter, err := r.Adapters.For(&parent.Spec.Template)
+	if workload == "" || err != nil {
+		return nil
+	}
+	version, kind := adapter.GroupVersionKind().ToAPIVersionAndKind()
+	return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: parent.Namespace, Name: workload}
 }
 
 // Reasons of events that are not reasons of a condition.
@@ -124,34 +139,54 @@ const (
 // eventsOf gives one event for each transition from one status to the next, and
 // for what the pass deleted.
 func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []event {
-	var list []event
-	normal := func(reason, action, format string, args ...any) {
-		list = append(list, event{corev1.EventTypeNormal, reason, action, fmt.Sprintf(format, args...)})
-	}
-	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
-		normal(eventRolloutStarted, "Rollout", "the update revision is %s, the current one %s", after.UpdateRevision, after.CurrentRevision)
-	}
-	for _, s := range after.Subsets {
+	list := revisionEvents(before, after)
+	for i := range after.Subsets {
+		s := &after.Subsets[i]
 		if old := subsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
-			normal(eventPartition, "Rollout", "%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
+			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout",
+				fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas), s.Workload})
 		}
-	}
-	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
-		normal(eventRolloutFinished, "Rollout", "all replicas run %s and are ready", after.CurrentRevision)
 	}
 	if done != nil {
-		for _, name := range done.removed {
-			normal(eventSubsetRemoved, "Remove", "%s: the child was deleted, since the subset is gone", name)
-		}
-		for _, s := range after.Subsets {
-			if o := done.subsets[s.Name]; o != nil {
-				for _, name := range o.freed {
-					normal(eventReplicaDeleted, "Rollout", "%s: deleted %s, which is released, not ready and not on %s", s.Name, name, after.UpdateRevision)
-				}
-			}
-		}
+		list = append(list, deletionEvents(before, after, done)...)
 	}
 	return append(list, conditionEvents(before, after)...)
+}
+
+func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
+	var list []event
+	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
+		note := fmt.Sprintf("the update revision is %s, the current one %s", after.UpdateRevision, after.CurrentRevision)
+		if after.UpdateRevision == after.CurrentRevision {
+			note = fmt.Sprintf("goes back to %s, the current revision", after.UpdateRevision)
+		}
+		list = append(list, event{corev1.EventTypeNormal, eventRolloutStarted, "Rollout", note, ""})
+	}
+	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
+		list = append(list, event{corev1.EventTypeNormal, eventRolloutFinished, "Rollout",
+			fmt.Sprintf("all replicas run %s and are ready", after.CurrentRevision), ""})
+	}
+	return list
+}
+
+func deletionEvents(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []event {
+	var list []event
+	for _, name := range done.removed {
+		workload := ""
+		if s := subsetStatus(before, name); s != nil {
+			workload = s.Workload
+		}
+		list = append(list, event{corev1.EventTypeNormal, eventSubsetRemoved, "Remove",
+			name + ": the child was deleted, since the subset is gone", workload})
+	}
+	for i := range after.Subsets {
+		s := &after.Subsets[i]
+		if o := done.subsets[s.Name]; o != nil && len(o.freed) > 0 {
+			list = append(list, event{corev1.EventTypeNormal, eventReplicaDeleted, "Rollout",
+				fmt.Sprintf("%s: deleted %s: released, not ready, and not on %s", s.Name, strings.Join(o.freed, ", "), after.UpdateRevision), s.Workload})
+		}
+	}
+	return list
 }
 
 // conditionEvents tells when a condition goes to another state, and when a stall
@@ -165,15 +200,15 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 		switch c.Type {
 		case v1alpha1.ConditionStalled:
 			if c.Status == metav1.ConditionTrue && (turned || old.Reason != c.Reason) {
-				list = append(list, event{corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message})
+				list = append(list, event{corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message, ""})
 			}
 		case v1alpha1.ConditionReady, v1alpha1.ConditionInitialized:
 			if turned && !bad {
-				list = append(list, event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type)})
+				list = append(list, event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})
 			}
 		case v1alpha1.ConditionReplicasHonored:
 			if bad && turned {
-				list = append(list, event{corev1.EventTypeWarning, c.Reason, "Allocate", c.Message})
+				list = append(list, event{corev1.EventTypeWarning, c.Reason, "Allocate", c.Message, ""})
 			}
 		}
 	}

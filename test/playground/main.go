@@ -9,86 +9,53 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/united"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "playground:", err)
-		os.Exit(1)
-	}
-}
+func main() { united.Main("playground", run) }
 
 func run(ctx context.Context) (err error) {
 	root, err := cluster.Root()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(root, ".playground")
-	if err := claim(dir); err != nil {
-		return err
-	}
-	c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Log: os.Stdout})
+	bin, err := cluster.BinDir()
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
+	ground, err := claim(filepath.Join(root, ".playground"))
+	if err != nil {
+		return err
+	}
+	defer ground.release()
+	fmt.Println("Starting a Kubernetes control plane and United in it. Ctrl-C stops everything.")
+	c, manager, err := united.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--zap-log-level=debug")
+	if err != nil {
+		return err
+	}
 	defer func() {
 		// Whoever finds the kubeconfig may rely on a cluster behind it.
-		_ = os.Remove(kubeconfig)
+		ground.unpublish()
+		fmt.Println("stopping")
 		if stopErr := c.Stop(); err == nil {
 			err = stopErr
 		}
-		fmt.Println("stopped; logs are in", filepath.Join(c.Dir(), "logs"))
+		fmt.Println("stopped; the logs are in", filepath.Join(c.Dir(), "logs"))
 	}()
-	if err := united.Install(ctx, c); err != nil {
+	// Written last: that it is there says that all is ready.
+	if err := ground.publish(c.Kubeconfig()); err != nil {
 		return err
 	}
-	manager, err := united.Start(ctx, c, "united-manager", "--zap-log-level=debug")
-	if err != nil {
-		return err
-	}
-	// Written last, and whole: that it is there says that all is ready.
-	if err := publish(c.Kubeconfig(), kubeconfig); err != nil {
-		return err
-	}
-	fmt.Printf(welcome, filepath.Join(root, "bin"), kubeconfig, filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
+	fmt.Printf(welcome, bin, ground.kubeconfig(), filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-manager.Done():
-		return fmt.Errorf("the manager ended; see %s", manager.LogPath())
+		return fmt.Errorf("the manager ended by itself; see %s", manager.LogPath())
 	}
-}
-
-// claim makes room for a new cluster. A kubeconfig is the sign of a playground
-// that runs.
-func claim(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "kubeconfig")); err == nil {
-		return fmt.Errorf("%s exists: another playground seems to run; if none does, remove that file", filepath.Join(dir, "kubeconfig"))
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	return os.MkdirAll(dir, 0o755)
-}
-
-func publish(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(to+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
 }
 
 const welcome = `
@@ -105,7 +72,7 @@ Stage a new image (nothing moves, every zone is held), then release zone by zone
   kubectl patch ud web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
   kubectl get ud web -o wide
 
-Pods are simulated. An image tag that starts with "broken" crashes, "slow" takes 5 seconds, "pull" is never pulled.
-The manager's log: %s
-Ctrl-C stops everything.
+Pods are simulated: an image tag that starts with "broken" crashes, "slow" takes 5 seconds, "pull" is never pulled.
+The tour in README.md goes on from here. The manager's log: %s
+Ctrl-C here stops everything.
 `

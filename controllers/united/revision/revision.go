@@ -105,6 +105,9 @@ func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 			return nil, fmt.Errorf("ControllerRevision %s: annotation %s: %w", cr.Name, v1alpha1.AnnotationSubsets, err)
 		}
 	}
+	if amended == nil { // "null" leaves a nil map behind
+		amended = map[string]*Overlay{}
+	}
 	return amended, nil
 }
 
