@@ -15,9 +15,10 @@
 // former becomes the latter when all replicas are updated and ready, which is
 // what we want, and also when there are no replicas at all, which is not: a set
 // that was scaled to 0 in the middle of a canary comes back on the new revision
-// alone. So a child that starts from nothing while it has to protect replicas
-// is seeded: it gets the protected revision first, without replicas, and the
-// update revision when its controller has taken note of that.
+// alone. So a child that starts from nothing while its protected revision is
+// another than the update revision is seeded: it gets the protected one first,
+// without replicas, and the update revision when its controller has taken note of
+// that.
 package subset
 
 import (

@@ -79,7 +79,7 @@ func Next(g Goal, o *adapters.Observed) Step {
 		return g.complete(o)
 	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
-	case g.protects() && o.Replicas == 0:
+	case g.distinguishes() && o.Replicas == 0:
 		return g.restart(o)
 	}
 	return g.apply(o)
@@ -96,27 +96,29 @@ func (g *Goal) mustRemember(o *adapters.Observed) bool {
 // held is how many replicas the partition protects.
 func (g *Goal) held() int32 { return min(g.Child.Partition, g.Child.Replicas) }
 
-// protects tells whether there are replicas that must run another revision
-// than the update revision.
-func (g *Goal) protects() bool {
-	return g.Initialized && !g.SamePods && g.held() > 0
+// distinguishes tells whether the child has two revisions to tell apart, and so
+// must remember the protected one. It must also while nothing is protected: the
+// partition may be raised before the subset has finished. A protected revision
+// that is lost is missed only by replicas that it should protect.
+func (g *Goal) distinguishes() bool {
+	return g.Initialized && !g.SamePods && g.Child.Replicas > 0 && (g.Protected != nil || g.held() > 0)
 }
 
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
-	if g.protects() {
+	if g.distinguishes() {
 		return g.seed("is created on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {
-		// What starts from nothing with nothing to protect never knew another.
+		// What starts from nothing with nothing to tell apart never knew another.
 		child.ProtectedRevision = g.Update.Revision
 	}
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
 }
 
 // restart is the next step of a child that has no replicas and shall get some,
-// protected ones among them.
+// with two revisions to tell apart.
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
@@ -159,8 +161,8 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 	if !g.Initialized && RevisionOf(o) == g.Update.Revision {
 		child.ProtectedRevision = protectedNote(o)
 	}
-	if o.Replicas == 0 && child.Replicas > 0 && !g.protects() && g.Initialized && settled(o) {
-		// It starts from nothing with nothing to protect, as if it were new.
+	if o.Replicas == 0 && child.Replicas > 0 && !g.distinguishes() && g.Initialized && settled(o) {
+		// It starts from nothing with nothing to tell apart, as if it were new.
 		child.ProtectedRevision = g.Update.Revision
 	}
 	return Step{Action: ActionApply, Child: child}

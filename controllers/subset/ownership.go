@@ -82,10 +82,17 @@ func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at s
 	if inside, ok := owned.Children.Get(element); ok {
 		return lostIn(v, inside, at)
 	}
-	if owned.Members.Has(element) {
-		return "" // owned whole
+	if owned.Members.Has(element) || empty(v) {
+		return "" // owned whole, or nothing that could be owned
 	}
 	return at
+}
+
+// empty tells whether v is a list without items. Trap: when its items would have
+// a merge key, the API server lists nothing of it.
+func empty(v any) bool {
+	list, isList := v.([]any)
+	return isList && len(list) == 0
 }
 
 // elementOf finds a list item among the owned elements: by its merge key, or by

@@ -1,0 +1,131 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// epoch is when everything in these tests happens.
+func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// childBuilder makes a child as it was read: web-zone-a with 4 replicas and
+// partition 0 on revision r1, which it protects, settled.
+type childBuilder struct{ adapters.Observed }
+
+func aChild() *childBuilder {
+	b := &childBuilder{adapters.Observed{
+		Meta:     metav1.ObjectMeta{Namespace: "shop", Name: "web-zone-a", UID: "s-1", Annotations: map[string]string{}},
+		Replicas: 4, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h1",
+	}}
+	return b.on("r1").protecting("r1").writtenFrom(1)
+}
+
+func (b *childBuilder) on(revision string) *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationRevision] = revision
+	return b
+}
+
+// protecting notes a protected revision on the child, "" none.
+func (b *childBuilder) protecting(revision string) *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationProtectedRevision] = revision
+	if revision == "" {
+		delete(b.Meta.Annotations, v1alpha1.AnnotationProtectedRevision)
+	}
+	return b
+}
+
+func (b *childBuilder) writtenFrom(generation int64) *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationParentGeneration] = strconv.FormatInt(generation, 10)
+	return b
+}
+
+func (b *childBuilder) replicas(n int32) *childBuilder  { b.Replicas = n; return b }
+func (b *childBuilder) partition(p int32) *childBuilder { b.Partition = p; return b }
+func (b *childBuilder) ordered() *childBuilder          { b.Ordered = true; return b }
+
+// hashes are the child's own revisions, below its partition and from it on.
+func (b *childBuilder) hashes(current, update string) *childBuilder {
+	b.CurrentHash, b.UpdateHash = current, update
+	return b
+}
+
+// unseen: the child's controller has not seen the spec as it is.
+func (b *childBuilder) unseen() *childBuilder { b.CaughtUp = false; return b }
+
+func (b *childBuilder) deleted() *childBuilder {
+	b.Meta.DeletionTimestamp = &metav1.Time{Time: epoch()}
+	return b
+}
+
+// members adds replicas, each "<position> <hash> [unready] [terminating]".
+func (b *childBuilder) members(list ...string) *childBuilder {
+	for _, text := range list {
+		r := adapters.Replica{Ready: true, ReadySince: epoch()}
+		var words [2]string
+		// What is not given stays empty.
+		_, _ = fmt.Sscan(text, &r.Position, &r.Hash, &words[0], &words[1])
+		for _, word := range words {
+			switch word {
+			case "unready":
+				r.Ready, r.ReadySince = false, time.Time{}
+			case "terminating":
+				r.Terminating = true
+			case "":
+			default:
+				panic(word)
+			}
+		}
+		r.Name = fmt.Sprintf("web-zone-a-%d", r.Position)
+		r.UID = types.UID("uid-" + r.Name)
+		b.Members = append(b.Members, r)
+	}
+	return b
+}
+
+// observed is the child.
+func (b *childBuilder) observed() *adapters.Observed { return &b.Observed }
+
+// goalBuilder makes a goal: 4 replicas and partition 3 of web-zone-a, on r2,
+// with r1 protected, from generation 5 of a parent that is initialized.
+type goalBuilder struct{ Goal }
+
+func versionOf(revision string) Version {
+	return Version{
+		Revision: revision,
+		PodPart:  map[string]any{"part": revision},
+		PodPatch: map[string]any{"patch": revision},
+	}
+}
+
+func aGoal() *goalBuilder {
+	protected := versionOf("r1")
+	return &goalBuilder{Goal{
+		Child: adapters.Child{
+			Namespace: "shop", Name: "web-zone-a", Parent: "web", Subset: "zone-a",
+			Replicas: 4, Partition: 3, ParentGeneration: 5,
+		},
+		Update: versionOf("r2"), ProtectedRevision: "r1", Protected: &protected, Initialized: true,
+	}}
+}
+
+func (b *goalBuilder) replicas(n int32) *goalBuilder  { b.Child.Replicas = n; return b }
+func (b *goalBuilder) partition(p int32) *goalBuilder { b.Child.Partition = p; return b }
+func (b *goalBuilder) uninitialized() *goalBuilder    { b.Initialized = false; return b }
+func (b *goalBuilder) samePods() *goalBuilder         { b.SamePods = true; return b }
+func (b *goalBuilder) update(revision string) *goalBuilder {
+	b.Update = versionOf(revision)
+	return b
+}
+
+// lost: the protected revision is not kept any more.
+func (b *goalBuilder) lost() *goalBuilder { b.Protected = nil; return b }

@@ -1,0 +1,212 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+func TestClassify(t *testing.T) {
+	sets := schema.GroupResource{Group: "apps", Resource: "statefulsets"}
+	kind := schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	invalid := field.Invalid(field.NewPath("spec"), "x", "is not right")
+	for _, tc := range []struct {
+		name   string
+		err    error
+		reason string
+		final  bool
+	}{
+		{"foreign object", fmt.Errorf("StatefulSet web-zone-a exists and is %w", ErrNameConflict), v1alpha1.ReasonNameConflict, true},
+		{"built wrong", invalid, v1alpha1.ReasonApplyRefused, true},
+		{"built wrong, wrapped", fmt.Errorf("build: %w", invalid), v1alpha1.ReasonApplyRefused, true},
+		{"built wrong, among others", errors.Join(errors.New("x"), invalid), v1alpha1.ReasonApplyRefused, true},
+		{"invalid", apierrors.NewInvalid(kind, "web", field.ErrorList{invalid}), v1alpha1.ReasonApplyRefused, true},
+		{"bad request", apierrors.NewBadRequest("no"), v1alpha1.ReasonApplyRefused, true},
+		{"too large", apierrors.NewRequestEntityTooLargeError("no"), v1alpha1.ReasonApplyRefused, true},
+		{"misspelt", apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.replcas: field not declared in schema")), v1alpha1.ReasonApplyRefused, true},
+		{"forbidden", apierrors.NewForbidden(sets, "web", errors.New("cannot patch")), v1alpha1.ReasonApplyRefused, false},
+		{"quota", apierrors.NewForbidden(sets, "web", errors.New("exceeded quota: q, requested: count/statefulsets.apps=1")), v1alpha1.ReasonApplyFailed, false},
+		{"server error", apierrors.NewInternalError(errors.New("etcd is away")), v1alpha1.ReasonApplyFailed, false},
+		{"overload", apierrors.NewTooManyRequests("later", 1), v1alpha1.ReasonApplyFailed, false},
+		{"unavailable", apierrors.NewServiceUnavailable("later"), v1alpha1.ReasonApplyFailed, false},
+		{"timeout", apierrors.NewTimeoutError("later", 1), v1alpha1.ReasonApplyFailed, false},
+		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), v1alpha1.ReasonApplyFailed, false},
+		{"network", errors.New("connection refused"), v1alpha1.ReasonApplyFailed, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			reason, final := classify(tc.err)
+			if reason != tc.reason || final != tc.final {
+				t.Errorf("%s, final %v", reason, final)
+			}
+		})
+	}
+}
+
+// What an admission plugin or policy denies is the user's error as much as
+// what validation does, and its status tells them apart from a lack of rights.
+func TestClassifyDenied(t *testing.T) {
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
+		Message: "statefulsets.apps \"web-zone-a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no",
+	}}
+	if reason, final := classify(denied); reason != v1alpha1.ReasonApplyRefused || !final {
+		t.Error(reason, final)
+	}
+}
+
+const parentUID = types.UID("u-1")
+
+func TestFailuresBackOff(t *testing.T) {
+	var f Failures
+	now, attempt := epoch(), Attempt{Generation: 1}
+	var waits []string
+	var stalled []bool
+	for range 9 {
+		if p := f.Pending(parentUID, "a", attempt, now); p != nil {
+			t.Fatalf("pending when it is time: %+v", p)
+		}
+		failure := f.Failed(parentUID, "a", attempt, errors.New("etcd is away"), now)
+		if failure.Reason != v1alpha1.ReasonApplyFailed || failure.Message != "etcd is away" {
+			t.Errorf("%+v", failure)
+		}
+		waits = append(waits, failure.RetryAt.Sub(now).String())
+		stalled = append(stalled, failure.Stalled)
+		if p := f.Pending(parentUID, "a", attempt, failure.RetryAt.Add(-1)); p == nil || *p != *failure {
+			t.Errorf("not pending just before it is time: %+v", p)
+		}
+		now = failure.RetryAt
+	}
+	if diff := cmp.Diff("1s 2s 4s 8s 16s 30s 30s 30s 30s", strings.Join(waits, " ")); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+	// The fifth failure in a row comes after 15 seconds.
+	if diff := cmp.Diff([]bool{false, false, false, false, true, true, true, true, true}, stalled); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+}
+
+func TestFailuresStallAtOnceOnWhatIsFinal(t *testing.T) {
+	var f Failures
+	failure := f.Failed(parentUID, "a", Attempt{}, apierrors.NewBadRequest("no"), epoch())
+	if !failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
+		t.Errorf("%+v", failure)
+	}
+}
+
+func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
+	broken := errors.New("broken")
+	base := Attempt{Generation: 1, ChildUID: "s-1", ChildGeneration: 1}
+	for name, next := range map[string]Attempt{
+		"another generation of the parent": {Generation: 2, ChildUID: "s-1", ChildGeneration: 1},
+		"another child":                    {Generation: 1, ChildUID: "s-2", ChildGeneration: 1},
+		"another generation of the child":  {Generation: 1, ChildUID: "s-1", ChildGeneration: 2},
+		"the child is gone":                {Generation: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f Failures
+			for range patience {
+				f.Failed(parentUID, "a", base, broken, epoch())
+			}
+			if p := f.Pending(parentUID, "a", next, epoch()); p != nil {
+				t.Errorf("it waits: %+v", p)
+			}
+			failure := f.Failed(parentUID, "a", next, broken, epoch())
+			if failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
+				t.Errorf("it counts on: %+v", failure)
+			}
+		})
+	}
+}
+
+func TestFailuresAreForgotten(t *testing.T) {
+	broken := errors.New("broken")
+	fail := func() *Failures {
+		f := &Failures{}
+		for _, parent := range []types.UID{"u-1", "u-2"} {
+			for _, subset := range []string{"", "a", "b"} {
+				f.Failed(parent, subset, Attempt{}, broken, epoch())
+			}
+		}
+		return f
+	}
+	pending := func(f *Failures) string {
+		var list []string
+		for _, parent := range []types.UID{"u-1", "u-2"} {
+			for _, subset := range []string{"", "a", "b"} {
+				if f.Pending(parent, subset, Attempt{}, epoch()) != nil {
+					list = append(list, string(parent)+"/"+subset)
+				}
+			}
+		}
+		return strings.Join(list, " ")
+	}
+	for _, tc := range []struct {
+		name   string
+		forget func(*Failures)
+		want   string
+	}{
+		{"nothing", func(*Failures) {}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
+		{"one that succeeded", func(f *Failures) { f.Succeeded("u-1", "a") }, "u-1/ u-1/b u-2/ u-2/a u-2/b"},
+		{"a parent that is gone", func(f *Failures) { f.Forget("u-1") }, "u-2/ u-2/a u-2/b"},
+		{"what never failed", func(f *Failures) { f.Succeeded("u-3", "a"); f.Forget("u-3") }, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := fail()
+			tc.forget(f)
+			if diff := cmp.Diff(tc.want, pending(f)); diff != "" {
+				t.Error("want -, have +\n", diff)
+			}
+		})
+	}
+	var empty Failures
+	empty.Succeeded("u-1", "a")
+	empty.Forget("u-1")
+	if empty.Pending("u-1", "a", Attempt{}, epoch()) != nil {
+		t.Error("nothing failed")
+	}
+}
+
+// A success in between starts the count anew.
+func TestFailuresCountInARow(t *testing.T) {
+	var f Failures
+	for i := range 3 * patience {
+		if failure := f.Failed(parentUID, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
+			t.Fatal("stalled after", i, "failures, none of them in a row")
+		}
+		if i%2 == 1 {
+			f.Succeeded(parentUID, "a")
+		}
+	}
+}
+
+func TestFailuresAreSharedByWorkers(*testing.T) {
+	var f Failures
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			parent := types.UID(fmt.Sprint(i % 2))
+			for range 100 {
+				f.Failed(parent, "a", Attempt{}, errors.New("broken"), epoch())
+				f.Pending(parent, "a", Attempt{}, epoch())
+				f.Succeeded(parent, "a")
+				f.Forget(parent)
+			}
+		})
+	}
+	wg.Wait()
+}

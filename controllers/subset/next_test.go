@@ -1,0 +1,149 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// asText is a step in one line: the action, what of the child differs from step
+// to step, and what it protects.
+func asText(s Step) string {
+	switch s.Action {
+	case ActionWait, ActionHalt:
+		return string(s.Action)
+	}
+	c := &s.Child
+	text := fmt.Sprintf("%s %s x%d p%d", s.Action, c.Revision, c.Replicas, c.Partition)
+	if c.ProtectedRevision != "" {
+		text += " protects " + c.ProtectedRevision
+	}
+	return text
+}
+
+func TestNext(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		goal  *goalBuilder
+		child *childBuilder // nil: none
+		want  string
+		says  string // is in the reason; "" where there is none to give
+	}{
+		// There is no child.
+		{"the first one is created", aGoal().uninitialized(), nil, "Create r2 x4 p3 protects r2", "creates web-zone-a on r2"},
+		{"the first one without replicas is created", aGoal().uninitialized().replicas(0), nil, "Create r2 x0 p3 protects r2", "creates"},
+		{"one with replicas to protect is seeded", aGoal(), nil, "Seed r1 x0 p3 protects r1", "created on r1 first"},
+		{"one that protects all is seeded", aGoal().partition(9), nil, "Seed r1 x0 p9 protects r1", "created on r1 first"},
+		{"one with nothing to protect is seeded too, since its partition may rise", aGoal().partition(0), nil, "Seed r1 x0 p0 protects r1", "created on r1 first"},
+		{"one whose revisions make the same pods is created", aGoal().samePods(), nil, "Create r2 x4 p3 protects r2", "creates"},
+		{"one without replicas is created, and protects what is to be protected", aGoal().replicas(0), nil, "Create r2 x0 p3 protects r1", "creates"},
+		{"one whose protected revision is lost is halted", aGoal().lost(), nil, "Halt", "revision r1, which the protected replicas of web-zone-a run, is lost; lower the partition to 0 to go to r2"},
+		{"a lost revision does not matter with nothing to protect", aGoal().lost().partition(0), nil, "Create r2 x4 p0 protects r2", "creates"},
+
+		// There is one, but it is not ours to write now.
+		{"being deleted", aGoal(), aChild().deleted(), "Wait", "web-zone-a is being deleted"},
+		{"written from a later generation", aGoal(), aChild().writtenFrom(6), "Wait", "later generation"},
+		{"written from this generation", aGoal(), aChild().writtenFrom(5), "Apply r2 x4 p3 protects r1", ""},
+		{"a generation that cannot be read is none", aGoal(), withAnnotation(aChild(), "x"), "Apply r2 x4 p3 protects r1", ""},
+
+		// It runs.
+		{"the update revision is staged", aGoal(), aChild(), "Apply r2 x4 p3 protects r1", ""},
+		{"at rest", aGoal(), aChild().on("r2").hashes("h1", "h2"), "Apply r2 x4 p3 protects r1", ""},
+		{"nothing is protected", aGoal().partition(0), aChild(), "Apply r2 x4 p0 protects r1", ""},
+		{"scaled in mid-canary", aGoal().replicas(9), aChild().on("r2").hashes("h1", "h2").unseen(), "Apply r2 x9 p3 protects r1", ""},
+		{"scaled to 0 in mid-canary", aGoal().replicas(0), aChild().on("r2").hashes("h1", "h2"), "Apply r2 x0 p3 protects r1", ""},
+		{"the protected revision of a running child is not needed", aGoal().lost(), aChild().on("r2").hashes("h1", "h2"), "Apply r2 x4 p3 protects r1", ""},
+		{"another template waits until this one is seen", aGoal(), aChild().unseen(), "Wait", "not been observed"},
+		{"another template waits until the child has a revision", aGoal(), aChild().hashes("", ""), "Wait", "not been observed"},
+		{"another template waits for nothing when pods are the same", aGoal().samePods(), aChild().unseen(), "Apply r2 x4 p3 protects r1", ""},
+		{"the same template waits for nothing", aGoal(), aChild().on("r2").unseen(), "Apply r2 x4 p3 protects r1", ""},
+		{"before the first replica nothing waits", aGoal().uninitialized().partition(0), aChild().protecting("").unseen().hashes("", ""), "Apply r2 x4 p0", ""},
+		{"before the first replica a child at rest protects what it is", aGoal().uninitialized(), aChild().on("r2").protecting("r2"), "Apply r2 x4 p3 protects r2", ""},
+		{"before the first replica a corrected child at rest protects nothing", aGoal().uninitialized(), aChild().on("r2").protecting(""), "Apply r2 x4 p3", ""},
+		{"before the first replica a corrected template protects nothing", aGoal().uninitialized().partition(0), aChild().protecting("r1"), "Apply r2 x4 p0", ""},
+		{"before the first replica nothing is protected", aGoal().uninitialized(), aChild().protecting(""), "Apply r2 x4 p3", ""},
+
+		// It has no replicas and shall have some to protect.
+		{"back from 0 on another revision", aGoal(), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p3 protects r1", "goes back to r1 first"},
+		{"back from 0 on another revision, before it was seen", aGoal(), aChild().on("r2").replicas(0).unseen(), "Seed r1 x0 p3 protects r1", "goes back to r1 first"},
+		{"back from 0 on another revision, which is lost", aGoal().lost(), aChild().on("r2").replicas(0), "Halt", "is lost"},
+		{"seeded, not seen", aGoal(), aChild().replicas(0).unseen(), "Wait", "take note of r1"},
+		{"seeded, with old replicas that keep it from settling", aGoal(), aChild().replicas(0).hashes("h2", "h1"), "Wait", "take note of r1"},
+		{"seeded, new", aGoal(), aChild().replicas(0).hashes("", ""), "Wait", "take note of r1"},
+		{"seeded and settled", aGoal(), aChild().replicas(0), "Apply r2 x4 p3 protects r1", ""},
+		{"still at 0", aGoal().replicas(0), aChild().on("r2").replicas(0), "Apply r2 x0 p3 protects r1", ""},
+		{"back from 0 on the revision that is protected", aGoal().update("r1").samePods(), aChild().replicas(0), "Apply r1 x4 p3 protects r1", ""},
+		{"back from 0 with nothing to protect, on the update revision", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p0 protects r1", "goes back to r1 first"},
+		{"back from 0 with nothing to protect, and the protected revision is lost", aGoal().lost().partition(0), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Apply r2 x4 p0 protects r2", ""},
+		// It still remembers r1 then, and makes replicas of that should the
+		// partition rise before it has settled on r2.
+		{"back from 0 with nothing to protect, on another revision", aGoal().partition(0), aChild().replicas(0), "Apply r2 x4 p0 protects r1", ""},
+		{"back from 0 with nothing to protect, unsettled", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h1", "h2"), "Seed r1 x0 p0 protects r1", "goes back to r1 first"},
+
+		// It came up while nothing was protected, and has not settled since.
+		{"comes up, its partition stays open", aGoal().update("r1").samePods(), aChild().protecting("").hashes("h0", "h1"), "Apply r1 x4 p0", "comes up on r1 before its partition takes effect"},
+		{"comes up while another template is asked for", aGoal(), aChild().protecting("").partition(1).hashes("h0", "h1"), "Apply r1 x4 p1", "comes up on r1"},
+		{"comes up while it is scaled", aGoal().replicas(7), aChild().protecting("").hashes("h0", "h1"), "Apply r1 x7 p0", "comes up on r1"},
+		{"comes up on a revision that is lost", aGoal().lost(), aChild().protecting("").hashes("h0", "h1"), "Apply r2 x4 p0", "comes up on r2"},
+		{"comes up, with nothing to protect", aGoal().partition(0), aChild().protecting("").hashes("h0", "h1"), "Apply r2 x4 p0 protects r1", ""},
+		{"has come up", aGoal(), aChild().protecting(""), "Apply r2 x4 p3 protects r1", ""},
+		{"scaled to 0 before it came up", aGoal(), aChild().protecting("").replicas(0).hashes("h0", "h1"), "Wait", "take note of r1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var child *adapters.Observed
+			if tc.child != nil {
+				child = tc.child.observed()
+			}
+			s := Next(tc.goal.Goal, child)
+			if got := asText(s); got != tc.want {
+				t.Errorf("want %q, have %q", tc.want, got)
+			}
+			if !strings.Contains(s.Reason, tc.says) || (tc.says == "") != (s.Reason == "") {
+				t.Errorf("it says %q", s.Reason)
+			}
+			checkChild(t, tc.goal.Child, s)
+		})
+	}
+}
+
+func withAnnotation(b *childBuilder, generation string) *childBuilder {
+	b.Meta.Annotations["united.dev/parent-generation"] = generation
+	return b
+}
+
+// checkChild: a step writes the goal's child with one revision whole, never the
+// template of one and the patch of another.
+func checkChild(t *testing.T, asked adapters.Child, s Step) {
+	t.Helper()
+	if s.Action == ActionWait || s.Action == ActionHalt {
+		if diff := cmp.Diff(adapters.Child{}, s.Child); diff != "" {
+			t.Error("there is a child to write:", diff)
+		}
+		return
+	}
+	v := versionOf(s.Child.Revision)
+	asked.Revision, asked.PodPart, asked.PodPatch = v.Revision, v.PodPart, v.PodPatch
+	asked.Replicas, asked.Partition, asked.ProtectedRevision = s.Child.Replicas, s.Child.Partition, s.Child.ProtectedRevision
+	if diff := cmp.Diff(asked, s.Child); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+}
+
+// A child that its controller has never seen would forget, when shown another
+// template, that it ever had this one: also while nothing is protected, because
+// the partition may rise before its controller looks.
+func TestNextWaitsForAChildThatWasNeverSeen(t *testing.T) {
+	never := func() *childBuilder { return aChild().unseen().hashes("", "") }
+	for name, partition := range map[string]int32{"held": 4, "released": 0} {
+		if s := Next(aGoal().partition(partition).Goal, never().observed()); s.Action != ActionWait {
+			t.Errorf("%s: %s: the replicas below a partition that rises now come up on r2, though r1 is protected", name, asText(s))
+		}
+	}
+}

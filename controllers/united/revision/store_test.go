@@ -1,0 +1,301 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package revision_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// history is a store on a fake API server, and the writes it has seen. The fake
+// one knows what is used here, creates that clash and merge patches, but not
+// the UID that fences a delete: that one is only looked at.
+type history struct {
+	revision.Store
+	t      *testing.T
+	server client.Client
+	writes []string
+	// deletes are the UIDs that deletes were fenced by.
+	deletes []types.UID
+}
+
+func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	h := &history{t: t}
+	h.server = fake.NewClientBuilder().WithScheme(scheme).Build()
+	for _, cr := range kept {
+		h.put(cr)
+	}
+	h.Client = interceptor.NewClient(h.server.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(types.UID("uid-" + o.GetName()))
+			err := c.Create(ctx, o, opts...)
+			if err == nil {
+				h.writes = append(h.writes, "create "+o.GetName())
+			}
+			return err
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			raw, err := p.Data(o)
+			if err != nil {
+				return err
+			}
+			h.writes = append(h.writes, "patch "+o.GetName()+" "+string(raw))
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			h.writes = append(h.writes, "delete "+o.GetName())
+			asked := client.DeleteOptions{}
+			asked.ApplyOptions(opts)
+			if asked.Preconditions != nil && asked.Preconditions.UID != nil {
+				h.deletes = append(h.deletes, *asked.Preconditions.UID)
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	h.Live = h.server
+	return h
+}
+
+func (h *history) put(cr *appsv1.ControllerRevision) {
+	h.t.Helper()
+	cr = cr.DeepCopy()
+	if cr.UID == "" {
+		cr.UID = types.UID("uid-" + cr.Name)
+	}
+	if err := h.server.Create(h.t.Context(), cr); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// list is what the parent's revisions are, oldest first.
+func (h *history) list() []*revision.Revision {
+	h.t.Helper()
+	revisions, err := h.List(h.t.Context(), parent())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	slices.SortFunc(revisions, func(a, b *revision.Revision) int { return int(a.Number - b.Number) })
+	return revisions
+}
+
+func (h *history) snapshot(p *v1alpha1.UnitedDeployment, c revision.Content) *revision.Revision {
+	h.t.Helper()
+	r, err := h.Snapshot(h.t.Context(), p, ownerOf(p), h.list(), c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+// wrote tells what was written since it was last asked.
+func (h *history) wrote(want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, h.writes); diff != "" {
+		h.t.Error("writes: want -, have +\n", diff)
+	}
+	h.writes = nil
+}
+
+func of(c revision.Content, number int64, edits ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
+	cr := revision.New(parent(), ownerOf(parent()), c, number, 0)
+	for _, edit := range edits {
+		edit(cr)
+	}
+	return cr
+}
+
+func TestListLeavesOutWhatIsNotTheParents(t *testing.T) {
+	c := func(image string) revision.Content { return content(image, nil) }
+	h := newHistory(t,
+		of(c("a:1"), 1),
+		of(c("a:2"), 2, func(cr *appsv1.ControllerRevision) { cr.Labels[v1alpha1.LabelSubset] = "zone-a" }),
+		of(c("a:3"), 3, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }),
+		of(c("a:4"), 4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences[0].UID = "u-0" }),
+		of(c("a:5"), 5, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences[0].Controller = nil }),
+		of(c("a:6"), 6, func(cr *appsv1.ControllerRevision) { cr.Labels[v1alpha1.LabelName] = "api" }),
+		of(c("a:7"), 7, func(cr *appsv1.ControllerRevision) { cr.Namespace = "other" }),
+		of(c("a:8"), 8, func(cr *appsv1.ControllerRevision) { cr.Data.Raw = []byte(`{"no": "template"}`) }),
+		of(c("a:9"), 9),
+	)
+	got := h.list()
+	if len(got) != 2 || got[0].Number != 1 || got[1].Number != 9 {
+		t.Error(names(got))
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	h := newHistory(t)
+	first := h.snapshot(parent(), content("a:1", nil))
+	if first.Number != 1 {
+		t.Error(first.Number)
+	}
+	h.wrote("create " + first.Name)
+	second := h.snapshot(parent(), content("a:2", nil))
+	if second.Number != 2 {
+		t.Error(second.Number)
+	}
+	h.wrote("create " + second.Name)
+
+	if again := h.snapshot(parent(), content("a:2", nil)); again.Name != second.Name {
+		t.Error("at rest", again.Name)
+	}
+	h.wrote()
+
+	back := h.snapshot(parent(), content("a:1", nil))
+	if back.Name != first.Name || back.Number != 3 {
+		t.Error("going back makes", back.Name, back.Number)
+	}
+	h.wrote("patch " + first.Name + ` {"metadata":{"uid":"uid-` + first.Name + `"},"revision":3}`)
+	if kept := h.list(); len(kept) != 2 || kept[1].Name != first.Name || !cmp.Equal(kept[1].Template(), template("a:1")) {
+		t.Error(names(kept))
+	}
+}
+
+// What the status names as the update revision is at the front already,
+// whatever the numbers say: a pass at rest must not write.
+func TestSnapshotAtRestWritesNothing(t *testing.T) {
+	h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
+	p := parent()
+	p.Status.UpdateRevision = h.list()[0].Name
+	if got := h.snapshot(p, content("a:1", nil)); got.Number != 1 {
+		t.Error(got)
+	}
+	h.wrote()
+}
+
+func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
+	c := content("a:1", nil)
+	taken := func(number int64, edits ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
+		return of(c, number, edits...)
+	}
+	name := taken(1).Name
+	for _, tc := range []struct {
+		name string
+		by   *appsv1.ControllerRevision
+		same bool
+	}{
+		{"by itself, which the cache does not show yet", taken(4), true},
+		{"by another content", taken(4, func(cr *appsv1.ControllerRevision) { cr.Data = of(content("a:2", nil), 1).Data }), false},
+		{"by what cannot be read", taken(4, func(cr *appsv1.ControllerRevision) { cr.Data.Raw = []byte("[]") }), false},
+		{"by another owner", taken(4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences[0].UID = "u-0" }), false},
+		{"by an orphan", taken(4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := newHistory(t, tc.by)
+			r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (r.Name == name) != tc.same || !r.Matches(c) {
+				t.Error(r.Name)
+			}
+			untouched := &appsv1.ControllerRevision{}
+			if err := h.server.Get(t.Context(), client.ObjectKeyFromObject(tc.by), untouched); err != nil {
+				t.Fatal(err)
+			}
+			if !cmp.Equal(untouched.Data.Raw, tc.by.Data.Raw) || !cmp.Equal(untouched.OwnerReferences, tc.by.OwnerReferences) || untouched.Revision != 4 {
+				t.Error("the other one was changed")
+			}
+		})
+	}
+}
+
+func TestSnapshotGivesUp(t *testing.T) {
+	c := content("a:1", nil)
+	h := newHistory(t)
+	for collision := range 8 {
+		other := revision.New(parent(), ownerOf(parent()), c, 1, collision)
+		other.OwnerReferences = nil
+		h.put(other)
+	}
+	if r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c); err == nil {
+		t.Error(r)
+	}
+}
+
+func TestStoreTellsOfErrors(t *testing.T) {
+	broken := errors.New("broken pipe")
+	h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
+	kept := h.list()
+	h.Client = interceptor.NewClient(h.server.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return broken },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return broken
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return broken },
+		List:   func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
+	})
+	_, list := h.List(t.Context(), parent())
+	_, create := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
+	_, front := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
+	_, amend := h.Amend(t.Context(), kept[0], overlays{"x": {}})
+	truncate := h.Truncate(t.Context(), kept, nil, 0)
+	for name, err := range map[string]error{"list": list, "create": create, "bring to front": front, "amend": amend, "truncate": truncate} {
+		if !errors.Is(err, broken) {
+			t.Error(name, err)
+		}
+	}
+}
+
+func TestStoreAmend(t *testing.T) {
+	h := newHistory(t, of(content("a:1", overlays{"x": patched("b:1")}), 1))
+	living := overlays{"y": patched("c:1")}
+	r, err := h.Amend(t.Context(), h.list()[0], living)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*revision.Revision{r, h.list()[0]} {
+		if _, known := r.Overlay("x"); known || !r.Matches(content("a:1", living)) || r.Matches(content("a:1", overlays{"y": {}})) {
+			t.Error(r.Object.Annotations)
+		}
+	}
+	if len(h.writes) != 1 {
+		t.Error(h.writes)
+	}
+	h.writes = nil
+	if _, err := h.Amend(t.Context(), h.list()[0], living); err != nil {
+		t.Fatal(err)
+	}
+	h.wrote()
+}
+
+func TestTruncate(t *testing.T) {
+	h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2), of(content("a:3", nil), 3), of(content("a:4", nil), 4))
+	kept := h.list()
+	if err := h.Truncate(t.Context(), kept, map[string]bool{kept[0].Name: true}, 1); err != nil {
+		t.Fatal(err)
+	}
+	h.wrote("delete "+kept[1].Name, "delete "+kept[2].Name)
+	if diff := cmp.Diff([]types.UID{kept[1].Object.UID, kept[2].Object.UID}, h.deletes); diff != "" {
+		t.Error("deletes are not fenced:", diff)
+	}
+	if diff := cmp.Diff([]string{kept[0].Name, kept[3].Name}, names(h.list())); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+	// One that is gone already is not an error.
+	if err := h.Truncate(t.Context(), kept, nil, 0); err != nil {
+		t.Error(err)
+	}
+	if left := h.list(); len(left) != 0 {
+		t.Error(names(left))
+	}
+}
