@@ -79,7 +79,7 @@ func Next(g Goal, o *adapters.Observed) Step {
 		return g.complete(o)
 	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
-	case g.distinguishes() && o.Replicas == 0:
+	case o.Replicas == 0 && g.remembers():
 		return g.restart(o)
 	}
 	return g.apply(o)
@@ -96,17 +96,17 @@ func (g *Goal) mustRemember(o *adapters.Observed) bool {
 // held is how many replicas the partition protects.
 func (g *Goal) held() int32 { return min(g.Child.Partition, g.Child.Replicas) }
 
-// distinguishes tells whether the child has two revisions to tell apart, and so
-// must remember the protected one. It must also while nothing is protected: the
-// partition may be raised before the subset has finished. A protected revision
-// that is lost is missed only by replicas that it should protect.
-func (g *Goal) distinguishes() bool {
-	return g.Initialized && !g.SamePods && g.Child.Replicas > 0 && (g.Protected != nil || g.held() > 0)
+// remembers tells whether the child will have replicas to which its protected
+// revision matters. It does also while nothing is protected: the partition may be
+// raised before the subset has finished. One that is lost is missed only by
+// replicas that it should protect.
+func (g *Goal) remembers() bool {
+	return g.Initialized && g.Child.Replicas > 0 && (g.Protected != nil || g.held() > 0)
 }
 
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
-	if g.distinguishes() {
+	if g.remembers() && !g.SamePods {
 		return g.seed("is created on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
@@ -117,8 +117,9 @@ func (g *Goal) start() Step {
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
 }
 
-// restart is the next step of a child that has no replicas and shall get some,
-// with two revisions to tell apart.
+// restart is the next step of a child that has no replicas and shall get some. It
+// has settled on whatever its template was, so it is taught the protected revision
+// also when the update revision makes the same pods.
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
@@ -161,7 +162,7 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 	if !g.Initialized && RevisionOf(o) == g.Update.Revision {
 		child.ProtectedRevision = protectedNote(o)
 	}
-	if o.Replicas == 0 && child.Replicas > 0 && !g.distinguishes() && g.Initialized && settled(o) {
+	if o.Replicas == 0 && child.Replicas > 0 && !g.remembers() && g.Initialized && settled(o) {
 		// It starts from nothing with nothing to tell apart, as if it were new.
 		child.ProtectedRevision = g.Update.Revision
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +69,9 @@ func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured
 		return nil, false, err
 	}
 	if s.Action == ActionSeed {
+		if err := w.clean(ctx, &s.Child); err != nil {
+			return nil, false, err
+		}
 		if err := w.keepOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
@@ -117,6 +121,27 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 		return ErrStale
 	}
 	return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
+}
+
+// clean looks, past the cache, whether the garbage collector is done with the
+// revisions of an earlier child of the name. Trap: the new child's controller
+// takes one of the same name and content for its own, and settles on it; when it
+// is collected the controller forgets what it was seeded with. Revisions of a
+// child that was orphaned have no controller any more, and are adopted.
+func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
+	revisions := &metav1.PartialObjectMetadataList{}
+	revisions.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	err := w.Live.List(ctx, revisions, client.InNamespace(c.Namespace),
+		client.MatchingLabels{v1alpha1.LabelName: c.Parent, v1alpha1.LabelSubset: c.Subset})
+	if err != nil {
+		return fmt.Errorf("list revisions that outlived %s: %w", c.Name, err)
+	}
+	for i := range revisions.Items {
+		if metav1.GetControllerOf(&revisions.Items[i]) != nil {
+			return fmt.Errorf("%s of the %s before has not been collected yet: %w", revisions.Items[i].Name, c.Name, ErrStale)
+		}
+	}
+	return nil
 }
 
 // keepOrphans makes room in a seed for pods that outlived an earlier child

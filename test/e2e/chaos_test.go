@@ -1,0 +1,135 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// seedVariable sets the seed of TestChaos, to explore or to repeat.
+const seedVariable = "UNITED_E2E_SEED"
+
+// TestChaos does whatever users and accidents do, in random order and without
+// waiting. Through all of it zone-a protects v2 below 1, zone-b v1 below 2, and
+// zone-c is held on v1.
+func TestChaos(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		seed := uint64(1)
+		if text := os.Getenv(seedVariable); text != "" {
+			var err error
+			seed, err = strconv.ParseUint(text, 10, 64)
+			e.Expect(err).NotTo(HaveOccurred())
+		}
+		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), hold()))
+		w.Settle()
+		w.SetImage("v2")
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 2})
+		w.Settle()
+		w.SetPartitions(parts{"zone-a": nil})
+		w.Settle()
+		before := w.Parent().Status
+		line := e.History.Forbid(protect("zone-a", 1, "v2"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1"))
+
+		c := &chaos{Workload: w, random: rand.New(rand.NewPCG(seed, 0))}
+		for range 5 {
+			c.did = nil
+			for range 8 {
+				c.act()
+			}
+			t := e.t
+			t.Logf("seed %d: %v", seed, c.did)
+			w.Patch(`{"spec":{"paused":false}}`)
+			w.Disturbed()
+			w.Settle()
+			line.Holds()
+		}
+		e.Expect(w.Parent().Status.CurrentRevision).To(Equal(before.CurrentRevision), "it never was on another as a whole")
+
+		w.SetImage("last")
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0, "zone-c": 0})
+		w.Scale(6)
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "last last", "zone-b": "last last", "zone-c": "last last"}))
+		line.Fires()
+	})
+}
+
+// chaos does things to a workload.
+type chaos struct {
+	*Workload
+	random *rand.Rand
+	did    []string
+}
+
+func (c *chaos) act() {
+	c.t.Helper()
+	subset := pick(c, "zone-a", "zone-b", "zone-c")
+	switch c.random.IntN(12) {
+	case 0, 1:
+		n := pick(c, int32(0), 3, 6, 9, 12)
+		c.note("scale to %d", n)
+		c.Scale(n)
+	case 2:
+		c.note("scale to 0 and back")
+		c.Scale(0)
+		c.Scale(9)
+	case 3, 4:
+		tag := pick(c, "v1", "v2", "v3", "v4", "v5")
+		c.note("stage %s", tag)
+		c.SetImage(tag)
+	case 5:
+		p := pick[any](c, 1, 2, "50%", nil)
+		c.note("zone-a at %v", p)
+		c.SetPartitions(parts{"zone-a": p})
+	case 6:
+		p := pick[any](c, 2, 3, 1000, "100%")
+		c.note("zone-b at %v", p)
+		c.SetPartitions(parts{"zone-b": p})
+	case 7:
+		c.deletePod()
+	case 8:
+		c.deleteChild(subset, metav1.DeletePropagationBackground)
+	case 9:
+		c.deleteChild(subset, metav1.DeletePropagationOrphan)
+	case 10:
+		paused := pick(c, true, false)
+		c.note("paused: %t", paused)
+		c.Patch(`{"spec":{"paused":%t}}`, paused)
+	case 11:
+		c.note("wait")
+		c.Eventually(func() int64 { return c.Parent().Status.ObservedGeneration }).Should(Equal(c.Parent().Generation))
+	}
+}
+
+func (c *chaos) deletePod() {
+	c.t.Helper()
+	pods := c.Pods()
+	if len(pods) == 0 {
+		return
+	}
+	victim := pods[c.random.IntN(len(pods))]
+	c.note("delete %s", victim.Name)
+	_, err := shared.cluster.Kubectl(c.ctx, "-n", c.Namespace, "delete", "pod", victim.Name, "--wait=false", "--ignore-not-found")
+	c.Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *chaos) deleteChild(subset string, propagation metav1.DeletionPropagation) {
+	c.t.Helper()
+	c.note("delete %s (%s)", subset, propagation)
+	child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-" + subset}}
+	c.Expect(client.IgnoreNotFound(c.Delete(c.ctx, child, client.PropagationPolicy(propagation)))).To(Succeed())
+}
+
+func (c *chaos) note(format string, args ...any) { c.did = append(c.did, fmt.Sprintf(format, args...)) }
+
+func pick[T any](c *chaos, from ...T) T { return from[c.random.IntN(len(from))] }

@@ -1,0 +1,156 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests United end to end: the real manager binary under its own
+// ServiceAccount, with the real Kubernetes controllers around it. The tests
+// share one control plane; each works in a namespace of its own.
+//
+//	func TestSomething(t *testing.T) {
+//		t.Parallel()
+//		e := newEnv(t)
+//		w := e.Create(draft("web", replicas(6), zones("1", "50%", ""), hold()))
+//		w.Settle()
+//		e.Step("a staged image moves no pod", func() {
+//			still := e.History.Forbid(anyNewPod)
+//			w.SetImage("v2")
+//			w.Settle()
+//			still.Holds()
+//			w.SetPartitions(parts{"zone-a": 0})
+//			w.Settle()
+//			still.Fires() // the positive control
+//			e.Expect(w.Images()).To(Equal(images{"zone-a": "v2", "zone-b": "v1 v1 v1", "zone-c": "v1 v1"}))
+//		})
+//	}
+//
+// The tag of the image decides what becomes of a pod, see test/cluster:
+// broken..., slow..., pull..., anything else is ready at once.
+//
+// Nothing is deleted at the end of a test: at rest the manager does nothing, and
+// with UNITED_KEEP=1 in the environment all is there to look at.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/united"
+)
+
+const (
+	startTimeout = 5 * time.Minute
+	// patience is how long something that is to happen may take. It is a bound on
+	// a busy machine, not a figure.
+	patience = 90 * time.Second
+	interval = 100 * time.Millisecond
+	// parallel is how many tests run at once, unless -parallel says otherwise.
+	// They wait more than they work, so the number of processors is not the limit.
+	parallel = "6"
+)
+
+// shared is what all tests of the package use.
+var shared struct {
+	cluster *cluster.Cluster
+	manager *united.Manager
+	client  client.Client
+	watch   *podWatch
+	// zones of the nodes, by node.
+	zones map[string]string
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	flag.Parse()
+	if err := parallelByDefault(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(interval)
+
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	shared.cluster = c
+	defer func() {
+		if err := c.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	if err := setUp(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer shared.watch.stop()
+	code = m.Run()
+	// Graceful shutdown is part of the test.
+	if err := shared.manager.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func parallelByDefault() error {
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if chosen {
+		return nil
+	}
+	return flag.Set("test.parallel", parallel)
+}
+
+func setUp(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if err := united.Install(ctx, shared.cluster); err != nil {
+		return err
+	}
+	var err error
+	if shared.client, err = client.New(shared.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := shared.client.List(ctx, nodes); err != nil {
+		return err
+	}
+	shared.zones = map[string]string{}
+	for _, node := range nodes.Items {
+		shared.zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+	}
+	if shared.watch, err = startPodWatch(ctx, shared.cluster); err != nil {
+		return err
+	}
+	shared.manager, err = united.Start(ctx, shared.cluster, "united-manager", managerArgs()...)
+	return err
+}
+
+// managerArgs let the manager log what the log of a failed test shows, and give
+// up the Lease of one that was killed sooner than the defaults do.
+func managerArgs() []string {
+	return []string{
+		"--zap-log-level=debug",
+		"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=5s", "--leader-election-retry-period=500ms",
+	}
+}

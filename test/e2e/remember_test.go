@@ -1,0 +1,89 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestSlowGarbageCollection deletes a child in mid-canary while the garbage
+// collector is slow to take the child's own ControllerRevisions; finalizers play
+// that.
+//
+// The next child of the name makes ControllerRevisions of the same content, so of
+// the same names. The StatefulSet controller then takes those that are still
+// there for its own, without owning them, and names one in
+// status.currentRevision. When it next looks, it finds none that it owns, and
+// the memory of the seed is gone.
+func TestSlowGarbageCollection(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), hold()))
+		w.Settle()
+		w.SetImage("v2")
+		w.SetPartitions(parts{"one": 2})
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"one": "v1 v1 v2 v2"}))
+		line := e.History.Forbid(protect("one", 2, "v1"))
+
+		w.holdChildRevisions("one", `["united.dev/e2e"]`)
+		w.Disturbed()
+		w.Expect(w.Delete(w.ctx, w.Child("one"), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		// Nothing tells when the manager has done all it can do now.
+		e.Consistently(line.Broken, 3*time.Second).Should(BeEmpty())
+
+		w.holdChildRevisions("one", `[]`)
+		w.Settle()
+		line.Holds()
+		e.Expect(w.Images()).To(Equal(images{"one": "v1 v1 v2 v2"}))
+		w.SetPartitions(parts{"one": 0})
+		w.Settle()
+		line.Fires()
+	})
+}
+
+// holdChildRevisions sets the finalizers of the ControllerRevisions that the
+// child of a subset made.
+func (w *Workload) holdChildRevisions(subset, finalizers string) {
+	w.t.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace),
+		client.MatchingLabels{v1alpha1.LabelName: w.Name, v1alpha1.LabelSubset: subset})).To(Succeed())
+	w.Expect(list.Items).NotTo(BeEmpty())
+	for i := range list.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+		w.Expect(w.Client.Patch(w.ctx, &list.Items[i], patch)).To(Succeed())
+	}
+}
+
+// TestRevertFromZero goes back to the first template and up from 0 replicas in
+// one patch. While there are no replicas a StatefulSet forgets what it had
+// before the template it has, here v2, which nobody ever released.
+func TestRevertFromZero(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), plain("two", ""), hold()))
+		w.Settle()
+		w.SetImage("v2")
+		w.Settle()
+		w.Scale(0)
+		w.Settle()
+		never := e.History.Forbid(protect("one", everything, "v1"), protect("two", everything, "v1"))
+		w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":4}]`, imagePath, image("v1"))
+		w.Settle()
+		never.Holds()
+		e.Expect(w.Images()).To(Equal(images{"one": "v1 v1", "two": "v1 v1"}))
+		w.SetImage("v3")
+		w.SetPartitions(parts{"one": 0})
+		w.Settle()
+		never.Fires()
+	})
+}

@@ -1,0 +1,112 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/test/united"
+)
+
+// TestRestart stops the manager in mid-canary. It does not run beside other
+// tests: they share the manager.
+func TestRestart(t *testing.T) {
+	e := newEnv(t)
+	var all []*Workload
+	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
+		w := e.Create(draft("web-"+map[appsv1.PodManagementPolicyType]string{
+			appsv1.OrderedReadyPodManagement: "ordered", appsv1.ParallelPodManagement: "parallel",
+		}[p], replicas(9), policy(p), zones("3", "4", ""), hold()))
+		w.Settle()
+		w.SetImage("v2")
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 2})
+		w.Settle()
+		w.SetPartitions(parts{"zone-a": nil})
+		w.Settle()
+		all = append(all, w)
+	}
+	canary := images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v2 v2", "zone-c": "v1 v1"}
+	line := e.History.Forbid(protect("zone-a", everything, "v2"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1"))
+
+	e.Step("at rest a new manager writes nothing", func() {
+		mark := e.AuditMark()
+		e.restartManager(func() {})
+		for _, w := range all {
+			expectRest(w, "zone-a", "zone-b", "zone-c")
+		}
+		e.Expect(e.Writes(mark)).To(HaveLen(2*len(all)), "those of expectRest")
+	})
+
+	e.Step("what happened meanwhile is put right", func() {
+		e.restartManager(func() {
+			for _, w := range all {
+				w.Disturbed()
+				w.Expect(w.Delete(w.ctx, w.Child("zone-b"), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+				w.Expect(w.Delete(w.ctx, w.Child("zone-a"), client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+				w.Expect(w.Delete(w.ctx, w.Child("zone-c"), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+				w.Scale(0)
+				w.SetImage("v3")
+				w.SetImage("v2")
+				w.Scale(9)
+			}
+		})
+		for _, w := range all {
+			w.Settle()
+			e.Expect(w.Images()).To(Equal(canary))
+		}
+		line.Holds()
+	})
+
+	e.Step("killed in the middle of its work", func() {
+		for range 2 {
+			for _, w := range all {
+				w.DeleteChild("zone-b", metav1.DeletePropagationBackground) // it is seeded now
+			}
+			e.killManager()
+			for _, w := range all {
+				w.Settle()
+				e.Expect(w.Images()).To(Equal(canary))
+			}
+			line.Holds()
+		}
+	})
+
+	for _, w := range all {
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0, "zone-c": 0})
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2 v2", "zone-c": "v2 v2"}))
+	}
+	line.Fires()
+}
+
+// restartManager stops the manager, gracefully, does something, and starts
+// another.
+func (e *env) restartManager(meanwhile func()) {
+	e.t.Helper()
+	e.Expect(shared.manager.Stop()).To(Succeed())
+	meanwhile()
+	e.startManager()
+}
+
+// killManager kills the manager and starts another, which waits for the Lease.
+func (e *env) killManager() {
+	e.t.Helper()
+	e.Expect(shared.manager.Kill()).To(Succeed())
+	e.startManager()
+}
+
+func (e *env) startManager() {
+	e.t.Helper()
+	began := time.Now()
+	manager, err := united.Start(e.ctx, shared.cluster, "united-manager", managerArgs()...)
+	e.Expect(err).NotTo(HaveOccurred())
+	shared.manager = manager
+	e.t.Logf("a manager works after %s", time.Since(began).Round(time.Millisecond))
+}
