@@ -27,6 +27,10 @@ K8S_PKG := k8s.io/component-base/version
 K8S_LDFLAGS := -X $(K8S_PKG).gitVersion=$(K8S_VERSION) -X $(K8S_PKG).gitTreeState=clean \
 	-X $(K8S_PKG).gitMajor=$(word 1,$(K8S_WORDS)) -X $(K8S_PKG).gitMinor=$(word 2,$(K8S_WORDS))
 
+# helm reports this version; charts see it in .Capabilities.
+HELM_VERSION := $(shell awk '$$1 == "helm.sh/helm/v4" {print $$2}' hack/tools/helm/go.mod)
+HELM_LDFLAGS := -X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION)
+
 # A tool is rebuilt when the content of its module, the Go version or the flags change: the three are in the name of a
 # stamp file that the binary depends on. (File times alone say nothing after a checkout.)
 GO_VERSION := $(shell $(GO) env GOVERSION)
@@ -44,17 +48,21 @@ $(BIN)/$(2): $$(STAMP_$(1))
 	@touch $$@
 endef
 
+CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
 CONTROL_PLANE := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl etcd kwok)
-$(foreach m,controlplane etcd kwok controller-gen golangci-lint,$(eval $(call stamp-rule,$(m))))
+CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
+$(foreach m,controlplane etcd kwok helm helm-unittest controller-gen golangci-lint,$(eval $(call stamp-rule,$(m))))
 $(foreach b,kube-apiserver kube-controller-manager kube-scheduler kubectl,\
 	$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b),$(K8S_LDFLAGS))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3,))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok,))
+$(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm,$(HELM_LDFLAGS)))
+$(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest,))
 $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,))
 
 .PHONY: tools control-plane
-tools: control-plane $(BIN)/controller-gen $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
+tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 
 ##### Build and generate ###############################################################################################
@@ -63,14 +71,15 @@ control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kub
 build: ## Build bin/united-manager
 	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
 
-GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml
+GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md'
 
 .PHONY: generate
-generate: $(BIN)/controller-gen ## Generate deep copies, the CRD and the RBAC role
+generate: $(BIN)/controller-gen ## Generate deep copies, the CRD, the RBAC role, and what the charts have from them
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
 	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
 		output:rbac:artifacts:config=config/rbac
+	$(GO) run ./hack/chart
 
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## Format the code
@@ -88,29 +97,34 @@ verify: generate ## Fail when generated files, go.mod or the format are not up t
 		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Run the linters
+lint: $(BIN)/golangci-lint $(BIN)/helm ## Run the linters
 	$(BIN)/golangci-lint run ./...
+	$(BIN)/helm lint --strict --quiet $(CHARTS)
 
 # Packages that start a control plane: they must not overlap, and their inputs (the binaries) are not known to the test
 # cache.
-HEAVY := /test/(cluster|integration|e2e)(/|$$)
+HEAVY := /test/(cluster|integration|e2e|chart)(/|$$)
 
 # $(1): arguments of grep that choose the packages, $(2): arguments of go test
 run-tests = pkgs=$$($(GO) list ./...) && \
 	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
 	{ test -z "$$pkgs" || $(GO) test $(2) $(TESTFLAGS) $$pkgs; }
 
-.PHONY: test test-unit test-e2e
-test: build control-plane ## Run all tests: unit, property, simulation, then those on the real control plane
+.PHONY: test test-unit test-e2e test-charts
+test: build control-plane $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
+	$(BIN)/helm-unittest $(CHARTS) || rc=1; \
 	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	exit $$rc
 
 test-unit: ## Run the tests that need no control plane
 	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
 
-test-e2e: build control-plane ## Run the tests on the real control plane
+test-charts: $(BIN)/helm-unittest ## Run the unit tests of the charts
+	$(BIN)/helm-unittest $(CHARTS)
+
+test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 .PHONY: fuzz

@@ -51,6 +51,9 @@ func checkOutside(v any, podPart []string, at *field.Path) error {
 					return field.Forbidden(at.Child(key), "a patch must not delete the pod template")
 				}
 				if rest = podPart[1:]; len(rest) == 0 {
+					if _, ok := v[key].(map[string]any); !ok {
+						return field.TypeInvalid(at.Child(key), tree.Kind(v[key]), "must be an object")
+					}
 					continue
 				}
 			}

@@ -30,8 +30,9 @@ type Failure struct {
 
 const (
 	// patience is how often something that may pass by itself must fail in a row
-	// to count as stalled: about 15 seconds.
-	patience = 5
+	// to count as stalled: about 30 seconds. That is also how long an API server
+	// may need to know a CRD that is new, and refuse our owner references.
+	patience = 6
 	// maxBackOff bounds the time between two tries.
 	maxBackOff = 30 * time.Second
 )
@@ -45,7 +46,7 @@ type Failures struct {
 }
 
 type failureKey struct {
-	parent types.UID
+	parent types.NamespacedName
 	subset string
 }
 
@@ -57,7 +58,8 @@ type record struct {
 
 // Attempt is what was tried on what. Another attempt is made at once.
 type Attempt struct {
-	// Generation is the parent's.
+	// UID and Generation are the parent's.
+	UID        types.UID
 	Generation int64
 	// ChildUID and ChildGeneration are those of the child; zero without one.
 	ChildUID        types.UID
@@ -66,7 +68,7 @@ type Attempt struct {
 
 // Pending gives the failure of the same attempt if it is not yet time to try
 // again; nil means: go ahead.
-func (f *Failures) Pending(parent types.UID, subset string, a Attempt, now time.Time) *Failure {
+func (f *Failures) Pending(parent types.NamespacedName, subset string, a Attempt, now time.Time) *Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.failed[failureKey{parent, subset}]
@@ -78,7 +80,7 @@ func (f *Failures) Pending(parent types.UID, subset string, a Attempt, now time.
 }
 
 // Failed records a failure and tells what to make of it.
-func (f *Failures) Failed(parent types.UID, subset string, a Attempt, err error, now time.Time) *Failure {
+func (f *Failures) Failed(parent types.NamespacedName, subset string, a Attempt, err error, now time.Time) *Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed == nil {
@@ -102,14 +104,14 @@ func (f *Failures) Failed(parent types.UID, subset string, a Attempt, err error,
 }
 
 // Succeeded forgets a failure.
-func (f *Failures) Succeeded(parent types.UID, subset string) {
+func (f *Failures) Succeeded(parent types.NamespacedName, subset string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.failed, failureKey{parent, subset})
 }
 
 // Forget forgets all failures of a parent that is gone.
-func (f *Failures) Forget(parent types.UID) {
+func (f *Failures) Forget(parent types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key := range f.failed {
@@ -131,12 +133,16 @@ func backOff(count int) time.Duration {
 func classify(err error) (reason string, final bool) {
 	var invalid *field.Error
 	switch {
+	case errors.Is(err, ErrPredecessor):
+		return v1alpha1.ReasonNameConflict, false
 	case errors.Is(err, ErrNameConflict):
 		return v1alpha1.ReasonNameConflict, true
 	case errors.As(err, &invalid), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return v1alpha1.ReasonApplyRefused, true
-	case strings.Contains(err.Error(), "field not declared in schema"):
-		// Trap: a misspelt field under server-side apply answers 500.
+	case strings.Contains(err.Error(), "failed to create typed patch object"),
+		strings.Contains(err.Error(), "failed to convert new object"):
+		// Trap: what does not fit the schema under server-side apply, such as a
+		// misspelt field, a text for a number, a key twice, answers 500.
 		return v1alpha1.ReasonApplyRefused, true
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota"):
 		return v1alpha1.ReasonApplyRefused, false

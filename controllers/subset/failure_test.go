@@ -69,7 +69,7 @@ func TestClassifyDenied(t *testing.T) {
 	}
 }
 
-const parentUID = types.UID("u-1")
+var aParent = types.NamespacedName{Namespace: "ns", Name: "web"}
 
 func TestFailuresBackOff(t *testing.T) {
 	var f Failures
@@ -77,16 +77,16 @@ func TestFailuresBackOff(t *testing.T) {
 	var waits []string
 	var stalled []bool
 	for range 9 {
-		if p := f.Pending(parentUID, "a", attempt, now); p != nil {
+		if p := f.Pending(aParent, "a", attempt, now); p != nil {
 			t.Fatalf("pending when it is time: %+v", p)
 		}
-		failure := f.Failed(parentUID, "a", attempt, errors.New("etcd is away"), now)
+		failure := f.Failed(aParent, "a", attempt, errors.New("etcd is away"), now)
 		if failure.Reason != v1alpha1.ReasonApplyFailed || failure.Message != "etcd is away" {
 			t.Errorf("%+v", failure)
 		}
 		waits = append(waits, failure.RetryAt.Sub(now).String())
 		stalled = append(stalled, failure.Stalled)
-		if p := f.Pending(parentUID, "a", attempt, failure.RetryAt.Add(-1)); p == nil || *p != *failure {
+		if p := f.Pending(aParent, "a", attempt, failure.RetryAt.Add(-1)); p == nil || *p != *failure {
 			t.Errorf("not pending just before it is time: %+v", p)
 		}
 		now = failure.RetryAt
@@ -94,15 +94,15 @@ func TestFailuresBackOff(t *testing.T) {
 	if diff := cmp.Diff("1s 2s 4s 8s 16s 30s 30s 30s 30s", strings.Join(waits, " ")); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
-	// The fifth failure in a row comes after 15 seconds.
-	if diff := cmp.Diff([]bool{false, false, false, false, true, true, true, true, true}, stalled); diff != "" {
+	// The sixth failure in a row comes after 31 seconds.
+	if diff := cmp.Diff([]bool{false, false, false, false, false, true, true, true, true}, stalled); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 }
 
 func TestFailuresStallAtOnceOnWhatIsFinal(t *testing.T) {
 	var f Failures
-	failure := f.Failed(parentUID, "a", Attempt{}, apierrors.NewBadRequest("no"), epoch())
+	failure := f.Failed(aParent, "a", Attempt{}, apierrors.NewBadRequest("no"), epoch())
 	if !failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
 		t.Errorf("%+v", failure)
 	}
@@ -113,6 +113,7 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 	base := Attempt{Generation: 1, ChildUID: "s-1", ChildGeneration: 1}
 	for name, next := range map[string]Attempt{
 		"another generation of the parent": {Generation: 2, ChildUID: "s-1", ChildGeneration: 1},
+		"another parent of the name":       {UID: "u-2", Generation: 1, ChildUID: "s-1", ChildGeneration: 1},
 		"another child":                    {Generation: 1, ChildUID: "s-2", ChildGeneration: 1},
 		"another generation of the child":  {Generation: 1, ChildUID: "s-1", ChildGeneration: 2},
 		"the child is gone":                {Generation: 1},
@@ -120,12 +121,12 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var f Failures
 			for range patience {
-				f.Failed(parentUID, "a", base, broken, epoch())
+				f.Failed(aParent, "a", base, broken, epoch())
 			}
-			if p := f.Pending(parentUID, "a", next, epoch()); p != nil {
+			if p := f.Pending(aParent, "a", next, epoch()); p != nil {
 				t.Errorf("it waits: %+v", p)
 			}
-			failure := f.Failed(parentUID, "a", next, broken, epoch())
+			failure := f.Failed(aParent, "a", next, broken, epoch())
 			if failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
 				t.Errorf("it counts on: %+v", failure)
 			}
@@ -137,7 +138,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	broken := errors.New("broken")
 	fail := func() *Failures {
 		f := &Failures{}
-		for _, parent := range []types.UID{"u-1", "u-2"} {
+		for _, parent := range []types.NamespacedName{{Name: "u-1"}, {Name: "u-2"}} {
 			for _, subset := range []string{"", "a", "b"} {
 				f.Failed(parent, subset, Attempt{}, broken, epoch())
 			}
@@ -146,10 +147,10 @@ func TestFailuresAreForgotten(t *testing.T) {
 	}
 	pending := func(f *Failures) string {
 		var list []string
-		for _, parent := range []types.UID{"u-1", "u-2"} {
+		for _, parent := range []types.NamespacedName{{Name: "u-1"}, {Name: "u-2"}} {
 			for _, subset := range []string{"", "a", "b"} {
 				if f.Pending(parent, subset, Attempt{}, epoch()) != nil {
-					list = append(list, string(parent)+"/"+subset)
+					list = append(list, parent.Name+"/"+subset)
 				}
 			}
 		}
@@ -161,9 +162,12 @@ func TestFailuresAreForgotten(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*Failures) {}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
-		{"one that succeeded", func(f *Failures) { f.Succeeded("u-1", "a") }, "u-1/ u-1/b u-2/ u-2/a u-2/b"},
-		{"a parent that is gone", func(f *Failures) { f.Forget("u-1") }, "u-2/ u-2/a u-2/b"},
-		{"what never failed", func(f *Failures) { f.Succeeded("u-3", "a"); f.Forget("u-3") }, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
+		{"one that succeeded", func(f *Failures) { f.Succeeded(types.NamespacedName{Name: "u-1"}, "a") }, "u-1/ u-1/b u-2/ u-2/a u-2/b"},
+		{"a parent that is gone", func(f *Failures) { f.Forget(types.NamespacedName{Name: "u-1"}) }, "u-2/ u-2/a u-2/b"},
+		{"what never failed", func(f *Failures) {
+			f.Succeeded(types.NamespacedName{Name: "u-3"}, "a")
+			f.Forget(types.NamespacedName{Name: "u-3"})
+		}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := fail()
@@ -174,9 +178,9 @@ func TestFailuresAreForgotten(t *testing.T) {
 		})
 	}
 	var empty Failures
-	empty.Succeeded("u-1", "a")
-	empty.Forget("u-1")
-	if empty.Pending("u-1", "a", Attempt{}, epoch()) != nil {
+	empty.Succeeded(aParent, "a")
+	empty.Forget(aParent)
+	if empty.Pending(aParent, "a", Attempt{}, epoch()) != nil {
 		t.Error("nothing failed")
 	}
 }
@@ -185,11 +189,11 @@ func TestFailuresAreForgotten(t *testing.T) {
 func TestFailuresCountInARow(t *testing.T) {
 	var f Failures
 	for i := range 3 * patience {
-		if failure := f.Failed(parentUID, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
+		if failure := f.Failed(aParent, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
 			t.Fatal("stalled after", i, "failures, none of them in a row")
 		}
 		if i%2 == 1 {
-			f.Succeeded(parentUID, "a")
+			f.Succeeded(aParent, "a")
 		}
 	}
 }
@@ -199,7 +203,7 @@ func TestFailuresAreSharedByWorkers(*testing.T) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			parent := types.UID(fmt.Sprint(i % 2))
+			parent := types.NamespacedName{Name: fmt.Sprint(i % 2)}
 			for range 100 {
 				f.Failed(parent, "a", Attempt{}, errors.New("broken"), epoch())
 				f.Pending(parent, "a", Attempt{}, epoch())

@@ -63,6 +63,16 @@ func Protected(o *adapters.Observed, known string) string {
 	}
 }
 
+// Behind tells whether the child missed the revision that the status says it
+// protects, and that speaks of a later generation of the parent than the child.
+// That happens when a corrected template could not reach the child before another
+// subset's first replica was ready: what the child has never worked. (As a rule
+// the child is ahead: then its template or its note is what the status knows, or
+// the status is the older.)
+func Behind(o *adapters.Observed, known string, knownAt int64) bool {
+	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && parentGeneration(o) < knownAt
+}
+
 // Completing tells whether the child's template was replaced while there was
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.

@@ -35,6 +35,9 @@ type Goal struct {
 	// Initialized: a replica of the parent was ready once. Before that there is
 	// nothing to protect.
 	Initialized bool
+	// Behind: the child still has a template from before that, and so nothing that
+	// ever worked.
+	Behind bool
 }
 
 // Action says what kind of write is next.
@@ -75,7 +78,7 @@ func Next(g Goal, o *adapters.Observed) Step {
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
-	case g.Initialized && Completing(o) && g.held() > 0:
+	case g.Initialized && (g.Behind && o.Replicas > 0 || Completing(o)) && g.held() > 0:
 		return g.complete(o)
 	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
@@ -150,6 +153,9 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 	}
 	child := g.child(*version)
 	child.Partition = o.Partition
+	if g.Behind {
+		child.Partition = 0
+	}
 	child.ProtectedRevision = ""
 	return Step{
 		Action: ActionApply, Child: child,

@@ -36,6 +36,10 @@ var ErrStale = errors.New("the cluster changed since it was read")
 // parent does not control. It was not touched.
 var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
 
+// ErrPredecessor says that the child's name is still taken by a child that goes by
+// itself: it is being deleted, or its parent was one of the same name.
+var ErrPredecessor = errors.New("still there from before and on its way out")
+
 // Writer writes children of one kind.
 type Writer struct {
 	Adapter adapters.Adapter
@@ -99,7 +103,12 @@ func (w *Writer) vacant(ctx context.Context, c *adapters.Child) error {
 	case err != nil:
 		return fmt.Errorf("look up %s %s: %w", gvk.Kind, c.Name, err)
 	}
-	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.Owner.UID {
+	owner := metav1.GetControllerOf(live)
+	switch {
+	case live.DeletionTimestamp != nil,
+		owner != nil && owner.UID != c.Owner.UID && owner.Kind == c.Owner.Kind && owner.Name == c.Owner.Name:
+		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, ErrPredecessor)
+	case owner == nil || owner.UID != c.Owner.UID:
 		return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
 	}
 	return w.relabel(ctx, c, live)

@@ -168,8 +168,10 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 		relabelled bool
 	}{
 		{"a stranger", set(func(s *appsv1.StatefulSet) { s.OwnerReferences = nil }), ErrNameConflict, false},
-		{"the child of another", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-2" }), ErrNameConflict, false},
-		{"of an earlier parent of the name", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-0" }), ErrNameConflict, false},
+		{"the child of another", set(func(s *appsv1.StatefulSet) {
+			s.OwnerReferences[0].UID, s.OwnerReferences[0].Name = "u-2", "other"
+		}), ErrNameConflict, false},
+		{"of an earlier parent of the name", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-0" }), ErrPredecessor, false},
 		{"one that we do not control", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].Controller = nil }), ErrNameConflict, false},
 		{"our own, which the cache does not show yet", set(), ErrStale, false},
 		{"our own without labels", set(func(s *appsv1.StatefulSet) { s.Labels = nil }), ErrStale, true},

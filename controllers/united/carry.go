@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -91,11 +92,12 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 // attempt tries a write on a subset's child, unless the same write failed and it
 // is not yet time to try it again.
 func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
-	attempt := subset.Attempt{Generation: w.parent.Generation}
+	parent := client.ObjectKeyFromObject(w.parent)
+	attempt := subset.Attempt{UID: w.parent.UID, Generation: w.parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
 	}
-	if pending := r.failures.Pending(w.parent.UID, name, attempt, w.now); pending != nil {
+	if pending := r.failures.Pending(parent, name, attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
 	o := &outcome{}
@@ -103,10 +105,10 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	case errors.Is(err, subset.ErrStale):
 		o.stale = true
 	case err != nil:
-		o.failure = r.failures.Failed(w.parent.UID, name, attempt, err, w.now)
+		o.failure = r.failures.Failed(parent, name, attempt, err, w.now)
 		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.failure.Reason, "error", err.Error(), "retryAt", o.failure.RetryAt)
 	default:
-		r.failures.Succeeded(w.parent.UID, name)
+		r.failures.Succeeded(parent, name)
 	}
 	return o
 }
@@ -115,7 +117,7 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 // for forever. A child that was just written has to be observed first.
 func (r *Reconciler) freeStuck(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) ([]string, error) {
 	observed := w.observed(s.Name)
-	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != w.update.Name {
+	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
 		return nil, nil
 	}
 	var freed []string

@@ -4,6 +4,7 @@
 package united
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -89,6 +90,7 @@ func (w *world) planSubset(p *plan, sub subsetSpec, replicas int32) *subsetPlan 
 		Update:            sub.version(update),
 		ProtectedRevision: s.protected,
 		Initialized:       p.initialized,
+		Behind:            p.initialized && w.behind(sub.Name, observed),
 	}
 	if protected != nil {
 		s.goal.Protected = ptr.To(sub.version(protected))
@@ -111,19 +113,25 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 	if !p.initialized {
 		return w.update.Name
 	}
-	known := ""
-	if status := subsetStatus(&w.parent.Status, name); status != nil {
-		known = status.CurrentRevision
-	}
-	if observed != nil {
+	known := w.knownRevision(name)
+	if observed != nil && !w.behind(name, observed) {
 		if told := subset.Protected(observed, known); told != "" {
 			return told
 		}
 	}
-	if known != "" {
-		return known
+	return cmp.Or(known, p.currentRevision)
+}
+
+// knownRevision is what the status says that the subset protects, "" if nothing.
+func (w *world) knownRevision(name string) string {
+	if status := subsetStatus(&w.parent.Status, name); status != nil {
+		return status.CurrentRevision
 	}
-	return p.currentRevision
+	return ""
+}
+
+func (w *world) behind(name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.Behind(observed, w.knownRevision(name), w.parent.Status.ObservedGeneration)
 }
 
 // line is where the subset's partition lies. readSpec has refused what Manual

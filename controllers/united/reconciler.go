@@ -43,12 +43,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, parent); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Metrics.Forget(req.NamespacedName)
+			r.failures.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if parent.DeletionTimestamp != nil {
 		// The garbage collector takes the children, or leaves them, as it was asked.
-		r.failures.Forget(parent.UID)
 		return ctrl.Result{}, nil
 	}
 

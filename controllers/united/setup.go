@@ -27,13 +27,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments/status,verbs=patch
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // podParentIndex indexes the cached pods by the UnitedDeployment they belong to.
 const podParentIndex = "united.dev/name"

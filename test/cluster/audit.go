@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type Event struct {
 	Time      time.Time // when the request came in
 	User      string    // for a ServiceAccount system:serviceaccount:<namespace>:<name>
 	UserAgent string
-	Verb      string // create, update, patch, delete, deletecollection
+	Verb      string // create, update, patch, delete, deletecollection; with Options.AuditReads get, list, watch
 
 	Group       string // of the API; empty for the core group
 	Resource    string // plural
@@ -36,6 +37,7 @@ type Event struct {
 	Namespace   string
 	Name        string // of a created object too, except with generateName
 	Code        int    // HTTP status of the answer
+	Message     string // of an answer that refuses
 	DryRun      bool
 
 	// Request is the body of the request as JSON: the object, the patch, or the delete options. Empty for secrets.
@@ -98,9 +100,18 @@ func (c *Cluster) AuditMark(ctx context.Context) (int64, error) {
 // since (0, or a mark of AuditMark) to the last one that was answered before this call. Refused writes are among them;
 // see Event.Code.
 func (c *Cluster) Writes(ctx context.Context, since int64, keep func(Event) bool) ([]Event, error) {
+	events, _, err := c.Requests(ctx, since, func(e Event) bool {
+		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && (keep == nil || keep(e))
+	})
+	return events, err
+}
+
+// Requests returns what the audit log has, in the order of the answers: Writes, and the reads of Options.AuditReads. It also
+// returns the place after what it has read, to go on from.
+func (c *Cluster) Requests(ctx context.Context, since int64, keep func(Event) bool) ([]Event, int64, error) {
 	until, err := c.AuditMark(ctx)
 	if err != nil {
-		return nil, err
+		return nil, since, err
 	}
 	var events []Event
 	at := since
@@ -116,9 +127,9 @@ func (c *Cluster) Writes(ctx context.Context, since int64, keep func(Event) bool
 		return at < until, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return nil, since, fmt.Errorf("reading the audit log: %w", err)
 	}
-	return events, nil
+	return events, at, nil
 }
 
 // parseEvent reads a line of the log, which has a ResponseComplete (or Panic) stage: the policy omits the others.
@@ -130,8 +141,11 @@ func parseEvent(line []byte) (Event, error) {
 		RequestURI               string
 		User                     struct{ Username string }
 		ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-		ResponseStatus           struct{ Code int }
-		RequestObject            json.RawMessage
+		ResponseStatus           struct {
+			Code    int
+			Message string
+		}
+		RequestObject json.RawMessage
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return Event{}, fmt.Errorf("%w in %q", err, line)
@@ -140,7 +154,7 @@ func parseEvent(line []byte) (Event, error) {
 		ID: raw.AuditID, Time: raw.RequestReceivedTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent,
 		Verb: raw.Verb, Group: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource,
 		Subresource: raw.ObjectRef.Subresource, Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
-		Code: raw.ResponseStatus.Code, DryRun: strings.Contains(raw.RequestURI, "dryRun="), Request: raw.RequestObject,
+		Code: raw.ResponseStatus.Code, Message: raw.ResponseStatus.Message, DryRun: strings.Contains(raw.RequestURI, "dryRun="), Request: raw.RequestObject,
 	}, nil
 }
 

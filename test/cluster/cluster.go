@@ -35,6 +35,11 @@ type Options struct {
 	Zones []string
 	// NodesPerZone is the number of nodes of each zone, 2 by default. They are named <zone>-1, <zone>-2 and so on.
 	NodesPerZone int
+	// APIServerArgs are added to the arguments of kube-apiserver.
+	APIServerArgs []string
+	// AuditReads adds the reads of ServiceAccounts outside of kube-system to the audit log, without bodies. A watch is
+	// logged when it ends.
+	AuditReads bool
 	// Log receives a few lines about the progress, and a note when a part of the control plane dies. Default: discarded.
 	Log io.Writer
 }

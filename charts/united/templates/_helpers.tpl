@@ -1,0 +1,74 @@
+{{- define "united.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Room is left for the longest suffix, -leader-election, within 63 characters: some of the names are label values too. */}}
+{{- define "united.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "united.name" . -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 45 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "united.managerName" -}}
+{{- include "united.fullname" . }}-manager
+{{- end -}}
+
+{{- define "united.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "united.managerName" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name must be set when serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "united.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "united.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: manager
+{{- end -}}
+
+{{/* The chart's own labels win over those from the values, and no key is there twice. */}}
+{{- define "united.labels" -}}
+{{- $own := dict
+  "app.kubernetes.io/name" (include "united.name" .)
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/part-of" "united"
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+-}}
+{{- toYaml (merge $own .Values.commonLabels) -}}
+{{- end -}}
+
+{{- define "united.podLabels" -}}
+{{- toYaml (merge (include "united.selectorLabels" . | fromYaml) (include "united.labels" . | fromYaml) .Values.podLabels) -}}
+{{- end -}}
+
+{{- define "united.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "united.subjects" -}}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "united.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
+
+{{/* A generated file without its first line, which says that it is generated. */}}
+{{- define "united.generated" -}}
+{{- $path := printf "generated/%s.yaml" .path -}}
+{{- $text := required (printf "the chart is incomplete: %s is missing" $path) (.root.Files.Get $path) -}}
+{{- regexReplaceAll "^#[^\n]*\n" $text "" | trimSuffix "\n" -}}
+{{- end -}}

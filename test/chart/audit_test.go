@@ -1,0 +1,110 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// right is what a rule of a role gives: one verb on one resource.
+type right struct {
+	role                  string // which role has it
+	verb, group, resource string // resource/subresource
+}
+
+func (r right) String() string {
+	name := r.verb + " " + r.resource
+	if r.group != "" {
+		name += "." + r.group
+	}
+	return name
+}
+
+// usedBy tells whether a request had, and needed, this right; what came of it
+// does not matter.
+func (r right) usedBy(e cluster.Event) bool {
+	resource := strings.TrimSuffix(e.Resource+"/"+e.Subresource, "/")
+	if e.Code == http.StatusForbidden || e.Group != r.group || resource != r.resource {
+		return false
+	}
+	// A server-side apply that creates is a patch and needs create too.
+	return e.Verb == r.verb || (r.verb == "create" && e.Verb == "patch" && e.Code == http.StatusCreated)
+}
+
+// refusedBy tells whether a request was refused for want of this right and no
+// other.
+func (r right) refusedBy(e cluster.Event) bool {
+	if e.Code != http.StatusForbidden {
+		return false
+	}
+	if r.resource == "uniteddeployments/finalizers" {
+		// Nothing is written there: it is asked for when an owner is set.
+		return strings.Contains(e.Message, "cannot set blockOwnerDeletion")
+	}
+	return strings.Contains(e.Message, fmt.Sprintf("cannot %s resource %q in API group %q", r.verb, r.resource, r.group))
+}
+
+// auditTail reads the audit log as it grows, for all tests at once.
+type auditTail struct {
+	mu     sync.Mutex
+	byUser map[string][]cluster.Event
+	err    error
+}
+
+// follow reads until ctx ends.
+func (a *auditTail) follow(ctx context.Context, c *cluster.Cluster) {
+	since := int64(0)
+	_ = wait.PollUntilContextCancel(ctx, 2*interval, true, func(ctx context.Context) (bool, error) {
+		requests, next, err := c.Requests(ctx, since, func(e cluster.Event) bool {
+			return strings.HasPrefix(e.User, "system:serviceaccount:"+rightsPrefix)
+		})
+		since = next
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, e := range requests {
+			a.byUser[e.User] = append(a.byUser[e.User], e)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.err = err
+			return true, nil
+		}
+		return false, nil
+	})
+}
+
+// of gives what a ServiceAccount has asked for so far.
+func (a *auditTail) of(namespace, account string) ([]cluster.Event, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byUser["system:serviceaccount:"+namespace+":"+account], a.err
+}
+
+// wholly waits until the log has all that was answered before the call.
+func (a *auditTail) wholly(ctx context.Context, c *cluster.Cluster, namespace, account string) ([]cluster.Event, error) {
+	all, err := c.Writes(ctx, 0, func(e cluster.Event) bool { return e.User == "system:serviceaccount:"+namespace+":"+account })
+	if err != nil {
+		return nil, err
+	}
+	var events []cluster.Event
+	err = wait.PollUntilContextTimeout(ctx, interval, time.Minute, true, func(context.Context) (bool, error) {
+		events, err = a.of(namespace, account)
+		writes := 0
+		for _, e := range events {
+			if e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" {
+				writes++
+			}
+		}
+		return writes >= len(all), err
+	})
+	return events, err
+}

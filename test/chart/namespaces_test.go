@@ -1,0 +1,124 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// TestWatchNamespaces runs a manager that may work in one namespace, beside
+// another one that is not its business until an upgrade makes it so.
+func TestWatchNamespaces(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.needCRD()
+	const home, inside, outside = "namespaced", "namespaced-in", "namespaced-out"
+	for _, name := range []string{home, inside, outside} {
+		e.namespace(name, nil)
+	}
+	release := func(verb, namespaces string) []string {
+		return []string{verb, "namespaced", e.chart("united"), "--namespace=" + home, "--wait",
+			"--set=" + restIsInstalled + ",rbac.aggregate=false,fullnameOverride=namespaced,replicas=1,watchNamespaces=" + namespaces}
+	}
+	e.helm(release("install", "{"+inside+"}")...)
+	manager, _ := e.start(home, "namespaced-manager", "namespaced-1")
+	e.Expect(e.Create(e.ctx, parent(outside, webName, "v1", 2))).To(Succeed())
+	e.Expect(e.Create(e.ctx, parent(inside, webName, "v1", 2))).To(Succeed())
+
+	e.step("it works in its namespace", func() {
+		e.settle(inside, webName, 2)
+		e.Expect(e.may("namespaced-manager", home, inside, "delete", "", "pods")).To(BeTrue())
+	})
+	e.step("and touches nothing outside", func() {
+		e.Expect(e.requests("namespaced-manager", home, outside)).To(BeEmpty())
+		d := &v1alpha1.UnitedDeployment{}
+		e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: outside, Name: webName}, d)).To(Succeed())
+		e.Expect(d.Status.ObservedGeneration).To(BeEquivalentTo(-1), "nobody has looked at it")
+		children := &appsv1.StatefulSetList{}
+		e.Expect(e.List(e.ctx, children, client.InNamespace(outside))).To(Succeed())
+		e.Expect(children.Items).To(BeEmpty())
+	})
+	e.step("nor could it", func() {
+		for _, right := range [][3]string{
+			{"list", "", "pods"}, {"delete", "", "pods"}, {"list", "apps", "statefulsets"}, {"patch", "apps", "statefulsets"},
+			{"list", "apps.united.dev", "uniteddeployments"}, {"get", "", "secrets"},
+		} {
+			for _, namespace := range []string{outside, home, metav1.NamespaceAll} {
+				e.Expect(e.may("namespaced-manager", home, namespace, right[0], right[1], right[2])).To(BeFalse(), "%v in %q", right, namespace)
+			}
+		}
+		e.Expect(e.clusterWide()).To(ConsistOf("tokenreviews", "subjectaccessreviews"))
+	})
+	e.step("positive control: with both namespaces it does", func() {
+		e.Expect(manager.Stop()).To(Succeed())
+		e.helm(release("upgrade", "{"+inside+","+outside+"}")...)
+		manager, _ = e.start(home, "namespaced-manager", "namespaced-2")
+		e.settle(outside, webName, 2)
+		e.Expect(e.requests("namespaced-manager", home, outside)).NotTo(BeEmpty())
+		e.Expect(e.may("namespaced-manager", home, outside, "delete", "", "pods")).To(BeTrue())
+	})
+	e.step("without metrics nothing is left for the cluster", func() {
+		e.helm(append(release("upgrade", "{"+inside+"}"), "--set=metrics.enabled=false")...)
+		e.Expect(e.clusterWide()).To(BeEmpty())
+		e.Expect(e.may("namespaced-manager", home, outside, "delete", "", "pods")).To(BeFalse())
+	})
+}
+
+// requests are the API requests of a ServiceAccount that name a namespace, or
+// all of them at once.
+func (e *env) requests(account, home, namespace string) []cluster.Event {
+	e.t.Helper()
+	mine := cluster.ByServiceAccount(home, account)
+	requests, _, err := shared.cluster.Requests(e.ctx, 0, func(event cluster.Event) bool {
+		everywhere := event.Namespace == "" && slices.Contains([]string{"get", "list", "watch"}, event.Verb) && event.Resource != ""
+		return mine(event) && (event.Namespace == namespace || everywhere) && event.Code != http.StatusNotFound
+	})
+	e.Expect(err).NotTo(HaveOccurred())
+	return requests
+}
+
+// may asks the API server whether a ServiceAccount may do something; in the
+// namespace "" means everywhere.
+func (e *env) may(account, home, namespace, verb, group, resource string) bool {
+	e.t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   "system:serviceaccount:" + home + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: group, Resource: resource,
+		},
+	}}
+	e.Expect(e.Create(e.ctx, review)).To(Succeed())
+	return review.Status.Allowed
+}
+
+// clusterWide are the resources on which the release gives its manager rights
+// in the whole cluster.
+func (e *env) clusterWide() []string {
+	e.t.Helper()
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	e.Expect(e.List(e.ctx, bindings, client.MatchingLabels{"app.kubernetes.io/instance": "namespaced"})).To(Succeed())
+	var resources []string
+	for _, binding := range bindings.Items {
+		role := &rbacv1.ClusterRole{}
+		e.Expect(e.Get(e.ctx, client.ObjectKey{Name: binding.RoleRef.Name}, role)).To(Succeed())
+		for _, rule := range role.Rules {
+			resources = append(resources, rule.Resources...)
+		}
+	}
+	return resources
+}

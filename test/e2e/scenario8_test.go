@@ -1,0 +1,99 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestScaleWalk walks the scale subresource over splits that do not come out
+// even. Settle checks the sum over the real StatefulSets at every step, and that
+// the pods are there; here the shares are checked.
+func TestScaleWalk(t *testing.T) {
+	t.Parallel()
+	for _, walk := range []struct {
+		name   string
+		shares []string
+		// honored: whether the wishes can be met at n replicas.
+		honored func(n int32) bool
+		// expect looks at the shares of the three zones.
+		expect func(g Gomega, n int32, got []int32)
+	}{
+		{
+			"33%,33%,34%",
+			[]string{"33%", "33%", "34%"},
+			func(int32) bool { return true },
+			func(g Gomega, n int32, got []int32) {
+				for i, percent := range []int32{33, 33, 34} {
+					off := 100*got[i] - percent*n
+					g.Expect(off).To(And(BeNumerically(">", -100), BeNumerically("<", 100)), "zone %d of %d: less than one replica off", i, n)
+				}
+			},
+		},
+		{
+			"2,50%,-",
+			[]string{"2", "50%", ""},
+			func(n int32) bool { return n >= 4 },
+			func(g Gomega, n int32, got []int32) {
+				if n < 4 {
+					return // 2 and 50% do not fit
+				}
+				g.Expect(got[0]).To(BeEquivalentTo(2))
+				off := 2*got[1] - n
+				g.Expect(off).To(And(BeNumerically(">=", -2), BeNumerically("<=", 2)), "zone-b of %d: at most one replica off", n)
+			},
+		},
+	} {
+		t.Run(walk.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(0), policy(appsv1.ParallelPodManagement), zones(walk.shares...)))
+			check := func(n int32) {
+				e.t.Helper()
+				var got []int32
+				for _, subset := range []string{"zone-a", "zone-b", "zone-c"} {
+					got = append(got, *w.Child(subset).Spec.Replicas)
+				}
+				e.Expect(got[0]+got[1]+got[2]).To(Equal(n), "%v", got)
+				walk.expect(e, n, got)
+				parent := w.Parent()
+				e.Expect(parent.Status.Replicas).To(Equal(n))
+				e.Expect(parent.Status.AvailableReplicas).To(Equal(n))
+				honored := condition(parent, v1alpha1.ConditionReplicasHonored)
+				e.Expect(honored.Status == metav1.ConditionTrue).To(Equal(walk.honored(n)), "%d: %s", n, honored.Message)
+			}
+			w.Settle()
+			check(0)
+			existing := w.Pods()
+			for n := range int32(31) {
+				kept := e.History.Forbid(remade(existing))
+				w.Scale(n)
+				w.Settle()
+				check(n)
+				kept.Holds()
+				existing = w.Pods()
+			}
+			for _, n := range []int32{29, 17, 30, 5, 4, 3, 1, 0, 30, 13} {
+				w.Scale(n)
+				w.Settle()
+				check(n)
+			}
+			// Faster than anybody can follow; the last word counts.
+			random := rand.New(rand.NewPCG(8, 8))
+			for range 20 {
+				w.Scale(random.Int32N(31))
+			}
+			w.Scale(11)
+			w.Settle()
+			check(11)
+		})
+	}
+}
