@@ -77,7 +77,7 @@ func Behind(o *adapters.Observed, known string, knownAt int64) bool {
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
-	return protectedNote(o) == "" && o.Replicas > 0 && !settled(o)
+	return protectedNote(o) == "" && !settled(o)
 }
 
 // parentGeneration is the generation of the parent that the child was written

@@ -44,7 +44,7 @@ func TestCompleting(t *testing.T) {
 		{"corrected", aChild().protecting("").hashes("h0", "h1"), true},
 		{"written and not seen", aChild().protecting("").unseen(), true},
 		{"settled", aChild().protecting(""), false},
-		{"without replicas", aChild().protecting("").replicas(0).hashes("h0", "h1"), false},
+		{"corrected without replicas", aChild().protecting("").replicas(0).hashes("h0", "h1"), true},
 		{"protecting", aChild().hashes("h0", "h1"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func Next(g Goal, o *adapters.Observed) Step {
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
-	case g.Initialized && (g.Behind && o.Replicas > 0 || Completing(o)) && g.held() > 0:
+	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
 		return g.complete(o)
 	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}

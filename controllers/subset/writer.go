@@ -72,10 +72,10 @@ func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured
 	if err := w.vacant(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
+	if err := w.clean(ctx, &s.Child); err != nil {
+		return nil, false, err
+	}
 	if s.Action == ActionSeed {
-		if err := w.clean(ctx, &s.Child); err != nil {
-			return nil, false, err
-		}
 		if err := w.keepOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
@@ -135,7 +135,7 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 // clean looks, past the cache, whether the garbage collector is done with the
 // revisions of an earlier child of the name. Trap: the new child's controller
 // takes one of the same name and content for its own, and settles on it; when it
-// is collected the controller forgets what it was seeded with. Revisions of a
+// is collected the controller forgets what it was to remember. Revisions of a
 // child that was orphaned have no controller any more, and are adopted.
 func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
 	revisions := &metav1.PartialObjectMetadataList{}

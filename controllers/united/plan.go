@@ -111,6 +111,9 @@ func (w *world) observed(name string) *adapters.Observed {
 // says, else as the status says, else what the whole parent ran last.
 func (w *world) protectedRevision(p *plan, name string, observed *adapters.Observed) string {
 	if !p.initialized {
+		if w.parent.Spec.Paused && observed != nil {
+			return subset.RevisionOf(observed) // no other takes its place now
+		}
 		return w.update.Name
 	}
 	known := w.knownRevision(name)

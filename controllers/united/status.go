@@ -58,7 +58,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 // revision, and there is one.
 func (w *world) completeOn(p *plan, tallies []*tally) bool {
 	if !p.initialized {
-		return true // what never worked is not worth going back to
+		return !w.parent.Spec.Paused // what never worked is not worth going back to
 	}
 	total := int32(0)
 	for i, s := range p.subsets {

@@ -1,0 +1,414 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// objects are what an API server holds, or a cache: by name, in one namespace.
+// What is in there is never changed, but replaced.
+type objects struct {
+	parent    *v1alpha1.UnitedDeployment
+	sets      map[string]*unstructured.Unstructured
+	pods      map[string]*corev1.Pod
+	revisions map[string]*appsv1.ControllerRevision
+}
+
+func (o objects) clone() objects {
+	return objects{o.parent, maps.Clone(o.sets), maps.Clone(o.pods), maps.Clone(o.revisions)}
+}
+
+// simAPI is an API server as far as the controller uses one, with one parent,
+// and the controller's cache of it, which lags until it is refreshed. It answers
+// server-side apply faithfully where the controller is the only one to write a
+// field: what is applied replaces what was applied before.
+type simAPI struct {
+	live, cached objects
+	now          func() metav1.Time
+	last         int // of resourceVersions and UIDs
+	// own are the sets' own revisions, by set and hash.
+	own map[string]map[string]*ownRevision
+
+	// writes are those of the controller.
+	writes []string
+	// fail, when set, is what the next write answers.
+	fail error
+	// deletesPod and deletesSet look on at what the controller does.
+	deletesPod func(*corev1.Pod)
+	deletesSet func(*unstructured.Unstructured)
+}
+
+func newSimAPI(now func() metav1.Time) *simAPI {
+	return &simAPI{now: now, own: map[string]map[string]*ownRevision{}, live: objects{
+		sets:      map[string]*unstructured.Unstructured{},
+		pods:      map[string]*corev1.Pod{},
+		revisions: map[string]*appsv1.ControllerRevision{},
+	}}
+}
+
+func (a *simAPI) next() string {
+	a.last++
+	return strconv.Itoa(a.last)
+}
+
+// refresh brings the cache up to date.
+func (a *simAPI) refresh() { a.cached = a.live.clone() }
+
+// putSet and the others change the server behind the controller's back.
+func (a *simAPI) putSet(u *unstructured.Unstructured) {
+	u.SetResourceVersion(a.next())
+	a.live.sets[u.GetName()] = u
+}
+
+func (a *simAPI) putPod(p *corev1.Pod) {
+	p.ResourceVersion = a.next()
+	a.live.pods[p.Name] = p
+}
+
+// deletePod begins to delete a pod: the kubelet finishes it.
+func (a *simAPI) deletePod(p *corev1.Pod) {
+	if p.DeletionTimestamp == nil {
+		p = p.DeepCopy()
+		now := a.now()
+		p.DeletionTimestamp = &now
+		a.putPod(p)
+	}
+}
+
+func (a *simAPI) wrote(format string, args ...any) error {
+	if err := a.fail; err != nil {
+		a.fail = nil
+		return err
+	}
+	a.writes = append(a.writes, fmt.Sprintf(format, args...))
+	return nil
+}
+
+func notFound(key client.ObjectKey) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func conflict(name, why string) error {
+	return apierrors.NewConflict(schema.GroupResource{}, name, errors.New(why))
+}
+
+// simClient is the controller's client: it reads what from holds, and writes to
+// the server; what it writes is in its cache at once.
+type simClient struct {
+	client.Client
+	api  *simAPI
+	from func() *objects
+}
+
+func (a *simAPI) client() client.Client {
+	return simClient{api: a, from: func() *objects { return &a.cached }}
+}
+func (a *simAPI) reader() client.Reader {
+	return simClient{api: a, from: func() *objects { return &a.live }}
+}
+
+// Get reads one object.
+func (c simClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	from := c.from()
+	switch into := into.(type) {
+	case *v1alpha1.UnitedDeployment:
+		if from.parent == nil || from.parent.Name != key.Name {
+			return notFound(key)
+		}
+		from.parent.DeepCopyInto(into)
+	case *metav1.PartialObjectMetadata:
+		u := from.sets[key.Name]
+		if u == nil {
+			return notFound(key)
+		}
+		into.Name, into.Namespace, into.UID = u.GetName(), u.GetNamespace(), u.GetUID()
+		into.Labels, into.OwnerReferences = u.GetLabels(), u.GetOwnerReferences()
+	case *appsv1.ControllerRevision:
+		cr := from.revisions[key.Name]
+		if cr == nil {
+			return notFound(key)
+		}
+		cr.DeepCopyInto(into)
+	default:
+		return fmt.Errorf("unexpected read of %T", into)
+	}
+	return nil
+}
+
+// List lists all objects of a kind: there is one parent only.
+func (c simClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	from := c.from()
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	switch into := into.(type) {
+	case *appsv1.ControllerRevisionList:
+		for _, name := range slices.Sorted(maps.Keys(from.revisions)) {
+			into.Items = append(into.Items, *from.revisions[name].DeepCopy())
+		}
+	case *corev1.PodList:
+		for _, name := range slices.Sorted(maps.Keys(from.pods)) {
+			into.Items = append(into.Items, *from.pods[name])
+		}
+	case *unstructured.UnstructuredList:
+		for _, name := range slices.Sorted(maps.Keys(from.sets)) {
+			into.Items = append(into.Items, *from.sets[name].DeepCopy())
+		}
+	case *metav1.PartialObjectMetadataList:
+		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
+		for hash, r := range c.api.own["web-"+name] {
+			meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash}}
+			if r.owner != "" {
+				meta.OwnerReferences = controlledBy(r.owner)
+			}
+			into.Items = append(into.Items, meta)
+		}
+	default:
+		return fmt.Errorf("unexpected list of %T", into)
+	}
+	return nil
+}
+
+// Create creates a ControllerRevision.
+func (c simClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	cr, ok := o.(*appsv1.ControllerRevision)
+	if !ok {
+		return fmt.Errorf("unexpected create of %T", o)
+	}
+	if c.api.live.revisions[cr.Name] != nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
+	}
+	if err := c.api.wrote("create revision %s", cr.Name); err != nil {
+		return err
+	}
+	cr.UID, cr.ResourceVersion = types.UID(c.api.next()), c.api.next()
+	c.api.live.revisions[cr.Name], c.api.cached.revisions[cr.Name] = cr.DeepCopy(), cr.DeepCopy()
+	return nil
+}
+
+// Patch merges a patch into a ControllerRevision.
+func (c simClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	cr, ok := o.(*appsv1.ControllerRevision)
+	if !ok {
+		return fmt.Errorf("unexpected patch of %T", o)
+	}
+	live := c.api.live.revisions[cr.Name]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(cr))
+	}
+	merged := &appsv1.ControllerRevision{}
+	if err := merge(live, p, merged); err != nil {
+		return err
+	}
+	if merged.UID != live.UID {
+		return conflict(cr.Name, "uid")
+	}
+	if err := c.api.wrote("patch revision %s", cr.Name); err != nil {
+		return err
+	}
+	merged.ResourceVersion = c.api.next()
+	c.api.live.revisions[cr.Name], c.api.cached.revisions[cr.Name] = merged, merged
+	merged.DeepCopyInto(cr)
+	return nil
+}
+
+// merge is a JSON merge patch on live.
+func merge(live client.Object, p client.Patch, into any) error {
+	before, err := json.Marshal(live)
+	if err != nil {
+		return err
+	}
+	patch, err := p.Data(live)
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(after, into)
+}
+
+// Delete deletes a revision or a child at once, and begins to delete a pod.
+func (c simClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	asked := client.DeleteOptions{}
+	asked.ApplyOptions(opts)
+	if asked.Preconditions == nil || asked.Preconditions.UID == nil {
+		return fmt.Errorf("the deletion of %s is not fenced", o.GetName())
+	}
+	var live client.Object
+	switch o.(type) {
+	case *corev1.Pod:
+		if p := c.api.live.pods[o.GetName()]; p != nil {
+			live = p
+		}
+	case *appsv1.ControllerRevision:
+		if r := c.api.live.revisions[o.GetName()]; r != nil {
+			live = r
+		}
+	case *unstructured.Unstructured:
+		if u := c.api.live.sets[o.GetName()]; u != nil {
+			live = u
+		}
+	}
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(o))
+	}
+	if live.GetUID() != *asked.Preconditions.UID {
+		return conflict(o.GetName(), "uid")
+	}
+	if err := c.api.wrote("delete %T %s", o, o.GetName()); err != nil {
+		return err
+	}
+	switch live := live.(type) {
+	case *corev1.Pod:
+		c.api.deletesPod(live)
+		c.api.deletePod(live)
+		c.api.cached.pods[live.Name] = c.api.live.pods[live.Name]
+	case *appsv1.ControllerRevision:
+		delete(c.api.live.revisions, live.Name)
+		delete(c.api.cached.revisions, live.Name)
+	case *unstructured.Unstructured:
+		c.api.deletesSet(live)
+		delete(c.api.live.sets, live.GetName())
+		delete(c.api.cached.sets, live.GetName())
+	}
+	return nil
+}
+
+// Apply creates or updates a child.
+func (c simClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	applied := &unstructured.Unstructured{Object: o.(runtime.Unstructured).UnstructuredContent()}
+	name := applied.GetName()
+	live := c.api.live.sets[name]
+	switch {
+	case applied.GetResourceVersion() == "1" && live != nil:
+		return conflict(name, "it exists")
+	case applied.GetResourceVersion() == "1":
+	case applied.GetResourceVersion() == "" || applied.GetUID() == "":
+		return errors.New("the apply is not fenced")
+	case live == nil || live.GetUID() != applied.GetUID():
+		return conflict(name, "uid")
+	case live.GetResourceVersion() != applied.GetResourceVersion():
+		return conflict(name, "resourceVersion")
+	}
+	stored, changed, err := c.api.merged(applied, live)
+	if err != nil {
+		return err
+	}
+	annotations := stored.GetAnnotations()
+	if err := c.api.wrote("apply %s: %s protects %s replicas %v partition %v", name,
+		annotations[v1alpha1.AnnotationRevision], annotations[v1alpha1.AnnotationProtectedRevision],
+		replicasIn(stored), partitionIn(stored)); err != nil {
+		return err
+	}
+	if changed {
+		c.api.putSet(stored)
+	}
+	c.api.cached.sets[name] = c.api.live.sets[name]
+	o.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(c.api.live.sets[name].DeepCopy().Object)
+	return nil
+}
+
+// merged is what the server makes of an apply.
+func (a *simAPI) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
+	stored = applied.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion"} {
+		unstructured.RemoveNestedField(stored.Object, "metadata", field)
+	}
+	metadata := maps.Clone(stored.Object["metadata"].(map[string]any))
+	delete(metadata, "name")
+	delete(metadata, "namespace")
+	owned := fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]}))
+	raw, err := owned.ToJSON()
+	if err != nil {
+		return nil, false, err
+	}
+	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw)),
+	}})
+	if live == nil {
+		stored.SetUID(types.UID(a.next()))
+		stored.SetGeneration(1)
+		return stored, true, nil
+	}
+	stored.SetUID(live.GetUID())
+	stored.SetGeneration(live.GetGeneration())
+	if status, ok := live.Object["status"]; ok {
+		stored.Object["status"] = status
+	}
+	if !equalJSON(stored.Object["spec"], live.Object["spec"]) {
+		stored.SetGeneration(live.GetGeneration() + 1)
+		return stored, true, nil
+	}
+	return stored, !equalJSON(stored.GetAnnotations(), live.GetAnnotations()) || !equalJSON(stored.GetLabels(), live.GetLabels()), nil
+}
+
+func equalJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+func replicasIn(u *unstructured.Unstructured) int32 {
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return int32(n)
+}
+
+func partitionIn(u *unstructured.Unstructured) int32 {
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "rollingUpdate", "partition")
+	return int32(n)
+}
+
+// Status patches the parent's status.
+func (c simClient) Status() client.SubResourceWriter { return simStatus{api: c.api} }
+
+type simStatus struct {
+	client.SubResourceWriter
+	api *simAPI
+}
+
+// Patch merges a patch into the parent's status.
+func (s simStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	merged := &v1alpha1.UnitedDeployment{}
+	if err := merge(s.api.live.parent, p, merged); err != nil {
+		return err
+	}
+	if merged.UID != s.api.live.parent.UID {
+		return conflict(merged.Name, "uid")
+	}
+	if err := s.api.wrote("status"); err != nil {
+		return err
+	}
+	updated := s.api.live.parent.DeepCopy()
+	updated.Status, updated.ResourceVersion = merged.Status, s.api.next()
+	s.api.live.parent = updated
+	cached := s.api.cached.parent.DeepCopy()
+	// The answer to the write holds the object whole, but the controller reads
+	// it through the watch: the spec may still be older than the status.
+	cached.Status = merged.Status
+	s.api.cached.parent = cached
+	return nil
+}

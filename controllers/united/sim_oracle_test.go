@@ -1,0 +1,361 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// oracle knows what is protected in each subset, by the words of the design and
+// not by what the controller makes of them: before Initialized nothing; then
+// what each child was made of; from then on what the subset last finished on.
+// It speaks of contents of pods, never of names of revisions.
+type oracle struct {
+	api         *simAPI
+	fail        func(format string, args ...any)
+	initialized bool
+	subsets     map[string]*fate
+
+	// before is what the controller saw when its pass began.
+	before objects
+	// wasCurrent gives the content that status.currentRevision had then.
+	wasCurrent func(subset string) string
+}
+
+// fate is what the oracle knows of one subset.
+type fate struct {
+	// protected are the contents that protected replicas may have: one, or more
+	// while it is not for the controller to know which.
+	protected []string
+	// finished is what the subset finished on, and the controller has not seen.
+	finished string
+	// corrected: the child's template was replaced before Initialized, and the
+	// set has not settled since. It may remember what never worked, so nothing
+	// but what its template is can be protected.
+	corrected bool
+	// complete are the contents on which all its replicas were ever ready.
+	complete []string
+	// asked is what the user asked for since the child was last as asked.
+	asked []asked
+}
+
+type asked struct {
+	generation          int64
+	partition, replicas int32
+}
+
+func newOracle(api *simAPI, fail func(string, ...any)) *oracle {
+	o := &oracle{api: api, fail: fail, subsets: map[string]*fate{}}
+	api.deletesSet = o.deletesSet
+	api.deletesPod = o.controllerDeletes
+	return o
+}
+
+func subsetOf(set string) string { return strings.TrimPrefix(set, "web-") }
+
+func (o *oracle) fate(subset string) *fate {
+	if o.subsets[subset] == nil {
+		o.subsets[subset] = &fate{}
+	}
+	return o.subsets[subset]
+}
+
+// lines are the replicas and the partition that a parent asks for, by subset.
+func lines(parent *v1alpha1.UnitedDeployment) map[string]asked {
+	wishes := make([]*intstr.IntOrString, len(parent.Spec.Topology.Subsets))
+	for i, s := range parent.Spec.Topology.Subsets {
+		wishes[i] = s.Replicas
+	}
+	shares := allocation.Allocate(replicasOf(parent), wishes)
+	all := map[string]asked{}
+	for i, s := range parent.Spec.Topology.Subsets {
+		line, _ := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, s.Name, shares.Replicas[i])
+		all[s.Name] = asked{parent.Generation, line.Partition, shares.Replicas[i]}
+	}
+	return all
+}
+
+// specChanged notes what the user asks for now.
+func (o *oracle) specChanged() {
+	now := lines(o.api.live.parent)
+	for name := range now {
+		o.fate(name)
+	}
+	for name, f := range o.subsets {
+		line, ok := now[name]
+		if !ok {
+			line = asked{generation: o.api.live.parent.Generation} // the subset is gone
+		}
+		f.asked = append(f.asked, line)
+	}
+}
+
+// floor is below which position nothing may happen: what was asked for at all
+// times since the child was last as asked.
+func (f *fate) floor() (partition, replicas int32) {
+	for i, a := range f.asked {
+		if i == 0 || a.partition < partition {
+			partition = a.partition
+		}
+		if i == 0 || a.replicas < replicas {
+			replicas = a.replicas
+		}
+	}
+	return partition, replicas
+}
+
+func (f *fate) protects(content string) bool { return slices.Contains(f.protected, content) }
+
+// creates judges a replica that a set makes.
+func (o *oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
+	f := o.fate(subsetOf(set.Name))
+	partition, _ := f.floor()
+	if o.initialized && position < partition && !f.protects(podContent(pod)) {
+		o.fail("%s is created on %s; it is below the partition %d, and %v is protected", pod.Name, podContent(pod), partition, f.protected)
+	}
+}
+
+// deletes judges a replica that a set deletes.
+func (o *oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string) {
+	f := o.fate(subsetOf(set.Name))
+	partition, replicas := f.floor()
+	if o.initialized && position < partition && position < replicas && slices.Equal(f.protected, []string{podContent(pod)}) {
+		o.fail("%s on %s is deleted for %s; it is below the partition %d of %d replicas and runs what is protected", pod.Name, podContent(pod), why, partition, replicas)
+	}
+}
+
+// controllerDeletes judges a replica that the controller deletes.
+func (o *oracle) controllerDeletes(pod *corev1.Pod) {
+	set := pod.Name[:strings.LastIndex(pod.Name, "-")]
+	f := o.fate(subsetOf(set))
+	partition, _ := f.floor()
+	if o.initialized && ordinalOf(set, pod.Name) < partition && f.protects(podContent(pod)) {
+		o.fail("the controller deletes %s, below the partition %d", pod.Name, partition)
+	}
+	if isReady(pod) && o.api.cached.pods[pod.Name] == pod {
+		o.fail("the controller deletes %s, which is ready", pod.Name)
+	}
+}
+
+// finishes notes that all replicas of a set are updated and ready.
+func (o *oracle) finishes(u *unstructured.Unstructured) {
+	f := o.fate(subsetOf(u.GetName()))
+	content := contentOf(&typedSet(u).Spec.Template)
+	if o.initialized && !slices.Equal(f.protected, []string{content}) {
+		f.finished = content
+		f.add(content)
+	}
+}
+
+// look: all replicas of a set are updated and ready, which its controller may
+// not have noted. Until it has, they may come back on either content.
+func (o *oracle) look() {
+	for name, u := range o.api.live.sets {
+		set, hash := typedSet(u), hashOf(u)
+		if set.Status.ObservedGeneration != set.Generation {
+			continue
+		}
+		ready := int32(0)
+		for _, p := range o.api.live.pods {
+			if ordinalOf(name, p.Name) >= 0 && isReady(p) && p.DeletionTimestamp == nil && p.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
+				ready++
+			}
+		}
+		if f, content := o.fate(subsetOf(name)), contentOf(&set.Spec.Template); ready > 0 && ready == *set.Spec.Replicas {
+			f.complete = append(f.complete, content)
+			if o.initialized {
+				f.add(content)
+			}
+		}
+	}
+}
+
+func (f *fate) add(content string) {
+	if content != "" && !f.protects(content) {
+		f.protected = append(f.protected, content)
+	}
+}
+
+// deletesSet judges a child that the controller deletes.
+func (o *oracle) deletesSet(u *unstructured.Unstructured) {
+	name := subsetOf(u.GetName())
+	if _, wanted := lines(o.before.parent)[name]; wanted {
+		o.fail("the controller deletes %s, which the spec asks for", u.GetName())
+	}
+	f := o.fate(name)
+	f.protected, f.finished = nil, ""
+}
+
+// beforePass looks at what the controller sees.
+func (o *oracle) beforePass() {
+	o.before = o.api.cached.clone()
+	o.wasCurrent = o.contentIn(o.before, o.before.parent.Status.CurrentRevision)
+}
+
+// contentIn gives the content of a revision by subset; "" when it is not kept.
+func (o *oracle) contentIn(from objects, name string) func(subset string) string {
+	return func(subset string) string {
+		cr := from.revisions[name]
+		if cr == nil {
+			return ""
+		}
+		r, err := revision.Parse(cr)
+		if err != nil {
+			o.fail("revision %s: %v", name, err)
+			return ""
+		}
+		today := revision.Overlay{}
+		for _, s := range o.before.parent.Spec.Topology.Subsets {
+			if s.Name == subset {
+				today.Patch = podPatchOf(&s)
+			}
+		}
+		image, _, _ := unstructured.NestedSlice(r.Template(), "spec", "containers")
+		content, _ := image[0].(map[string]any)["image"].(string)
+		if patch, _, _ := unstructured.NestedString(r.OverlayOr(subset, today).Patch, "metadata", "annotations", "patch"); patch != "" {
+			content += "+" + patch
+		}
+		return content
+	}
+}
+
+// afterPass learns from what the controller saw and did; wrote: no write failed.
+func (o *oracle) afterPass(wrote bool) {
+	status := &o.api.live.parent.Status
+	isCurrent := o.contentIn(o.api.live, status.CurrentRevision)
+	for name := range lines(o.before.parent) {
+		o.fate(name)
+	}
+	names := slices.Sorted(maps.Keys(o.subsets))
+	for _, name := range names {
+		o.seen(name)
+	}
+	if !o.initialized && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
+		o.initialized = true
+		for _, name := range names {
+			f := o.subsets[name]
+			if u := o.before.sets["web-"+name]; u != nil {
+				f.protected = []string{contentOf(&typedSet(u).Spec.Template)}
+				// A corrected template may not have reached the child in time.
+				f.add(o.wasCurrent(name))
+				f.add(isCurrent(name))
+			}
+		}
+	}
+	if o.initialized && !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
+		o.fail("Initialized is not True any more")
+	}
+	for _, name := range names {
+		// A subset without a fate of its own shares that of the whole.
+		_, known := lines(o.before.parent)[name]
+		if !known && o.api.live.sets["web-"+name] == nil {
+			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
+		}
+		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 {
+			f.add(o.wasCurrent(name))
+			f.add(isCurrent(name))
+		}
+	}
+	for _, name := range names {
+		f := o.subsets[name]
+		u := o.api.live.sets["web-"+name]
+		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts anew
+		if o.initialized && f.corrected {
+			f.add(contentOf(&typedSet(u).Spec.Template))
+		}
+	}
+	for _, name := range names {
+		o.close(name)
+	}
+	if wrote { // all that was to be written, the status with it
+		o.judgeStatus(status, isCurrent)
+	}
+}
+
+// seen: the controller has seen that a set settled, and what on.
+func (o *oracle) seen(name string) {
+	f, u := o.subsets[name], o.before.sets["web-"+name]
+	if u == nil {
+		f.corrected = false
+		return
+	}
+	if settledSet(u) || o.initialized && replicasIn(u) == 0 {
+		f.corrected = false
+	}
+	if settledSet(u) {
+		if f.finished != "" && contentOf(&typedSet(u).Spec.Template) == f.finished {
+			f.protected, f.finished = []string{f.finished}, ""
+		}
+	}
+	if now := o.api.live.sets["web-"+name]; !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && hashOf(now) != hashOf(u) {
+		f.corrected = true
+	}
+}
+
+// sawReady: the controller has seen a replica that was ready.
+func (o *oracle) sawReady() bool {
+	for _, p := range o.before.pods {
+		u, owner := o.before.sets[p.Name[:strings.LastIndex(p.Name, "-")]], metav1.GetControllerOf(p)
+		if isReady(p) && p.DeletionTimestamp == nil && u != nil && owner != nil && owner.UID == u.GetUID() {
+			return true
+		}
+	}
+	return false
+}
+
+// settledSet: a set makes all its replicas of its template.
+func settledSet(u *unstructured.Unstructured) bool {
+	set := typedSet(u)
+	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
+		set.Status.CurrentRevision == set.Status.UpdateRevision
+}
+
+// close forgets what was asked for before, once the child is as asked.
+func (o *oracle) close(name string) {
+	f, u := o.subsets[name], o.api.live.sets["web-"+name]
+	i := slices.IndexFunc(f.asked, func(a asked) bool { return a.generation == o.before.parent.Generation })
+	if i < 0 || u == nil {
+		return
+	}
+	if a := f.asked[i]; partitionIn(u) >= a.partition && replicasIn(u) == a.replicas {
+		f.asked = f.asked[i:]
+	}
+}
+
+// judgeStatus: the status says the truth about what is protected.
+func (o *oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent func(string) string) {
+	if !o.initialized || status.ObservedGeneration != o.before.parent.Generation {
+		return
+	}
+	wanted := lines(o.before.parent)
+	for _, s := range status.Subsets {
+		f := o.fate(s.Name)
+		if _, ok := wanted[s.Name]; !ok || s.CurrentRevision == "" {
+			continue
+		}
+		if content := o.contentIn(o.api.live, s.CurrentRevision)(s.Name); !f.protects(content) {
+			o.fail("the status says that %s protects %q; it is %v", s.Name, content, f.protected)
+		}
+		// A subset that had no replicas to finish with does not count.
+		was := subsetStatus(&o.before.parent.Status, s.Name)
+		had := wanted[s.Name].replicas > 0 && was != nil && was.DesiredReplicas > 0
+		if is := isCurrent(s.Name); is != o.wasCurrent(s.Name) && had && !slices.Contains(f.complete, is) {
+			o.fail("status.currentRevision is %s now, but %s was never complete on that", is, s.Name)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// simSets does to the server of simAPI what the StatefulSet controller, the
+// kubelets and the garbage collector do, one step at a time. The former follows
+// pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.3, less
+// volumes, minReadySeconds and maxUnavailable (its feature gate is off).
+type simSets struct {
+	api *simAPI
+	// creates and deletes look on at what is done to a replica of a set.
+	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
+	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
+	// finishes looks on when all replicas of a set are updated and ready.
+	finishes func(set *unstructured.Unstructured)
+}
+
+// contentOf is what a pod is made of, in one word: its image and what a patch
+// of the subset adds.
+func contentOf(template *corev1.PodTemplateSpec) string {
+	content := ""
+	if len(template.Spec.Containers) > 0 {
+		content = template.Spec.Containers[0].Image
+	}
+	if patch := template.Annotations["patch"]; patch != "" {
+		content += "+" + patch
+	}
+	return content
+}
+
+func podContent(p *corev1.Pod) string {
+	return contentOf(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
+}
+
+// broken tells whether pods of the content never become ready.
+func broken(content string) bool { return strings.HasPrefix(content, "broken") }
+
+func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set); err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// hashOf is the name of the set's own revision of a template: the same for the
+// same template, whatever the set's UID.
+func hashOf(u *unstructured.Unstructured) string {
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	raw, err := json.Marshal(template)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("%s-%x", u.GetName(), sha256.Sum256(raw))[:len(u.GetName())+6]
+}
+
+// ownRevision is a revision that the StatefulSet controller keeps for a set.
+type ownRevision struct {
+	template *corev1.PodTemplateSpec
+	// owner is the UID of the set, "" after that was deleted as an orphan.
+	owner types.UID
+}
+
+// pass is one sync of one set.
+type pass struct {
+	sim             *simSets
+	set             *appsv1.StatefulSet
+	current, update string
+	revisions       map[string]*ownRevision // by hash
+	replicas        []*corev1.Pod
+	// created are replicas made in this pass: not counted yet.
+	created   map[int]bool
+	condemned []*corev1.Pod
+}
+
+// sync is one pass of the StatefulSet controller over a set.
+func (s *simSets) sync(name string) {
+	u := s.api.live.sets[name]
+	if u == nil {
+		return
+	}
+	p := &pass{sim: s, set: typedSet(u), created: map[int]bool{}}
+	p.name(hashOf(u))
+	p.sort(s.claim(p.set))
+	p.run()
+	p.writeStatus(u)
+}
+
+// name finds the current and the update revision, as getStatefulSetRevisions.
+// Trap: one of the same name and content that an earlier set of the name has left
+// behind is taken as the update revision, and not found again as the current one.
+func (p *pass) name(update string) {
+	if p.sim.api.own[p.set.Name] == nil {
+		p.sim.api.own[p.set.Name] = map[string]*ownRevision{}
+	}
+	p.revisions, p.update, p.current = p.sim.api.own[p.set.Name], update, update
+	for _, r := range p.revisions {
+		if r.owner == "" {
+			r.owner = p.set.UID
+		}
+	}
+	if p.revisions[update] == nil {
+		p.revisions[update] = &ownRevision{p.set.Spec.Template.DeepCopy(), p.set.UID}
+	}
+	if r := p.revisions[p.set.Status.CurrentRevision]; r != nil && r.owner == p.set.UID {
+		p.current = p.set.Status.CurrentRevision
+	}
+}
+
+// claim gives the pods of a set, and adopts orphans.
+func (s *simSets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, name := range slices.Sorted(maps.Keys(s.api.live.pods)) {
+		pod := s.api.live.pods[name]
+		owner := metav1.GetControllerOf(pod)
+		if ordinalOf(set.Name, name) < 0 {
+			continue
+		}
+		if owner == nil && pod.DeletionTimestamp == nil {
+			pod = pod.DeepCopy()
+			pod.OwnerReferences = controlledBy(set.UID)
+			s.api.putPod(pod)
+			owner = metav1.GetControllerOf(pod)
+		}
+		if owner != nil && owner.UID == set.UID {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func controlledBy(uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{Kind: "StatefulSet", UID: uid, Controller: ptr.To(true)}}
+}
+
+// ordinalOf is the ordinal of a pod of a set, -1 when it is none of the set's.
+func ordinalOf(set, pod string) int32 {
+	text, ok := strings.CutPrefix(pod, set+"-")
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil {
+		return -1
+	}
+	return int32(n)
+}
+
+func (p *pass) sort(pods []*corev1.Pod) {
+	p.replicas = make([]*corev1.Pod, *p.set.Spec.Replicas)
+	for _, pod := range pods {
+		if ordinal := int(ordinalOf(p.set.Name, pod.Name)); ordinal < len(p.replicas) {
+			p.replicas[ordinal] = pod
+		} else {
+			p.condemned = append(p.condemned, pod)
+		}
+	}
+	slices.SortFunc(p.condemned, func(a, b *corev1.Pod) int {
+		return int(ordinalOf(p.set.Name, b.Name) - ordinalOf(p.set.Name, a.Name))
+	})
+}
+
+// run is updateStatefulSet.
+func (p *pass) run() {
+	ordered := p.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+	failed := false
+	for i, pod := range p.replicas {
+		if pod == nil {
+			failed = !p.create(i) || failed
+			if ordered {
+				return
+			}
+			continue
+		}
+		if ordered && (pod.DeletionTimestamp != nil || !isReady(pod)) {
+			return
+		}
+	}
+	if failed {
+		return
+	}
+	firstUnhealthy := p.firstUnhealthy()
+	for _, pod := range p.condemned {
+		switch {
+		case pod.DeletionTimestamp != nil:
+			if ordered {
+				return
+			}
+			continue
+		case ordered && !isReady(pod) && pod != firstUnhealthy:
+			return
+		}
+		p.delete(pod, "scale down")
+		if ordered {
+			return
+		}
+	}
+	for target := len(p.replicas) - 1; target >= int(p.partition()); target-- {
+		pod := p.replicas[target]
+		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.update && pod.DeletionTimestamp == nil {
+			p.delete(pod, "update")
+			return
+		}
+		if !isReady(pod) || pod.DeletionTimestamp != nil {
+			return
+		}
+	}
+}
+
+func (p *pass) firstUnhealthy() *corev1.Pod {
+	for _, pod := range p.replicas {
+		if !isReady(pod) || pod.DeletionTimestamp != nil {
+			return pod
+		}
+	}
+	for _, pod := range slices.Backward(p.condemned) {
+		if !isReady(pod) || pod.DeletionTimestamp != nil {
+			return pod
+		}
+	}
+	return nil
+}
+
+func (p *pass) partition() int32 {
+	return ptr.Deref(p.set.Spec.UpdateStrategy.RollingUpdate.Partition, 0)
+}
+
+// create makes a replica; it fails when a pod of the name is still there.
+func (p *pass) create(i int) bool {
+	hash := p.update
+	if i < int(p.partition()) {
+		hash = p.current
+	}
+	template := p.revisions[hash].template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.set.Namespace, Name: fmt.Sprintf("%s-%d", p.set.Name, i), UID: types.UID(p.sim.api.next()),
+			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+			OwnerReferences: controlledBy(p.set.UID), CreationTimestamp: p.sim.api.now(),
+		},
+		Spec:   *template.Spec.DeepCopy(),
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
+	p.replicas[i], p.created[i] = pod, true
+	if p.sim.api.live.pods[pod.Name] != nil {
+		return false
+	}
+	p.sim.creates(p.set, int32(i), pod)
+	p.sim.api.putPod(pod)
+	return true
+}
+
+func (p *pass) delete(pod *corev1.Pod, why string) {
+	p.sim.deletes(p.set, ordinalOf(p.set.Name, pod.Name), pod, why)
+	p.sim.api.deletePod(pod)
+}
+
+// writeStatus counts as computeReplicaStatus does, on the pods as they were read,
+// and completes a rolling update.
+func (p *pass) writeStatus(u *unstructured.Unstructured) {
+	var replicas, ready, updated int32
+	for i, pod := range append(slices.Clone(p.replicas), p.condemned...) {
+		if pod == nil || p.created[i] {
+			continue
+		}
+		// A pod that was deleted in this pass is not seen as terminating yet.
+		replicas++
+		if isReady(pod) {
+			ready++
+		}
+		if pod.DeletionTimestamp == nil && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.update {
+			updated++
+		}
+	}
+	if want := *p.set.Spec.Replicas; updated == want && ready == want && replicas == want {
+		p.current = p.update
+		if want > 0 {
+			p.sim.finishes(u)
+		}
+	}
+	status := map[string]any{
+		"observedGeneration": p.set.Generation, "currentRevision": p.current, "updateRevision": p.update,
+		"replicas": int64(replicas), "readyReplicas": int64(ready), "updatedReplicas": int64(updated),
+	}
+	if !equalJSON(u.Object["status"], status) {
+		u = u.DeepCopy()
+		u.Object["status"] = status
+		p.sim.api.putSet(u)
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// kubelet brings one pod on: it goes when it is being deleted, and else becomes
+// ready when it can.
+func (s *simSets) kubelet(name string) {
+	pod := s.api.live.pods[name]
+	switch {
+	case pod == nil:
+	case pod.DeletionTimestamp != nil:
+		delete(s.api.live.pods, name)
+	case broken(podContent(pod)):
+		if pod.Status.Phase != corev1.PodRunning {
+			s.setReady(pod, false)
+		}
+	case !isReady(pod):
+		s.setReady(pod, true)
+	}
+}
+
+func (s *simSets) setReady(pod *corev1.Pod, ready bool) {
+	pod = pod.DeepCopy()
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.now()}}
+	s.api.putPod(pod)
+}
+
+// collect begins to delete the pods whose set is gone, and deletes its revisions.
+func (s *simSets) collect() {
+	alive := map[types.UID]bool{}
+	for _, u := range s.api.live.sets {
+		alive[u.GetUID()] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.api.live.pods)) {
+		pod := s.api.live.pods[name]
+		if owner := metav1.GetControllerOf(pod); owner != nil && !alive[owner.UID] {
+			s.api.deletePod(pod)
+		}
+	}
+	for _, revisions := range s.api.own {
+		maps.DeleteFunc(revisions, func(_ string, r *ownRevision) bool { return r.owner != "" && !alive[r.owner] })
+	}
+}
+
+// deleteSet deletes a set as kubectl does; orphan is --cascade=orphan.
+func (s *simSets) deleteSet(name string, orphan bool) {
+	u := s.api.live.sets[name]
+	delete(s.api.live.sets, name)
+	for _, pod := range s.api.live.pods {
+		if owner := metav1.GetControllerOf(pod); orphan && owner != nil && owner.UID == u.GetUID() {
+			pod = pod.DeepCopy()
+			pod.OwnerReferences = nil
+			s.api.putPod(pod)
+		}
+	}
+	for _, r := range s.api.own[name] {
+		if orphan && r.owner == u.GetUID() {
+			r.owner = ""
+		}
+	}
+}
