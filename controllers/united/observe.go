@@ -161,7 +161,7 @@ func (w *world) initialized() bool {
 func (w *world) currentRevision() string {
 	status := &w.parent.Status
 	switch {
-	case !w.initialized() && !(w.parent.Spec.Paused && status.CurrentRevision != ""):
+	case !w.initialized() && (!w.parent.Spec.Paused || status.CurrentRevision == ""):
 		return w.update.Name
 	case w.finishedOn(status.UpdateRevision):
 		// Seen now, but not in time to be written: the spec has changed since.

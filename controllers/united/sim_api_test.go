@@ -4,6 +4,7 @@
 package united
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -369,7 +370,7 @@ func (a *simAPI) merged(applied, live *unstructured.Unstructured) (stored *unstr
 func equalJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 func replicasIn(u *unstructured.Unstructured) int32 {

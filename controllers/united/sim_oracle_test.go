@@ -266,7 +266,7 @@ func (o *oracle) afterPass(wrote bool) {
 		if !known && o.api.live.sets["web-"+name] == nil {
 			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
 		}
-		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 {
+		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (subsetStatus(status, name) != nil || o.api.live.sets["web-"+name] != nil) {
 			f.add(o.wasCurrent(name))
 			f.add(isCurrent(name))
 		}
