@@ -165,8 +165,11 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 
 func (g *Goal) apply(o *adapters.Observed) Step {
 	child := g.child(g.Update)
-	if !g.Initialized && RevisionOf(o) == g.Update.Revision {
+	switch {
+	case !g.Initialized && RevisionOf(o) == g.Update.Revision:
 		child.ProtectedRevision = protectedNote(o)
+	case o.Replicas > 0 && Completing(o):
+		child.ProtectedRevision = "" // what it remembers is not that yet
 	}
 	if o.Replicas == 0 && child.Replicas > 0 && !g.remembers() && g.Initialized && settled(o) {
 		// It starts from nothing with nothing to tell apart, as if it were new.

@@ -92,7 +92,7 @@ func TestNext(t *testing.T) {
 		{"comes up while another template is asked for", aGoal(), aChild().protecting("").partition(1).hashes("h0", "h1"), "Apply r1 x4 p1", "comes up on r1"},
 		{"comes up while it is scaled", aGoal().replicas(7), aChild().protecting("").hashes("h0", "h1"), "Apply r1 x7 p0", "comes up on r1"},
 		{"comes up on a revision that is lost", aGoal().lost(), aChild().protecting("").hashes("h0", "h1"), "Apply r2 x4 p0", "comes up on r2"},
-		{"comes up, with nothing to protect", aGoal().partition(0), aChild().protecting("").hashes("h0", "h1"), "Apply r2 x4 p0 protects r1", ""},
+		{"comes up, with nothing to protect", aGoal().partition(0), aChild().protecting("").hashes("h0", "h1"), "Apply r2 x4 p0", ""},
 		{"has come up", aGoal(), aChild().protecting(""), "Apply r2 x4 p3 protects r1", ""},
 		{"scaled to 0 before it came up", aGoal(), aChild().protecting("").replicas(0).hashes("h0", "h1"), "Wait", "take note of r1"},
 	} {

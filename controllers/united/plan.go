@@ -141,30 +141,34 @@ func (w *world) behind(name string, observed *adapters.Observed) bool {
 // cannot read; were it not so, Manual holds everything.
 func (w *world) line(p *plan, name string, replicas int32, observed *adapters.Observed) coordination.Line {
 	line, _ := coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+	paused := w.parent.Spec.Paused
 	switch {
-	case w.parent.Spec.Paused && observed != nil:
-		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
-	case w.parent.Spec.Paused:
+	case observed == nil && paused:
 		return coordination.Freeze(line, 0, 0, replicas, 0)
-	case !p.initialized && observed != nil:
-		return w.openLine(line, replicas, observed)
+	case observed == nil:
+		return line
+	case !p.initialized && !paused && subset.RevisionOf(observed) != w.update.Name:
+		// A corrected template must reach every replica. Without one the child
+		// knows one revision only, and there is nothing to tell apart.
+		return openLine(line, replicas, 0)
+	case !p.initialized && subset.Completing(observed):
+		return openLine(line, replicas, observed.Partition)
+	case paused:
+		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
 	}
 	return line
 }
 
-// openLine is the line of a child of which no replica was ever ready. It starts
-// out as the user asks, since a child that knows one revision only has nothing
-// to tell apart. A corrected template opens it, to reach every replica, until the
-// child's controller has forgotten the revision before.
-func (w *world) openLine(asked coordination.Line, replicas int32, observed *adapters.Observed) coordination.Line {
-	switch {
-	case subset.RevisionOf(observed) != w.update.Name:
-		return coordination.Line{ExpectedUpdated: replicas, Reason: "no replica was ever ready, so nothing is protected"}
-	case subset.Completing(observed):
-		asked.Partition = observed.Partition
-		asked.ExpectedUpdated = max(0, replicas-observed.Partition)
+// openLine is the line of a child of which no replica was ever ready, and whose
+// template was corrected: open until the child's controller has forgotten the
+// revision before, which never worked. Freezing it would hold replicas on that.
+func openLine(asked coordination.Line, replicas, partition int32) coordination.Line {
+	return coordination.Line{
+		Partition:       partition,
+		ExpectedUpdated: max(0, replicas-partition),
+		Hold:            asked.Hold && partition == asked.Partition,
+		Reason:          "no replica was ever ready before, so nothing is protected yet",
 	}
-	return asked
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is

@@ -57,6 +57,8 @@ type simAPI struct {
 	writes []string
 	// fail, when set, is what the next write answers.
 	fail error
+	// refuse, when set, is what an apply answers for the child of a subset.
+	refuse map[string]error
 	// deletesPod and deletesSet look on at what the controller does.
 	deletesPod func(*corev1.Pod)
 	deletesSet func(*unstructured.Unstructured)
@@ -314,6 +316,9 @@ func (c simClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 		return conflict(name, "uid")
 	case live.GetResourceVersion() != applied.GetResourceVersion():
 		return conflict(name, "resourceVersion")
+	}
+	if err := c.api.refuse[subsetOf(name)]; err != nil {
+		return err
 	}
 	stored, changed, err := c.api.merged(applied, live)
 	if err != nil {

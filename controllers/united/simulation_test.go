@@ -4,6 +4,7 @@
 package united
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,21 +39,37 @@ import (
 // simulated API server, StatefulSet controller and kubelets, each of which moves
 // only when it is told to.
 type simulation struct {
-	t          *rapid.T
+	t          testingT
 	clock      *clocktesting.FakePassiveClock
 	api        *simAPI
 	sets       *simSets
 	oracle     *oracle
 	reconciler *Reconciler
-	trace      []string
+	// wake is when the last pass asked to be woken, 0 never.
+	wake   time.Duration
+	events recorder
+	trace  []string
 }
 
-// mute is an event recorder that says nothing.
-type mute struct{}
+// testingT is a test, of package testing or of rapid.
+type testingT interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
 
-func (mute) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+// recorder keeps events as "<type> <reason> <child>: <note>".
+type recorder struct{ events []string }
 
-func newSimulation(t *rapid.T, policy string, subsets ...string) *simulation {
+func (r *recorder) Eventf(_ runtime.Object, related runtime.Object, kind, reason, _, note string, args ...any) {
+	about := ""
+	if ref, ok := related.(*corev1.ObjectReference); ok {
+		about = " " + ref.Name
+	}
+	r.events = append(r.events, fmt.Sprintf("%s %s%s: %s", kind, reason, about, fmt.Sprintf(note, args...)))
+}
+
+func newSimulation(t testingT, policy string, subsets ...string) *simulation {
 	s := &simulation{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0))}
 	s.api = newSimAPI(func() metav1.Time { return metav1.NewTime(s.clock.Now()) })
 	s.oracle = newOracle(s.api, s.fail)
@@ -63,7 +80,7 @@ func newSimulation(t *rapid.T, policy string, subsets ...string) *simulation {
 			Replicas:             ptr.To[int32](4),
 			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Template:             templateOf("v1", policy),
-			RevisionHistoryLimit: ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit")),
+			RevisionHistoryLimit: ptr.To[int32](0),
 			UpdateStrategy: v1alpha1.UpdateStrategy{ManualUpdate: &v1alpha1.ManualUpdate{
 				DefaultPartition: ptr.To(intstr.FromString("100%")),
 			}},
@@ -138,7 +155,7 @@ func (s *simulation) restart() {
 	s.api.refresh()
 	s.reconciler = &Reconciler{
 		Client: s.api.client(), Live: s.api.reader(), Adapters: adapters.Registry{statefulset.New()},
-		Recorder: mute{}, Metrics: NewMetrics(prometheus.NewRegistry()), Clock: s.clock,
+		Recorder: &s.events, Metrics: NewMetrics(prometheus.NewRegistry()), Clock: s.clock,
 	}
 }
 
@@ -159,7 +176,8 @@ func (s *simulation) reconcile() {
 	from, fails := len(s.api.writes), s.api.fail != nil
 	s.oracle.beforePass()
 	ctx := ctrl.LoggerInto(s.t.Context(), ctrl.Log.WithSink(log.NullLogSink{}))
-	_, err := s.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.api.live.parent)})
+	result, err := s.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.api.live.parent)})
+	s.wake = result.RequeueAfter
 	for _, w := range s.api.writes[from:] {
 		if w != "status" {
 			s.note("  controller: %s", w)
@@ -274,8 +292,7 @@ func pick[T any](t *rapid.T, label string, from []T) T {
 }
 
 // user does one thing that a user may do.
-func (s *simulation) user(policy string) {
-	t := s.t
+func (s *simulation) user(t *rapid.T, policy string) {
 	names := []string{"a", "b", "c"}
 	switch what := rapid.IntRange(0, 15).Draw(t, "user"); what {
 	case 0, 1, 2:
@@ -344,8 +361,7 @@ func comeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 }
 
 // cluster lets one of the others do one thing.
-func (s *simulation) cluster(faults bool) {
-	t := s.t
+func (s *simulation) cluster(t *rapid.T) {
 	switch what := rapid.IntRange(0, 12).Draw(t, "cluster"); {
 	case what < 4:
 		s.api.refresh()
@@ -367,7 +383,7 @@ func (s *simulation) cluster(faults bool) {
 		}
 	case what == 11:
 		s.sets.collect()
-	case faults:
+	default:
 		if rapid.Bool().Draw(t, "restart") {
 			s.note("the controller restarts")
 			s.restart()
@@ -446,15 +462,17 @@ func TestProtectedReplicasStay(t *testing.T) {
 
 func simulate(t *rapid.T, policy string) {
 	s := newSimulation(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
+	s.api.live.parent.Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
+	s.restart()
 	if rapid.Bool().Draw(t, "started") {
 		s.settle()
 		s.judge(true)
 	}
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		if rapid.IntRange(0, 3).Draw(t, "who") == 0 {
-			s.user(policy)
+			s.user(t, policy)
 		} else {
-			s.cluster(true)
+			s.cluster(t)
 		}
 	}
 	s.api.fail = nil
