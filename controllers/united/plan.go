@@ -110,13 +110,16 @@ func (w *world) observed(name string) *adapters.Observed {
 // protectedRevision is what the subset's protected replicas run: as its child
 // says, else as the status says, else what the whole parent ran last.
 func (w *world) protectedRevision(p *plan, name string, observed *adapters.Observed) string {
-	if !p.initialized {
-		if w.parent.Spec.Paused && observed != nil {
-			return subset.RevisionOf(observed) // no other takes its place now
-		}
-		return w.update.Name
-	}
 	known := w.knownRevision(name)
+	switch {
+	case p.initialized:
+	case !w.parent.Spec.Paused:
+		return w.update.Name
+	case observed != nil:
+		return subset.RevisionOf(observed) // no other takes its place now
+	default:
+		return cmp.Or(known, w.update.Name)
+	}
 	if observed != nil && !w.behind(name, observed) {
 		if told := subset.Protected(observed, known); told != "" {
 			return told

@@ -1,0 +1,112 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// scraped are the metrics, "<name>{<values of labels>} <value>" each, sorted.
+func scraped(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			list = append(list, fmt.Sprintf("%s{%s} %.0f", family.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue()))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	other := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "web"}}
+	status := &v1alpha1.UnitedDeploymentStatus{
+		LastProgressTime: ptr.To(metav1.NewTime(time.Unix(1767225600, 0))),
+		Conditions:       []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}},
+		Subsets: []v1alpha1.SubsetStatus{
+			{Name: "a", DesiredReplicas: 6, Partition: 7, ReplicaCounts: v1alpha1.ReplicaCounts{
+				Replicas: 5, ReadyReplicas: 4, AvailableReplicas: 3, UpdatedReplicas: 2, UpdatedReadyReplicas: 1}},
+			{Name: "b"},
+		},
+	}
+	m.Observe(parent, status)
+	ofA := []string{
+		"united_last_progress_timestamp_seconds{name=web,namespace=shop} 1767225600",
+		"united_stalled{name=web,namespace=shop} 1",
+		"united_subset_partition{name=web,namespace=shop,subset=a} 7",
+	}
+	for state, n := range map[string]int{"desired": 6, "existing": 5, "ready": 4, "available": 3, "updated": 2, "updated_ready": 1} {
+		ofA = append(ofA, fmt.Sprintf("united_subset_replicas{name=web,namespace=shop,state=%s,subset=a} %d", state, n))
+	}
+	ofB := []string{"united_subset_partition{name=web,namespace=shop,subset=b} 0"}
+	for _, state := range []string{"desired", "existing", "ready", "available", "updated", "updated_ready"} {
+		ofB = append(ofB, "united_subset_replicas{name=web,namespace=shop,state="+state+",subset=b} 0")
+	}
+	want := slices.Concat(ofA, ofB)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, scraped(t, registry)); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+
+	// A subset that is gone has no metrics any more, and what is well is not stalled.
+	parent.Status = *status
+	m.Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: status.Subsets[:1], LastProgressTime: status.LastProgressTime})
+	ofA[1] = "united_stalled{name=web,namespace=shop} 0"
+	slices.Sort(ofA)
+	if diff := cmp.Diff(ofA, scraped(t, registry)); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+
+	m.Observe(other, &v1alpha1.UnitedDeploymentStatus{})
+	m.Forget(types.NamespacedName{Namespace: "shop", Name: "web"})
+	if diff := cmp.Diff([]string{"united_stalled{name=web,namespace=other} 0"}, scraped(t, registry)); diff != "" {
+		t.Error("of another namespace: want -, have +\n", diff)
+	}
+	m.Forget(types.NamespacedName{Namespace: "other", Name: "web"})
+	m.Forget(types.NamespacedName{Namespace: "other", Name: "web"})
+	if left := scraped(t, registry); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+func TestMetricsGoWithTheirParent(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newScene(t)
+	s.reconciler.Metrics = NewMetrics(registry)
+	s.settled()
+	if len(scraped(t, registry)) != 2*7+2 {
+		t.Error(scraped(t, registry))
+	}
+	s.api.cached.parent = nil
+	if _, err := s.reconciler.Reconcile(t.Context(), requestFor(s.api.live.parent)); err != nil {
+		t.Error(err)
+	}
+	if left := scraped(t, registry); len(left) > 0 {
+		t.Error(left)
+	}
+}

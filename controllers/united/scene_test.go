@@ -1,0 +1,254 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// scene is a simulation that a test directs, move by move.
+type scene struct{ *simulation }
+
+// newScene has 4 replicas of v1 in subsets a and b, Parallel, everything held,
+// and nothing done yet.
+func newScene(t *testing.T) *scene {
+	return &scene{newSimulation(t, "Parallel", "a", "b")}
+}
+
+// ordered makes the pod management policy OrderedReady.
+func (s *scene) ordered() *scene {
+	s.edit("OrderedReady", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = templateOf("v1", "OrderedReady") })
+	return s
+}
+
+func (s *scene) policy() string {
+	if strings.Contains(string(s.api.live.parent.Spec.Template.StatefulSetTemplate.Raw), "OrderedReady") {
+		return "OrderedReady"
+	}
+	return "Parallel"
+}
+
+// settled lets everything come to rest.
+func (s *scene) settled() *scene { s.settle(); return s }
+
+func (s *scene) image(image string) *scene {
+	policy := s.policy()
+	s.edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = templateOf(image, policy) })
+	return s
+}
+
+// partition sets the partition of a subset; "" is the default one.
+func (s *scene) partition(subset, to string) *scene {
+	s.edit("partition "+subset+" "+to, func(spec *v1alpha1.UnitedDeploymentSpec) { setPartition(spec, subset, intstr.Parse(to)) })
+	return s
+}
+
+func (s *scene) replicas(n int32) *scene {
+	s.edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
+	return s
+}
+
+func (s *scene) paused(paused bool) *scene {
+	s.edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
+	return s
+}
+
+func (s *scene) wish(subset, replicas string) *scene {
+	s.editSubset("wish", subset, func(sub *v1alpha1.Subset) { sub.Replicas = ptr.To(intstr.Parse(replicas)) })
+	return s
+}
+
+func (s *scene) comeOrGo(subset string) *scene {
+	s.edit("come or go "+subset, func(spec *v1alpha1.UnitedDeploymentSpec) { comeOrGo(spec, subset) })
+	return s
+}
+
+// deadline sets progressDeadlineSeconds.
+func (s *scene) deadline(seconds int32) *scene {
+	s.edit("deadline", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.ProgressDeadlineSeconds = &seconds })
+	return s
+}
+
+// minReady sets minReadySeconds.
+func (s *scene) minReady(seconds int32) *scene {
+	s.edit("minReadySeconds", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
+	return s
+}
+
+// pass is a pass of the controller, with a cache that is up to date.
+func (s *scene) pass() *scene {
+	s.api.refresh()
+	s.reconcile()
+	return s
+}
+
+// passes are several passes, half a minute apart.
+func (s *scene) passes(n int) *scene {
+	for range n {
+		s.later(31 * time.Second).pass()
+	}
+	return s
+}
+
+// stranger puts a StatefulSet there that the parent does not control.
+func (s *scene) stranger(name string) *scene {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": name, "namespace": "shop", "uid": "stranger"},
+	}}
+	s.api.live.sets[name] = u
+	return s
+}
+
+// lose deletes the revision of an image behind the controller's back.
+func (s *scene) lose(image string) *scene {
+	for name, cr := range s.api.live.revisions {
+		if strings.Contains(string(cr.Data.Raw), fmt.Sprintf("%q", image)) {
+			delete(s.api.live.revisions, name)
+		}
+	}
+	return s
+}
+
+// moves is a pass of the StatefulSet controller over the sets of the subsets.
+func (s *scene) moves(subsets ...string) *scene {
+	for _, name := range subsets {
+		s.sync("web-" + name)
+	}
+	return s
+}
+
+// kubelets bring the pods on, each by one step.
+func (s *scene) kubelets(pods ...string) *scene {
+	for _, name := range pods {
+		s.sets.kubelet("web-" + name)
+		s.oracle.look()
+	}
+	return s
+}
+
+// ready sets whether a pod is ready, by hand.
+func (s *scene) ready(pod string, ready bool) *scene {
+	s.sets.setReady(s.api.live.pods["web-"+pod], ready)
+	return s
+}
+
+// later lets time pass.
+func (s *scene) later(d time.Duration) *scene {
+	s.clock.SetTime(s.clock.Now().Add(d))
+	return s
+}
+
+func (s *scene) delete(subset string, orphan bool) *scene {
+	s.sets.deleteSet("web-"+subset, orphan)
+	return s
+}
+
+// refuses makes the API server refuse the child of a subset; nil accepts it.
+func (s *scene) refuses(subset string, err error) *scene {
+	s.api.refuse = map[string]error{subset: err}
+	return s
+}
+
+func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.api.live.parent.Status }
+
+// told is the status in few words: a line for the whole, for each condition that
+// is not as it is at rest, and for each subset. Revisions go by their images, and
+// times of the clock are left out.
+func (s *scene) told() string {
+	status := s.status()
+	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.api.live.parent), counts(status.ReplicaCounts),
+		fmt.Sprint(replicasOf(s.api.live.parent)), status.CurrentRevision, status.UpdateRevision)}
+	for _, c := range []struct {
+		name string
+		rest metav1.ConditionStatus
+	}{
+		{v1alpha1.ConditionReady, ""}, {v1alpha1.ConditionAvailable, metav1.ConditionTrue}, {v1alpha1.ConditionProgressing, ""},
+		{v1alpha1.ConditionStalled, metav1.ConditionFalse}, {v1alpha1.ConditionInitialized, metav1.ConditionTrue},
+		{v1alpha1.ConditionReplicasHonored, metav1.ConditionTrue},
+	} {
+		got := meta.FindStatusCondition(status.Conditions, c.name)
+		switch {
+		case got == nil:
+			lines = append(lines, c.name+" is missing")
+		case got.ObservedGeneration != s.api.live.parent.Generation:
+			lines = append(lines, c.name+" is of another generation")
+		case c.name == v1alpha1.ConditionReady:
+			lines = append(lines, fmt.Sprintf("Ready %s %s: %s", got.Status, got.Reason, got.Message))
+		case c.name == v1alpha1.ConditionProgressing:
+			// It follows Ready, with the same words.
+			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); got.Message != ready.Message || got.Reason != ready.Reason {
+				lines = append(lines, "Progressing speaks for itself: "+got.Reason+": "+got.Message)
+			}
+			lines = append(lines, "Progressing "+string(got.Status))
+		case got.Status != c.rest:
+			lines = append(lines, fmt.Sprintf("%s %s %s", c.name, got.Status, got.Reason))
+		}
+	}
+	for _, sub := range status.Subsets {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s: %s of %d; partition %d lets %d; %s -> %s; %s", sub.Name, sub.Phase,
+			counts(sub.ReplicaCounts), sub.DesiredReplicas, sub.Partition, sub.ExpectedUpdatedReplicas, sub.CurrentRevision, sub.UpdateRevision, sub.Message)))
+	}
+	return s.words(strings.Join(lines, "\n"))
+}
+
+// counts are replicas that exist, are ready, available, updated, and updated and
+// ready.
+func counts(c v1alpha1.ReplicaCounts) string {
+	return fmt.Sprintf("%d/%d/%d/%d/%d", c.Replicas, c.ReadyReplicas, c.AvailableReplicas, c.UpdatedReplicas, c.UpdatedReadyReplicas)
+}
+
+var clockTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]*Z`)
+
+// words puts images for the names of revisions, and "then" for times.
+func (s *scene) words(text string) string {
+	names := make([]string, 0, len(s.api.live.revisions))
+	for name := range s.api.live.revisions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		r, err := revision.Parse(s.api.live.revisions[name])
+		if err != nil {
+			s.fail("%v", err)
+		}
+		s.oracle.before = s.api.live
+		text = strings.ReplaceAll(text, r.Name, s.oracle.contentIn(s.api.live, r.Name)("-"))
+	}
+	return clockTime.ReplaceAllString(text, "then")
+}
+
+// kstatus is what kstatus makes of an object, and so what `helm --wait` does.
+func kstatus(parent *v1alpha1.UnitedDeployment) string {
+	conditions := parent.Status.Conditions
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case parent.Status.ObservedGeneration != parent.Generation:
+		return "InProgress"
+	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled):
+		return "Failed"
+	case ready == nil || ready.Status != metav1.ConditionTrue:
+		return "InProgress"
+	}
+	return "Current"
+}
+
+func requestFor(parent *v1alpha1.UnitedDeployment) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(parent)}
+}

@@ -1,0 +1,157 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// anyPod is a pod of the StatefulSet web, in any state.
+var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
+	at := func(label string) metav1.Time {
+		return metav1.Unix(rapid.Int64Range(1767225600, 1767225700).Draw(t, label), 0)
+	}
+	statuses := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.ContainerStatus {
+		s := corev1.ContainerStatus{Name: "c", RestartCount: 7, Image: "i"}
+		switch rapid.IntRange(0, 2).Draw(t, "state") {
+		case 0:
+			s.State.Waiting = &corev1.ContainerStateWaiting{
+				Reason: pick(t, "reason", []string{"ContainerCreating", "CrashLoopBackOff", "ImagePullBackOff"}), Message: "m"}
+		case 1:
+			s.State.Running = &corev1.ContainerStateRunning{}
+		}
+		return s
+	}), 0, 3)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: pick(t, "name", []string{"web-0", "web-1", "web-10", "web-x"}), UID: types.UID(pick(t, "uid", []string{"p", "q"})),
+			Labels:            map[string]string{appsv1.ControllerRevisionHashLabelKey: pick(t, "hash", []string{"h1", "h2"}), "app": "web"},
+			Annotations:       map[string]string{"large": "annotation"},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "StatefulSet", UID: types.UID(pick(t, "owner", []string{"s", "t"})), Controller: ptr.To(rapid.Bool().Draw(t, "controls"))}},
+			CreationTimestamp: at("created"),
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Status: corev1.PodStatus{
+			Phase:  pick(t, "phase", []corev1.PodPhase{"", corev1.PodPending, corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown}),
+			Reason: pick(t, "why", []string{"", "Evicted"}), Message: "m", PodIP: "10.0.0.1",
+			InitContainerStatuses: statuses.Draw(t, "init containers"), ContainerStatuses: statuses.Draw(t, "containers"),
+		},
+	}
+	if rapid.Bool().Draw(t, "deleted") {
+		p.DeletionTimestamp = ptr.To(at("deletion"))
+	}
+	for _, kind := range rapid.SliceOfNDistinct(rapid.SampledFrom([]corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.ContainersReady}), 0, 3, rapid.ID).Draw(t, "conditions") {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: kind, Status: pick(t, "status", []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}),
+			LastTransitionTime: at("transition"), Message: "m",
+		})
+	}
+	return p
+})
+
+// A pod is the same to the controller whether the cache holds it whole or not.
+func TestStripPodKeepsWhatIsRead(t *testing.T) {
+	set := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "s"},
+		"spec":     map[string]any{"replicas": int64(3), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}},
+	}}
+	a := statefulset.New()
+	rapid.Check(t, func(t *rapid.T) {
+		whole := anyPod.Draw(t, "pod")
+		before := whole.DeepCopy()
+		object, err := stripPod(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripped := object.(*corev1.Pod)
+		want, err := a.Observe(set, []*corev1.Pod{whole})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := a.Observe(set, []*corev1.Pod{stripped})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal("whole -, stripped +\n", diff)
+		}
+		if a.Orphans(set, []corev1.Pod{*whole}) != a.Orphans(set, []corev1.Pod{*stripped}) {
+			t.Fatal("another number of orphans")
+		}
+		if !reflect.DeepEqual(before, whole) {
+			t.Fatal("the pod was changed")
+		}
+		if stripped.ManagedFields != nil || stripped.Annotations != nil || len(stripped.Spec.Containers) > 0 || stripped.Status.Message != "" {
+			t.Fatalf("it keeps what nobody reads: %+v", stripped)
+		}
+		if again, err := stripPod(stripped); err != nil || !reflect.DeepEqual(again, object) {
+			t.Fatalf("stripped twice it is %+v, %v", again, err)
+		}
+	})
+}
+
+func TestStripPodPassesOthersOn(t *testing.T) {
+	cr := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	if got, err := stripPod(cr); got != any(cr) || err != nil {
+		t.Error(got, err)
+	}
+}
+
+func TestCacheOptions(t *testing.T) {
+	options, err := CacheOptions(adapters.Registry{statefulset.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := labels.Set{v1alpha1.LabelName: "web"}
+	child := labels.Set{v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "a"}
+	kinds := map[string]bool{}
+	for object, by := range options {
+		kind := reflect.TypeOf(object).Elem().Name()
+		kinds[kind] = true
+		_, isRevision := object.(*appsv1.ControllerRevision)
+		if by.Label.Matches(labels.Set{"app": "web"}) || !by.Label.Matches(parent) || by.Label.Matches(child) == isRevision {
+			t.Error(kind, by.Label)
+		}
+		if _, isPod := object.(*corev1.Pod); isPod != (by.Transform != nil) {
+			t.Error(kind, "is transformed:", by.Transform != nil)
+		}
+	}
+	if len(kinds) != 3 {
+		t.Error(kinds)
+	}
+}
+
+func TestParentByLabel(t *testing.T) {
+	for _, tc := range []struct {
+		object client.Object
+		want   []reconcile.Request
+	}{
+		{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}}, nil},
+		{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x", Labels: map[string]string{v1alpha1.LabelName: "web"}}},
+			[]reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}}},
+	} {
+		if diff := cmp.Diff(tc.want, parentByLabel(t.Context(), tc.object)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+var (
+	errRefused = apierrors.NewBadRequest("spec.replcas: no such field")
+	errAway    = apierrors.NewInternalError(errors.New("etcd is away"))
+)
+
+func TestStatus(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		play func(*scene) *scene
+		want string
+	}{
+		{"fresh", func(s *scene) *scene { return s.pass() }, `
+InProgress: 0/0/0/0/0 of 4; current v1, update v1
+Ready False RollingOut: a: creates web-a on v1; b: creates web-b on v1
+Available False ReplicasUnavailable
+Progressing True
+Initialized False WaitingForFirstReplica
+a Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-a on v1
+b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-b on v1
+`},
+		{"coming up", func(s *scene) *scene { return s.pass().moves("a", "b").kubelets("a-0").pass() }, `
+InProgress: 4/1/1/4/1 of 4; current v1, update v1
+Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then; b: waits: web-b-0 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-a-1 not ready since then
+b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-0 not ready since then
+`},
+		{"coming up, and then one of it fails", func(s *scene) *scene { return s.image("broken1").pass().moves("a", "b").kubelets("a-0").pass() }, `
+InProgress: 4/0/0/4/0 of 4; current broken1, update broken1
+Ready False ReplicasUnavailable: a: waits: web-a-0 not ready since then; b: waits: web-b-0 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+Initialized False WaitingForFirstReplica
+a Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waits: web-a-0 not ready since then
+b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waits: web-b-0 not ready since then
+`},
+		{"complete", func(s *scene) *scene { return s.settled() }, `
+Current: 4/4/4/4/4 of 4; current v1, update v1
+Ready True RolloutComplete: 4 of 4 replicas run v1
+Progressing False
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"held", func(s *scene) *scene { return s.settled().image("v2").settled() }, `
+Current: 4/4/4/0/0 of 4; current v1, update v2
+Ready True RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b
+Progressing False
+a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"held in part", func(s *scene) *scene { return s.settled().image("v2").partition("a", "1").settled() }, `
+Current: 4/4/4/1/1 of 4; current v1, update v2
+Ready True RolloutHeld: 1 of 4 replicas run v2; partitions hold 1 of 2 in a, 2 of 2 in b
+Progressing False
+a Held: 2/2/2/1/1 of 2; partition 1 lets 1; v1 -> v2; partition 1 of 2 replicas protects 1
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"updating", func(s *scene) *scene {
+			return s.settled().image("v2").partition("a", "0").pass().moves("a", "b").kubelets("a-1").moves("a").pass()
+		}, `
+InProgress: 4/3/3/1/0 of 4; current v1, update v2
+Ready False RollingOut: a: waits: web-a-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> v2; waits: web-a-1 not ready since then
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"released, and not seen by the StatefulSet controller", func(s *scene) *scene { return s.settled().image("v2").partition("a", "0").pass() }, `
+InProgress: 4/4/4/0/0 of 4; current v1, update v2
+Ready False RollingOut: a: waits: web-a has not been observed by its controller yet; b: waits: web-b has not been observed by its controller yet
+Progressing True
+a Updating: 2/2/2/0/0 of 2; partition 0 lets 2; v1 -> v2; waits: web-a has not been observed by its controller yet
+b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waits: web-b has not been observed by its controller yet
+`},
+		{"updated", func(s *scene) *scene { return s.settled().image("v2").partition("", "0").settled() }, `
+Current: 4/4/4/4/4 of 4; current v2, update v2
+Ready True RolloutComplete: 4 of 4 replicas run v2
+Progressing False
+a Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
+b Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
+`},
+		{"updating to what fails", func(s *scene) *scene { return s.settled().image("broken1").partition("a", "1").settled() }, `
+InProgress: 4/3/3/1/0 of 4; current v1, update broken1
+Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Unavailable: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
+`},
+		{"scaling up", func(s *scene) *scene { return s.settled().replicas(6).pass().moves("a", "b").pass() }, `
+InProgress: 6/4/4/6/4 of 6; current v1, update v1
+Ready False ReplicasUnavailable: a: waits: web-a-2 not ready since then; b: waits: web-b-2 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waits: web-a-2 not ready since then
+b Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waits: web-b-2 not ready since then
+`},
+		{"scaling down", func(s *scene) *scene { return s.settled().replicas(2).pass().moves("a", "b").pass() }, `
+InProgress: 4/2/2/2/2 of 2; current v1, update v1
+Ready False Scaling: a: waits: web-a-1 is terminating; b: waits: web-b-1 is terminating
+Progressing True
+a Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waits: web-a-1 is terminating
+b Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waits: web-b-1 is terminating
+`},
+		{"unavailable", func(s *scene) *scene { return s.settled().ready("b-1", false).pass() }, `
+InProgress: 4/3/3/4/3 of 4; current v1, update v1
+Ready False ReplicasUnavailable: b: waits: web-b-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not ready since then
+`},
+		{"ready for too short a time", func(s *scene) *scene { return s.settled().minReady(60).settled().ready("b-1", true).pass() }, `
+InProgress: 4/4/3/4/4 of 4; current v1, update v1
+Ready False ReplicasUnavailable: b: waits: web-b-1 not available yet, ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Unavailable: 2/2/1/2/2 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not available yet, ready since then
+`},
+		{"a replica is being deleted", func(s *scene) *scene {
+			s.settled().api.deletePod(s.api.live.pods["web-a-0"])
+			return s.pass()
+		}, `
+InProgress: 4/3/3/3/3 of 4; current v1, update v1
+Ready False ReplicasUnavailable: a: waits: web-a-0 is terminating
+Available False ReplicasUnavailable
+Progressing True
+a Unavailable: 2/1/1/1/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-a-0 is terminating
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"refused", func(s *scene) *scene {
+			return s.settled().refuses("a", errRefused).image("v2").pass().moves("b").pass()
+		}, `
+Failed: 4/4/4/0/0 of 4; current v1, update v2
+Ready False ApplyRefused: a: spec.replcas: no such field
+Progressing False
+Stalled True ApplyRefused
+a Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; spec.replcas: no such field
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"accepted again", func(s *scene) *scene {
+			return s.settled().refuses("a", errRefused).image("v2").settled().refuses("a", nil).settled()
+		}, `
+Current: 4/4/4/0/0 of 4; current v1, update v2
+Ready True RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b
+Progressing False
+a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"failing quietly", func(s *scene) *scene { return s.settled().refuses("a", errAway).image("v2").pass().moves("b").pass() }, `
+InProgress: 4/4/4/0/0 of 4; current v1, update v2
+Ready False RollingOut: a: Internal error occurred: etcd is away
+Progressing True
+a Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; Internal error occurred: etcd is away
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"failing for long", func(s *scene) *scene { return s.settled().refuses("a", errAway).image("v2").settled().passes(9) }, `
+Failed: 4/4/4/0/0 of 4; current v1, update v2
+Ready False ApplyFailed: a: Internal error occurred: etcd is away
+Progressing False
+Stalled True ApplyFailed
+a Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; Internal error occurred: etcd is away
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
+`},
+		{"gone, and not collected yet", func(s *scene) *scene { return s.settled().delete("a", false).pass() }, `
+InProgress: 2/2/2/2/2 of 4; current v1, update v1
+Ready False Reconciling: a: creates web-a on v1
+Available False ReplicasUnavailable
+Progressing True
+a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-a on v1
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"another's", func(s *scene) *scene { return s.stranger("web-a").pass() }, `
+Failed: 0/0/0/0/0 of 4; current v1, update v1
+Ready False NameConflict: a: StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or remove that StatefulSet
+Available False ReplicasUnavailable
+Progressing False
+Stalled True NameConflict
+Initialized False WaitingForFirstReplica
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or remove that StatefulSet
+b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-b on v1
+`},
+		{"gone, and what it protects is lost", func(s *scene) *scene {
+			return s.settled().image("v2").settled().lose("v1").delete("a", false).settled()
+		}, `
+Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
+Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; lower the partition to 0 to go to v2
+Available False ReplicasUnavailable
+Progressing False
+Stalled True RevisionLost
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; lower the partition to 0 to go to v2
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partition "100%" holds all replicas
+`},
+		{"paused, gone, and what it protects is lost", func(s *scene) *scene {
+			return s.settled().paused(true).image("v2").settled().lose("v1").delete("a", false).settled()
+		}, `
+Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
+Ready False RevisionLost: a: paused, and the revision that web-a has is lost; b: paused, and the revision that web-b has is lost
+Available False ReplicasUnavailable
+Progressing False
+Stalled True RevisionLost
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; paused, and the revision that web-a has is lost
+b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; paused, and the revision that web-b has is lost
+`},
+		{"paused", func(s *scene) *scene { return s.settled().paused(true).settled() }, `
+Current: 4/4/4/4/4 of 4; current v1, update v1
+Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
+Progressing False
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"paused with another template", func(s *scene) *scene { return s.settled().paused(true).image("v2").settled() }, `
+Current: 4/4/4/0/0 of 4; current v1, update v2
+Ready True Paused: 0 of 4 replicas run v2; the rollout is paused
+Progressing False
+a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
+b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
+`},
+		{"paused in the middle", func(s *scene) *scene {
+			return s.settled().image("v2").partition("a", "0").pass().moves("a").kubelets("a-1").paused(true).settled()
+		}, `
+Current: 4/4/4/0/0 of 4; current v1, update v2
+Ready True Paused: 0 of 4 replicas run v2; the rollout is paused
+Progressing False
+a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: partition 2, not 0: the one in force stays
+b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
+`},
+		{"no progress", func(s *scene) *scene {
+			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass()
+		}, `
+Failed: 4/3/3/1/0 of 4; current v1, update broken1
+Ready False ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then
+Available False ReplicasUnavailable
+Progressing False
+Stalled True ProgressDeadlineExceeded
+a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> broken1; waits: web-a-1 not ready since then
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
+`},
+		{"no progress, then another template", func(s *scene) *scene {
+			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass().image("v3").pass()
+		}, `
+InProgress: 4/3/3/0/0 of 4; current v1, update v3
+Ready False RollingOut: a: waits: web-a has not been observed by its controller yet; b: waits: web-b has not been observed by its controller yet
+Available False ReplicasUnavailable
+Progressing True
+a Updating: 2/1/1/0/0 of 2; partition 0 lets 2; v1 -> v3; waits: web-a has not been observed by its controller yet
+b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; waits: web-b has not been observed by its controller yet
+`},
+		{"no subsets", func(s *scene) *scene { return s.comeOrGo("a").comeOrGo("b").settled() }, `
+Current: 0/0/0/0/0 of 4; current v1, update v1
+Ready True RolloutComplete: 0 of 0 replicas run v1
+Progressing False
+Initialized False WaitingForFirstReplica
+ReplicasHonored False ScaledInProportion
+`},
+		{"no replicas", func(s *scene) *scene { return s.replicas(0).settled() }, `
+Current: 0/0/0/0/0 of 0; current v1, update v1
+Ready True RolloutComplete: 0 of 0 replicas run v1
+Progressing False
+Initialized False WaitingForFirstReplica
+a Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v1;
+b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v1;
+`},
+		{"no replicas any more", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled() }, `
+Current: 0/0/0/0/0 of 0; current v1, update v2
+Ready True RolloutComplete: 0 of 0 replicas run v2
+Progressing False
+a Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
+b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
+`},
+		{"back from 0", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled().replicas(4).pass() }, `
+InProgress: 0/0/0/0/0 of 4; current v1, update v2
+Ready False Reconciling: a: web-a goes back to v1 first, which its protected replicas run; b: web-b goes back to v1 first, which its protected replicas run
+Available False ReplicasUnavailable
+Progressing True
+a Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; web-a goes back to v1 first, which its protected replicas run
+b Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; web-b goes back to v1 first, which its protected replicas run
+`},
+		{"a subset is new", func(s *scene) *scene { return s.settled().image("v2").comeOrGo("c").pass() }, `
+InProgress: 4/4/4/0/0 of 4; current v1, update v2
+Ready False Reconciling: c: web-c is created on v1 first, which its protected replicas run
+Progressing True
+a Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waits: web-a has not been observed by its controller yet
+b Scaling: 2/2/2/0/0 of 1; partition 1 lets 0; v1 -> v2; waits: 2 of 1 replicas exist
+c Seeding: 0/0/0/0/0 of 1; partition 1 lets 0; v1 -> v2; web-c is created on v1 first, which its protected replicas run
+`},
+		{"a subset goes", func(s *scene) *scene { return s.settled().comeOrGo("b").pass() }, `
+InProgress: 2/2/2/2/2 of 4; current v1, update v1
+Ready False Scaling: a: waits: 2 of 4 replicas exist
+Available False ReplicasUnavailable
+Progressing True
+a Scaling: 2/2/2/2/2 of 4; partition 4 lets 0; v1 -> v1; waits: 2 of 4 replicas exist
+`},
+		{"wishes that do not fit", func(s *scene) *scene { return s.wish("a", "3").wish("b", "3").settled() }, `
+Current: 4/4/4/4/4 of 4; current v1, update v1
+Ready True RolloutComplete: 4 of 4 replicas run v1
+Progressing False
+ReplicasHonored False ScaledInProportion
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, `
+Failed: 4/4/4/4/4 of 4; current v1, update v1
+Ready False InvalidSpec: spec.updateStrategy.manualUpdate: Invalid value: "a": spec.updateStrategy.manualUpdate.partitions[a]: "200%" is neither a number of at least 0 nor a percentage from "0%" to "100%"
+Available is of another generation
+Progressing False
+Stalled True InvalidSpec
+Initialized is of another generation
+ReplicasHonored is of another generation
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t)
+			got := tc.play(s).told()
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), got); diff != "" {
+				t.Errorf("want -, have +\n%s\nGOT\n%s", diff, got)
+			}
+			resting(t, s)
+		})
+	}
+}
+
+// resting: a pass that sees nothing new writes nothing.
+func resting(t *testing.T, s *scene) {
+	t.Helper()
+	s.pass()
+	before := len(s.api.writes)
+	s.reconcile()
+	if rest := s.api.writes[before:]; len(rest) > 0 {
+		t.Errorf("it writes again: %v", rest)
+	}
+}

@@ -1,0 +1,459 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// heard gives the events since it was last asked.
+func (s *scene) heard() []string {
+	var list []string
+	for _, e := range s.events.events {
+		list = append(list, s.words(e))
+	}
+	s.events.events = nil
+	return list
+}
+
+// One event for each transition, and none at rest: a story and what is told of it.
+func TestEvents(t *testing.T) {
+	s := newScene(t)
+	for _, move := range []struct {
+		what string
+		play func()
+		want []string
+	}{
+		{"it comes up", func() { s.settle() }, []string{
+			"Normal FirstReplicaReady: a replica was ready: from then on partitions protect",
+			"Normal RolloutComplete: 4 of 4 replicas run v1",
+		}},
+		{"nothing happens", func() { s.settle() }, nil},
+		{"the controller restarts", func() { s.restart(); s.settle() }, nil},
+		{"a template is staged", func() { s.image("v2").settled() }, []string{
+			"Normal RolloutStarted: the update revision is v2, the current one v1",
+			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		}},
+		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
+			"Normal PartitionChanged web-a: a: partition 2 -> 1 of 1 replicas",
+			"Normal PartitionChanged web-b: b: partition 2 -> 1 of 1 replicas",
+			"Normal RolloutHeld: 0 of 2 replicas run v2; partitions hold 1 of 1 in a, 1 of 1 in b",
+			"Normal PartitionChanged web-a: a: partition 1 -> 2 of 2 replicas",
+			"Normal PartitionChanged web-b: b: partition 1 -> 2 of 2 replicas",
+			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		}},
+		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
+			"Normal PartitionChanged web-a: a: partition 2 -> 0 of 2 replicas",
+			"Normal RolloutHeld: 2 of 4 replicas run v2; partitions hold 2 of 2 in b",
+		}},
+		{"a subset is refused for a while", func() {
+			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
+		}, []string{
+			"Warning ApplyRefused: b: spec.replcas: no such field",
+			"Normal PartitionChanged web-b: b: partition 2 -> 0 of 2 replicas",
+			"Normal RolloutFinished: all replicas run v2 and are ready",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
+			"Normal RolloutStarted: the update revision is broken1, the current one v2",
+			"Warning ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then; b: waits: web-b-1 not ready since then",
+		}},
+		{"is taken back", func() { s.image("v2").settled() }, []string{
+			"Normal RolloutStarted: goes back to v2, the current revision",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
+			"Normal SubsetRemoved web-a: a: the child was deleted, since the subset is gone",
+			"Warning ScaledInProportion: ",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
+			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
+		}},
+		{"is put right", func() { s.partition("b", "0").settled() }, []string{
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+	} {
+		move.play()
+		got := s.heard()
+		if diff := cmp.Diff(move.want, got, cmp.Comparer(startsLike)); diff != "" {
+			t.Errorf("%s: want -, have +\n%s", move.what, diff)
+		}
+	}
+}
+
+// startsLike: an event that is wanted up to a colon may go on in any words.
+func startsLike(want, got string) bool {
+	if len(want) > len(got) {
+		want, got = got, want
+	}
+	return want == got || strings.HasPrefix(want, "Warning InvalidSpec") && strings.HasPrefix(got, want) ||
+		strings.HasPrefix(got, want) && (strings.HasSuffix(want, ": ") || strings.HasSuffix(want, "manualUpdate"))
+}
+
+// With OrderedReady a StatefulSet waits for a replica that fails, and so never
+// gets past it by itself.
+func TestFixForward(t *testing.T) {
+	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
+		s.settled().partition("", "0").image("broken1").settled().image("v2").settled()
+		s.judge(true)
+		if current := s.words(s.status().CurrentRevision); current != "v2" {
+			t.Error(name, current)
+		}
+		told := strings.Contains(strings.Join(s.heard(), "\n"), "Normal StuckReplicaDeleted web-a: a: deleted web-a-1: released, not ready, and not on v2")
+		if told != (name == "OrderedReady") {
+			t.Error(name, "deleted", told)
+		}
+	}
+}
+
+func TestStuckReplicasAreNotDeletedWhilePaused(t *testing.T) {
+	s := newScene(t).ordered().settled().partition("", "0").image("broken1").settled().image("v2").pass().paused(true).settled()
+	if heard := strings.Join(s.heard(), "\n"); strings.Contains(heard, "StuckReplicaDeleted") {
+		t.Error(heard)
+	}
+	if pod := s.api.live.pods["web-a-1"]; podContent(pod) != "broken1" {
+		t.Error("web-a-1 is on", podContent(pod))
+	}
+	if s.paused(false).settled(); !strings.Contains(strings.Join(s.heard(), "\n"), "StuckReplicaDeleted web-a: a: deleted web-a-1") {
+		t.Error("it is not deleted afterwards")
+	}
+}
+
+// A first template that never worked is replaced by a corrected one, whatever
+// the partitions say.
+func TestCorrectedFirstTemplate(t *testing.T) {
+	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
+		s.image("broken1").settled().image("v2").settled()
+		s.judge(true)
+		if got := s.told(); !strings.Contains(got, "4/4/4/4/4 of 4; current v2, update v2") {
+			t.Error(name, got)
+		}
+	}
+}
+
+func TestWakeUp(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		play func(*scene) *scene
+		want time.Duration
+	}{
+		{"at rest", func(s *scene) *scene { return s.settled().pass() }, 0},
+		{"held", func(s *scene) *scene { return s.settled().image("v2").settled().pass() }, 0},
+		{"paused", func(s *scene) *scene { return s.settled().paused(true).image("v2").settled().pass() }, 0},
+		{"the deadline, from now on", func(s *scene) *scene { return s.settled().deadline(60).image("v2").pass() }, time.Minute},
+		{"the deadline, a while later", func(s *scene) *scene {
+			return s.settled().deadline(60).image("v2").pass().later(19 * time.Second).pass()
+		}, 40 * time.Second},
+		{"the deadline that nobody set", func(s *scene) *scene { return s.settled().image("v2").pass() }, 10 * time.Minute},
+		{"the deadline has passed", func(s *scene) *scene { return s.settled().deadline(60).image("v2").pass().later(time.Hour).pass() }, 0},
+		{"a replica is ready for too short a time", func(s *scene) *scene {
+			return s.settled().minReady(30).settled().later(time.Hour).ready("a-1", true).later(3 * time.Second).pass()
+		}, 26 * time.Second},
+		{"the sooner of two", func(s *scene) *scene {
+			return s.settled().minReady(30).settled().later(time.Hour).ready("a-1", true).later(3*time.Second).ready("b-1", true).pass()
+		}, 26 * time.Second},
+		{"a write that failed once", func(s *scene) *scene { return s.settled().refuses("a", errAway).image("v2").pass() }, time.Second},
+		{"a write that failed twice", func(s *scene) *scene { return s.settled().refuses("a", errAway).image("v2").pass().pass() }, 2 * time.Second},
+		{"a write that is refused", func(s *scene) *scene { return s.settled().refuses("a", errRefused).image("v2").pass() }, time.Second},
+		{"a write that is refused, while it waits", func(s *scene) *scene {
+			return s.settled().refuses("a", errRefused).image("v2").passes(9).later(9 * time.Second).pass()
+		}, 20 * time.Second},
+		{"the revision cannot be kept", func(s *scene) *scene {
+			s.settled().image("v2").api.fail = errAway
+			return s.pass()
+		}, time.Second},
+		{"the cluster moved on", func(s *scene) *scene {
+			s.settled().image("v2").api.fail = nil
+			s.api.refresh()
+			s.ready("a-0", true)
+			touched := s.api.live.sets["web-a"].DeepCopy()
+			s.api.putSet(touched)
+			s.reconcile()
+			return s
+		}, time.Second},
+		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.play(newScene(t)).wake; got != tc.want {
+				t.Errorf("want %v, have %v", tc.want, got)
+			}
+		})
+	}
+}
+
+func TestWakeUpIsNeverNever(t *testing.T) {
+	now := time.Unix(1767225600, 0)
+	w := &world{now: now, parent: &v1alpha1.UnitedDeployment{}}
+	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
+	if got := wakeUp(w, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
+		t.Error("what is due already is never looked at again:", got)
+	}
+	if got := wakeUp(w, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
+		t.Error(got)
+	}
+}
+
+// The clock of the deadline starts anew with the generation, with progress, and
+// when it was well in between.
+func TestProgressDeadline(t *testing.T) {
+	stalled := func(s *scene) bool { return kstatus(s.api.live.parent) == "Failed" }
+	s := newScene(t).deadline(60).settled().image("v2").partition("a", "0").pass().moves("a", "b").pass()
+	if s.later(57 * time.Second).pass(); stalled(s) {
+		t.Error("stalled too early:", s.told())
+	}
+	if s.pass(); !stalled(s) {
+		t.Error("not stalled after a minute:", s.told())
+	}
+	if s.kubelets("a-1").moves("a").kubelets("a-1").pass(); stalled(s) {
+		t.Error("stalled, though a replica came up:", s.told())
+	}
+	if s.later(time.Minute).pass(); !stalled(s) {
+		t.Error("not stalled a minute later:", s.told())
+	}
+	if s.image("v3").pass(); stalled(s) {
+		t.Error("a new generation is stalled:", s.told())
+	}
+	s.settled().later(time.Hour)
+	if s.ready("b-0", false).pass(); stalled(s) {
+		t.Error("stalled at once, though it was well until now:", s.told())
+	}
+	if s.later(time.Minute).pass(); !stalled(s) {
+		t.Error("a replica is not ready for a minute:", s.told())
+	}
+	if s.ready("b-0", true).pass(); stalled(s) {
+		t.Error("stalled, though all is well again:", s.told())
+	}
+}
+
+func TestReadSpecRefuses(t *testing.T) {
+	one := func(edit func(*v1alpha1.Subset)) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { edit(&u.Spec.Topology.Subsets[0]) }
+	}
+	template := func(text string) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate.Raw = []byte(text) }
+	}
+	manual := func(name string, to intstr.IntOrString) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { setPartition(&u.Spec, name, to) }
+	}
+	const pods = `"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}`
+	for _, tc := range []struct {
+		name string
+		edit func(*v1alpha1.UnitedDeployment)
+		says string
+	}{
+		{"no template", func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate = nil }, "spec.template:"},
+		{"a template of text", template(`"x"`), "spec.template.statefulSetTemplate:"},
+		{"an empty template", template(`{}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"no pods", template(`{"spec": {"serviceName": "web"}}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"pods of text", template(`{"spec": {"template": "x"}}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"a spec of text", template(`{"spec": "x"}`), "spec.template.statefulSetTemplate.spec:"},
+		{"metadata of text", template(`{"metadata": "x", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata:"},
+		{"another kind", template(`{"kind": "Deployment", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.kind:"},
+		{"a label that is a number", template(`{"metadata": {"labels": {"a": 1}}, "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata.labels"},
+		{"replicas", template(`{"spec": {"replicas": 3, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.replicas:"},
+		{"a partition", template(`{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.rollingUpdate.partition:"},
+		{"OnDelete", template(`{"spec": {"updateStrategy": {"type": "OnDelete"}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.type:"},
+		{"another selector", template(`{"spec": {"selector": {"matchLabels": {"app": "x"}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.selector:"},
+		{"pod labels that the selector does not match", template(`{"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}`), "spec.template.statefulSetTemplate.spec.template.metadata.labels:"},
+		{"no selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = nil }, "spec.selector:"},
+		{"an empty selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector:"},
+		{"a selector that is none", func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+		}, "spec.selector:"},
+		{"a subset twice", one(func(s *v1alpha1.Subset) { s.Name = "b" }), "spec.topology.subsets[b].name:"},
+		{"a name that is too long", one(func(s *v1alpha1.Subset) { s.Name = strings.Repeat("a", 49) }), "spec.topology.subsets[" + strings.Repeat("a", 49) + "].name:"},
+		{"a patch that is a list", one(func(s *v1alpha1.Subset) { s.Patch = patchOf("x"); s.Patch.Raw = []byte("[]") }), "spec.topology.subsets[a].patch:"},
+		{"a partition that is negative", manual("a", intstr.FromInt32(-1)), "spec.updateStrategy.manualUpdate.partitions[a]:"},
+		{"a partition above all", manual("b", intstr.FromString("101%")), "spec.updateStrategy.manualUpdate.partitions[b]:"},
+		{"a default partition that is text", manual("", intstr.FromString("all")), "spec.updateStrategy.manualUpdate.defaultPartition:"},
+		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "RollingUpdate" }, "spec.updateStrategy.type:"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t)
+			parent := s.api.live.parent.DeepCopy()
+			tc.edit(parent)
+			read, err := readSpec(parent, s.reconciler.Adapters)
+			if err == nil || read != nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("want an error at %s, have %v", tc.says, err)
+			}
+		})
+	}
+}
+
+func TestReadSpec(t *testing.T) {
+	s := newScene(t)
+	parent := s.api.live.parent.DeepCopy()
+	parent.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"web", "api"}}}}
+	parent.Spec.Topology.Subsets[0].Patch = patchOf("x")
+	parent.Spec.Topology.Subsets[1].Tolerations = []corev1.Toleration{{Key: "k"}}
+	// Fifty characters and the parent's name make the 52 that a child may have.
+	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: strings.Repeat("c", 48)})
+	read, err := readSpec(parent, s.reconciler.Adapters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read.podSelector != "app in (api,web),united.dev/name=web" {
+		t.Error(read.podSelector)
+	}
+	overlays := read.overlays()
+	if len(overlays) != 3 || overlays["a"].Patch == nil || overlays["a"].Tolerations != nil || overlays["b"].Patch != nil || overlays["b"].Tolerations == nil {
+		t.Errorf("%+v", overlays)
+	}
+	// A patch whose pod part cannot be told is the business of its subset alone.
+	parent.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec": {"template": "x"}}`)
+	if _, err := readSpec(parent, s.reconciler.Adapters); err != nil {
+		t.Error(err)
+	}
+	if revisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || revisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
+		t.Error("the defaults are not those of the CRD")
+	}
+}
+
+// Changes that are no business of the pods make no revision.
+func TestWhatMakesARevision(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		play func(*scene)
+		want int // revisions more
+	}{
+		{"replicas", func(s *scene) { s.replicas(6) }, 0},
+		{"partition", func(s *scene) { s.partition("a", "1") }, 0},
+		{"minReadySeconds", func(s *scene) { s.minReady(3) }, 0},
+		{"a patched subset comes", func(s *scene) {
+			s.edit("c", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: "c", Patch: patchOf("x")})
+			})
+		}, 0},
+		{"a subset goes", func(s *scene) { s.comeOrGo("b") }, 0},
+		{"a patch outside of the pods", func(s *scene) {
+			s.editSubset("patch", "a", func(sub *v1alpha1.Subset) {
+				sub.Patch = patchOf("")
+				sub.Patch = ptr.To(*templateOf("x", "Parallel").StatefulSetTemplate)
+				sub.Patch.Raw = []byte(`{"metadata": {"labels": {"x": "y"}}, "spec": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Retain"}}}`)
+			})
+		}, 0},
+		{"another template", func(s *scene) { s.image("v2") }, 1},
+		{"a patch", func(s *scene) { s.editSubset("patch", "a", func(sub *v1alpha1.Subset) { sub.Patch = patchOf("x") }) }, 1},
+		{"a toleration", func(s *scene) {
+			s.editSubset("toleration", "a", func(sub *v1alpha1.Subset) { sub.Tolerations = []corev1.Toleration{{Key: "k"}} })
+		}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t).settled()
+			s.api.live.parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
+			uids := s.uids()
+			tc.play(s)
+			s.settle()
+			if got := len(s.api.live.revisions) - 1; got != tc.want {
+				t.Errorf("want %d more revisions, have %d", tc.want, got)
+			}
+			for name, uid := range s.uids() {
+				if was, ok := uids[name]; ok && was != uid {
+					t.Error(name, "was restarted")
+				}
+			}
+		})
+	}
+}
+
+func (s *scene) uids() map[string]string {
+	uids := map[string]string{}
+	for name, p := range s.api.live.pods {
+		uids[name] = string(p.UID)
+	}
+	return uids
+}
+
+// Revisions are truncated to the limit, never one in use, also while a partition
+// is held; and going back finds the one that is kept.
+func TestRevisionsAreTruncated(t *testing.T) {
+	for limit, want := range map[int32]string{0: "v1 v5", 2: "v1 v3 v4 v5", 9: "v1 v2 v3 v4 v5"} {
+		s := newScene(t).settled()
+		s.edit("limit", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = &limit })
+		for _, image := range []string{"v2", "v3", "v4", "v5"} {
+			s.image(image).settled()
+		}
+		if got := s.kept(); got != want {
+			t.Errorf("limit %d: want %s, have %s", limit, want, got)
+		}
+		uids := s.uids()
+		s.image("v1").settled()
+		if diff := cmp.Diff(uids, s.uids()); diff != "" {
+			t.Error("going back restarts what matches:", diff)
+		}
+		if got := s.words(s.status().UpdateRevision); got != "v1" || kstatus(s.api.live.parent) != "Current" {
+			t.Error(got, s.told())
+		}
+	}
+}
+
+func (s *scene) kept() string {
+	var list []string
+	for name := range s.api.live.revisions {
+		list = append(list, s.words(name))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+func TestReconcileWithoutAParent(t *testing.T) {
+	s := newScene(t).settled()
+	gone := s.api.live.parent
+	writes := len(s.api.writes)
+	deleted := gone.DeepCopy()
+	deleted.DeletionTimestamp = ptr.To(s.api.now())
+	for _, parent := range []*v1alpha1.UnitedDeployment{deleted, nil} {
+		s.api.cached.parent = parent
+		if _, err := s.reconciler.Reconcile(t.Context(), requestFor(gone)); err != nil {
+			t.Error(err)
+		}
+	}
+	if rest := s.api.writes[writes:]; len(rest) > 0 {
+		t.Error(rest)
+	}
+}
+
+// A status that cannot be written is an error, and no event is told of it.
+func TestStatusThatCannotBeWritten(t *testing.T) {
+	kind := schema.GroupResource{Group: "apps.united.dev", Resource: "uniteddeployments"}
+	for _, tc := range []struct {
+		name   string
+		answer error
+		fails  bool
+	}{
+		{"the server is away", errAway, true},
+		{"the parent is gone", apierrors.NewNotFound(kind, "web"), false},
+		{"the parent is another", apierrors.NewConflict(kind, "web", errors.New("uid")), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t).settled().ready("a-0", false)
+			s.heard()
+			s.api.refresh()
+			s.api.fail = tc.answer
+			_, err := s.reconciler.Reconcile(t.Context(), requestFor(s.api.live.parent))
+			if (err != nil) != tc.fails {
+				t.Error(err)
+			}
+			if tc.fails && len(s.events.events) > 0 {
+				t.Error(s.events.events)
+			}
+		})
+	}
+}
