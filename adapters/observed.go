@@ -48,13 +48,34 @@ type Replica struct {
 	// Ready tells of now, ReadySince since when; zero when it is not ready.
 	Ready      bool
 	ReadySince time.Time
-	// Since is when the replica was created or, when later, ceased to be ready.
-	Since time.Time
+	// Created is when it was created, Since the same or, when later, when it ceased
+	// to be ready.
+	Created, Since time.Time
 	// Terminating: it is being deleted, whatever else it is.
 	Terminating bool
 	// Failure is why the replica failed, such as "CrashLoopBackOff"; "" when it
 	// did not, or not yet.
 	Failure string
+	// Crashed: a container that is not ready now has ended with an error. Between
+	// two tries a crash loop looks like a start; this tells them apart.
+	Crashed bool
+}
+
+// Trouble says in a few words, for people, why a replica is not available, and
+// since when: not for how long, which would be another text every second.
+func (r Replica) Trouble() string {
+	since := r.Since.UTC().Format(time.RFC3339)
+	switch {
+	case r.Terminating:
+		return "is terminating"
+	case r.Failure != "":
+		return r.Failure + " since " + since
+	case r.Crashed:
+		return "crashed, not ready since " + since
+	case r.Ready:
+		return "not available yet, ready since " + r.ReadySince.UTC().Format(time.RFC3339)
+	}
+	return "not ready since " + since
 }
 
 // Available tells whether the replica has been ready for minReadySeconds at

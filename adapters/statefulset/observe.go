@@ -33,6 +33,7 @@ import (
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
 //	status.containerStatuses[].state.waiting.reason
+//	the same two .ready, .state.terminated.exitCode, .lastState.terminated.exitCode
 func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
@@ -137,9 +138,11 @@ func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {
 		UID:         pod.UID,
 		Position:    position,
 		Hash:        pod.Labels[appsv1.ControllerRevisionHashLabelKey],
+		Created:     pod.CreationTimestamp.Time,
 		Since:       pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
 		Failure:     failureOf(pod),
+		Crashed:     hasCrashed(pod),
 	}
 	ready := readyCondition(pod)
 	if ready == nil {
@@ -183,6 +186,21 @@ func failureOf(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// hasCrashed tells whether a container that is not ready has ended with an error.
+func hasCrashed(pod *corev1.Pod) bool {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			for _, ended := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+				if ended != nil && ended.ExitCode != 0 && !s.Ready {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // isFailure tells the reasons of a waiting container, as the kubelet gives them,

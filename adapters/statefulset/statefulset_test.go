@@ -231,10 +231,10 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2}
 	want := &adapters.Observed{
 		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
 		Members: []adapters.Replica{
-			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Since: epoch()},
-			{Name: "web-zone-a-2", UID: "uid-web-zone-a-2", Position: 0, Hash: "h2", Since: after(6).Time, Failure: "CrashLoopBackOff"},
-			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Since: epoch(), Terminating: true},
-			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Since: epoch(), Ready: true, ReadySince: after(5).Time},
+			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch()},
+			{Name: "web-zone-a-2", UID: "uid-web-zone-a-2", Position: 0, Hash: "h2", Created: epoch(), Since: after(6).Time, Failure: "CrashLoopBackOff"},
+			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true},
+			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Created: epoch(), Since: epoch(), Ready: true, ReadySince: after(5).Time},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -254,7 +254,26 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	return client.IgnoreNotFound(err)
 }
 
-// Free deletes a stuck replica; a newer one of the same name is left alone.
+// Shrink takes replicas from a child whose subset is going, and gives it as it is
+// then. Nothing else of it can be written: the spec does not know it any more. An
+// error is ErrStale or what the API server answered.
+func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+	after := current.DeepCopy()
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
+		"spec":     map[string]any{"replicas": replicas},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shrink %s: %w", current.GetName(), err)
+	}
+	err = w.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, ErrStale
+	}
+	return after, err
+}
+
+// Free deletes a released replica; a newer one of the same name is left alone.
 func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})

@@ -44,7 +44,10 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 	done := &carried{subsets: map[string]*outcome{}}
 	writer := r.writer(w.spec.adapter)
 	for _, s := range p.order(w) {
-		done.subsets[s.Name] = r.carrySubset(ctx, writer, w, s)
+		done.subsets[s.Name] = r.carrySubset(ctx, writer, w, p, s)
+	}
+	for _, d := range p.drained {
+		done.subsets[d.name] = r.drainSubset(ctx, writer, w, d)
 	}
 	for _, name := range p.removed {
 		done.subsets[name] = r.removeSubset(ctx, writer, w, name)
@@ -66,7 +69,24 @@ func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w 
 	})
 }
 
-func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) *outcome {
+// drainSubset takes replicas from the child of a subset that is being removed.
+func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *world, d drain) *outcome {
+	c := w.children[d.name]
+	if c.observed.Replicas == d.replicas {
+		return &outcome{}
+	}
+	return r.attempt(ctx, w, d.name, c.object, func(o *outcome) error {
+		after, err := writer.Shrink(ctx, c.object, d.replicas)
+		if err != nil {
+			return err
+		}
+		o.wrote = true
+		w.children[d.name], err = w.read(d.name, after)
+		return err
+	})
+}
+
+func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan) *outcome {
 	if s.step.Action == subset.ActionHalt {
 		return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}
 	}
@@ -81,7 +101,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 			return err
 		}
 		if !wrote {
-			o.freed, err = r.freeStuck(ctx, writer, w, s)
+			o.freed, err = r.free(ctx, writer, w, p, s)
 			return err
 		}
 		w.children[s.Name], err = w.read(s.Name, after)
@@ -113,17 +133,22 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	return o
 }
 
-// freeStuck deletes released replicas that the child's controller would wait
-// for forever. A child that was just written has to be observed first.
-func (r *Reconciler) freeStuck(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) ([]string, error) {
+// free deletes released replicas that the child's controller would wait for
+// forever, or, in a coordinated rollout, not get to soon. A child that was just
+// written has to be observed first.
+func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan) ([]string, error) {
 	observed := w.observed(s.Name)
 	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
 		return nil, nil
 	}
+	deletes := s.deletes
+	if p.rollout == nil {
+		deletes = subset.Stuck(observed)
+	}
 	var freed []string
-	for _, replica := range subset.Stuck(observed) {
+	for _, replica := range deletes {
 		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
-			return freed, fmt.Errorf("delete %s, which is not ready and keeps the rollout from going on: %w", replica.Name, err)
+			return freed, fmt.Errorf("delete the released replica %s: %w", replica.Name, err)
 		}
 		freed = append(freed, replica.Name)
 	}

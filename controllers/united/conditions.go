@@ -25,7 +25,7 @@ func judge(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymen
 	judgeAvailable(w, status, set)
 
 	ready, reason, message := readiness(w, tallies, status)
-	stalledReason, stalledMessage := stalledBy(status, tallies)
+	stalledReason, stalledMessage := stalledBy(p, status, tallies)
 	// The clock of the deadline starts with what Ready is now.
 	set(v1alpha1.ConditionReady, ready, reason, message)
 	if deadline, running := progressDeadline(w.parent, status); stalledReason == "" && running && !w.now.Before(deadline) {
@@ -93,11 +93,21 @@ func judgeAvailable(w *world, status *v1alpha1.UnitedDeploymentStatus, set setCo
 
 // readiness tells whether the cluster is what the spec asks for now.
 func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
+	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
+		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
+	}
+	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutComplete})
+	switch rollout.Phase {
+	case v1alpha1.RolloutFailed:
+		return false, v1alpha1.ReasonReplicaFailed, rollout.Message
+	case v1alpha1.RolloutBlocked:
+		return false, v1alpha1.ReasonBlocked, rollout.Message
+	default:
+	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
 		reason string
 	}{
-		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}, v1alpha1.ReasonApplyFailed},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding}, v1alpha1.ReasonReconciling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating}, v1alpha1.ReasonRollingOut},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
@@ -112,6 +122,12 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
 	switch held := protecting(status); {
+	case rollout.Phase == v1alpha1.RolloutAwaitingApproval:
+		return true, v1alpha1.ReasonAwaitingApproval, updated + "; " + rollout.Message
+	case rollout.Phase == v1alpha1.RolloutPaused && !w.parent.Spec.Paused:
+		return false, v1alpha1.ReasonStepPaused, updated + "; " + rollout.Message
+	case rollout.Phase == v1alpha1.RolloutStaging, rollout.Phase == v1alpha1.RolloutProgressing:
+		return false, v1alpha1.ReasonRollingOut, updated + "; " + rollout.Message
 	case w.parent.Spec.Paused:
 		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
 	case len(held) > 0:
@@ -152,12 +168,18 @@ func shorten(said []string, separator string) string {
 }
 
 // stalledBy is the first failure that does not pass by itself.
-func stalledBy(status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+func stalledBy(p *plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
 	said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
 		}
+	}
+	if p.rollout != nil && p.rollout.Stalled {
+		if status.Rollout.Phase == v1alpha1.RolloutBlocked {
+			return v1alpha1.ReasonBlocked, status.Rollout.Message
+		}
+		return v1alpha1.ReasonReplicaFailed, status.Rollout.Message
 	}
 	return "", ""
 }
@@ -172,6 +194,9 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
 		return time.Time{}, false
+	}
+	if status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
+		return time.Time{}, false // a pause stops the clock
 	}
 	start := status.LastProgressTime.Time
 	if ready.LastTransitionTime.After(start) {

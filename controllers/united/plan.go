@@ -26,16 +26,34 @@ type plan struct {
 	currentRevision string
 	// subsets in the order of the spec.
 	subsets []*subsetPlan
-	// removed are the children to delete, by subset name.
+	// rollout is what a coordinated rollout decides; nil under Manual, and before
+	// there is anything to protect.
+	rollout *coordination.Plan
+	// removed are the children to delete, by subset name; drained are those that
+	// lose replicas first, with what they keep.
 	removed []string
+	drained []drain
+}
+
+// drain is a step on the way to the removal of a child.
+type drain struct {
+	name     string
+	replicas int32
+	waits    string
 }
 
 // subsetPlan is what one pass decides for one subset.
 type subsetPlan struct {
 	subsetSpec
 	workload string
-	replicas int32
-	line     coordination.Line
+	// replicas is what the subset is allotted, asks what its child is asked for: it
+	// is more while a coordinated scale-down waits.
+	replicas, asks int32
+	line           coordination.Line
+	// waits says what a coordinated rollout waits for in this subset; deletes are
+	// the replicas that it deletes.
+	waits   string
+	deletes []adapters.Replica
 	// protected names the revision that protected replicas run.
 	protected string
 	goal      subset.Goal
@@ -53,23 +71,38 @@ func makePlan(w *world) *plan {
 		currentRevision: w.currentRevision(),
 	}
 	for i, sub := range w.spec.subsets {
-		p.subsets = append(p.subsets, w.planSubset(p, sub, p.allocation.Replicas[i]))
+		s := &subsetPlan{subsetSpec: sub, workload: adapters.ChildName(w.parent.Name, sub.Name)}
+		s.replicas, s.asks = p.allocation.Replicas[i], p.allocation.Replicas[i]
+		s.protected = w.protectedRevision(p, sub.Name, w.observed(sub.Name))
+		p.subsets = append(p.subsets, s)
 	}
-	for name, c := range w.children {
-		wanted := slices.ContainsFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name })
-		if !wanted && !subset.WrittenLater(c.observed, w.parent.Generation) && c.object.GetDeletionTimestamp() == nil {
-			p.removed = append(p.removed, name)
-		}
+	p.removed = w.unwanted()
+	if w.coordinates() && p.initialized {
+		w.coordinate(p)
 	}
-	slices.Sort(p.removed)
+	for _, s := range p.subsets {
+		w.planSubset(p, s)
+	}
 	return p
 }
 
-func (w *world) planSubset(p *plan, sub subsetSpec, replicas int32) *subsetPlan {
-	s := &subsetPlan{subsetSpec: sub, workload: adapters.ChildName(w.parent.Name, sub.Name), replicas: replicas}
-	observed := w.observed(sub.Name)
-	s.protected = w.protectedRevision(p, sub.Name, observed)
-	s.line = w.line(p, sub.Name, replicas, observed)
+// unwanted are the children that the spec does not ask for any more.
+func (w *world) unwanted() []string {
+	var names []string
+	for name, c := range w.children {
+		wanted := slices.ContainsFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name })
+		if !wanted && !subset.WrittenLater(c.observed, w.parent.Generation) && c.object.GetDeletionTimestamp() == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// planSubset adds to the plan what follows from the partition.
+func (w *world) planSubset(p *plan, s *subsetPlan) {
+	sub, observed := s.subsetSpec, w.observed(s.Name)
+	s.line = w.line(p, s, observed)
 
 	protected := revision.ByName(w.revisions, s.protected)
 	update := w.update
@@ -83,7 +116,7 @@ func (w *world) planSubset(p *plan, sub subsetSpec, replicas int32) *subsetPlan 
 	}
 	if update == nil {
 		s.step = subset.Step{Action: subset.ActionHalt, Reason: "paused, and the revision that " + s.workload + " has is lost"}
-		return s
+		return
 	}
 	s.goal = subset.Goal{
 		Child:             w.childOf(s),
@@ -97,7 +130,6 @@ func (w *world) planSubset(p *plan, sub subsetSpec, replicas int32) *subsetPlan 
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
 	s.step = subset.Next(s.goal, observed)
-	return s
 }
 
 func (w *world) observed(name string) *adapters.Observed {
@@ -118,7 +150,7 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 	case observed != nil:
 		return subset.RevisionOf(observed) // no other takes its place now
 	default:
-		return cmp.Or(known, w.update.Name)
+		return cmp.Or(known, p.currentRevision)
 	}
 	if observed != nil && !w.behind(name, observed) {
 		if told := subset.Protected(observed, known); told != "" {
@@ -142,8 +174,15 @@ func (w *world) behind(name string, observed *adapters.Observed) bool {
 
 // line is where the subset's partition lies. readSpec has refused what Manual
 // cannot read; were it not so, Manual holds everything.
-func (w *world) line(p *plan, name string, replicas int32, observed *adapters.Observed) coordination.Line {
-	line, _ := coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordination.Line {
+	name, replicas, line := s.Name, s.asks, s.line
+	switch {
+	case p.rollout != nil: // it is in the plan
+	case w.coordinates():
+		line = coordination.Floor(w.parent.Spec.UpdateStrategy.RollingUpdate, replicas)
+	default:
+		line, _ = coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+	}
 	paused := w.parent.Spec.Paused
 	switch {
 	case observed == nil && paused:
@@ -197,7 +236,7 @@ func (w *world) childOf(s *subsetPlan) adapters.Child {
 		Owner: ownerOf(w.parent), Selector: w.parent.Spec.Selector,
 		Template: w.spec.template, Patch: s.patch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: w.parent.Spec.MinReadySeconds,
-		Replicas: s.replicas, Partition: s.line.Partition,
+		Replicas: s.asks, Partition: s.line.Partition,
 		ParentGeneration: w.parent.Generation,
 	}
 }
@@ -216,9 +255,9 @@ func (p *plan) order(w *world) []*subsetPlan {
 	rank := func(s *subsetPlan) int {
 		observed := w.observed(s.Name)
 		switch {
-		case observed == nil || s.replicas > observed.Replicas:
+		case observed == nil || s.asks > observed.Replicas:
 			return 0
-		case s.replicas == observed.Replicas:
+		case s.asks == observed.Replicas:
 			return 1
 		}
 		return 2

@@ -54,6 +54,9 @@ func TestHistories(t *testing.T) {
 		{"paused before the first replica was ready, and a child is lost", func(s *scene) *scene {
 			return s.image("broken1").settled().paused(true).image("v2").settled().delete("a", false).settled().paused(false).settled()
 		}, "v2 v2"},
+		{"a subset that comes while paused, before the first replica was ready", func(s *scene) *scene {
+			return s.comeOrGo("a").pass().paused(true).image("v2").pass().comeOrGo("a").settled()
+		}, "v1 v1"},
 		{"orphans of a subset that is held", func(s *scene) *scene {
 			return s.settled().image("v2").partition("a", "1").settled().delete("a", true).settled()
 		}, "v1 v2"},

@@ -95,14 +95,24 @@ func stripPod(object any) (any, error) {
 	return stripped, nil
 }
 
-// stripContainers keeps why containers wait.
+// stripContainers keeps why containers wait, and that they ended with an error.
 func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	ended := func(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+		if t == nil || t.ExitCode == 0 {
+			return nil
+		}
+		return &corev1.ContainerStateTerminated{ExitCode: t.ExitCode}
+	}
 	var kept []corev1.ContainerStatus
 	for _, s := range statuses {
+		k := corev1.ContainerStatus{Ready: s.Ready}
 		if s.State.Waiting != nil {
-			kept = append(kept, corev1.ContainerStatus{State: corev1.ContainerState{
-				Waiting: &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason},
-			}})
+			k.State.Waiting = &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason}
+		}
+		k.State.Terminated = ended(s.State.Terminated)
+		k.LastTerminationState.Terminated = ended(s.LastTerminationState.Terminated)
+		if k.State.Waiting != nil || k.State.Terminated != nil || k.LastTerminationState.Terminated != nil {
+			kept = append(kept, k)
 		}
 	}
 	return kept

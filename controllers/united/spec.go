@@ -5,6 +5,7 @@ package united
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -93,15 +94,30 @@ func (s *spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		if podPatch, err := adapters.PodPart(s.adapter, sub.patch); err == nil {
 			sub.overlay.Patch = podPatch
 		}
-		if _, err := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, sub.Name, 0); err != nil {
-			return field.Invalid(field.NewPath("spec", "updateStrategy", "manualUpdate"), sub.Name, err.Error())
-		}
 		s.subsets = append(s.subsets, sub)
 	}
-	if strategy := parent.Spec.UpdateStrategy.Type; strategy != "" && strategy != v1alpha1.ManualUpdateStrategy {
-		return field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), strategy, []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy})
+	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
+}
+
+// checkStrategy refuses a strategy that cannot be read.
+func (s *spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) error {
+	switch strategy.Type {
+	case "", v1alpha1.ManualUpdateStrategy:
+		for _, sub := range s.subsets {
+			if _, err := coordination.Manual(strategy.ManualUpdate, sub.Name, 0); err != nil {
+				return field.Invalid(at.Child("manualUpdate"), sub.Name, err.Error())
+			}
+		}
+		return nil
+	case v1alpha1.RollingUpdateStrategy:
+		known := func(name string) bool {
+			return slices.ContainsFunc(s.subsets, func(sub subsetSpec) bool { return sub.Name == name })
+		}
+		return coordination.Check(strategy.RollingUpdate, known, at.Child("rollingUpdate")).ToAggregate()
+	default:
+		return field.NotSupported(at.Child("type"), strategy.Type,
+			[]v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy})
 	}
-	return nil
 }
 
 // podSelector selects the pods of all subsets and nobody else's.

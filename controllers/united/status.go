@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -31,27 +32,46 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 	}
 	tallies := make([]*tally, 0, len(p.subsets))
 	for _, s := range p.subsets {
-		t := w.tally(s, done.subsets[s.Name])
+		t := w.tally(p, s, done.subsets[s.Name])
 		tallies = append(tallies, t)
 		status.Subsets = append(status.Subsets, w.subsetStatus(p, s, t))
 		add(&status.ReplicaCounts, t.counts)
+	}
+	for _, d := range p.drained {
+		t := w.tallyRemoved(d.name, done.subsets[d.name])
+		if t.failure == nil {
+			t.message = cmp.Or(d.waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+		}
+		tallies = append(tallies, t)
+		status.Subsets = append(status.Subsets, w.removedStatus(d.name, t))
 	}
 	for _, name := range p.removed {
 		t := w.tallyRemoved(name, done.subsets[name])
 		tallies = append(tallies, t)
 		if !slices.Contains(done.removed, name) {
-			status.Subsets = append(status.Subsets, v1alpha1.SubsetStatus{
-				Name: name, Workload: adapters.ChildName(w.parent.Name, name),
-				ReplicaCounts: t.counts, Phase: t.phase, Message: t.message,
-			})
+			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
 		}
 	}
 	if w.completeOn(p, tallies) {
 		status.CurrentRevision = w.update.Name
 	}
+	if p.rollout != nil {
+		status.Rollout = p.rollout.State
+	}
 	status.LastProgressTime = lastProgress(w, status)
+	if status.Rollout != nil {
+		status.Rollout.LastProgressTime = status.LastProgressTime
+	}
 	judge(w, p, tallies, status)
-	return status, wakeUp(w, tallies, status)
+	return status, wakeUp(w, p, tallies, status)
+}
+
+// removedStatus tells of a subset that the spec does not have any more.
+func (w *world) removedStatus(name string, t *tally) v1alpha1.SubsetStatus {
+	return v1alpha1.SubsetStatus{
+		Name: name, Workload: adapters.ChildName(w.parent.Name, name),
+		ReplicaCounts: t.counts, Phase: t.phase, Message: t.message,
+	}
 }
 
 // completeOn tells whether every replica of every subset is ready on the update
@@ -86,6 +106,9 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 			status.CurrentRevision = told
 		}
 	}
+	if status.Partition == coordination.Held {
+		status.Partition = s.replicas // the number says nothing, except that all are protected
+	}
 	status.ExpectedUpdatedReplicas = max(0, s.replicas-status.Partition)
 	return status
 }
@@ -111,7 +134,7 @@ func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
 
-func (w *world) tally(s *subsetPlan, o *outcome) *tally {
+func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	t := &tally{failure: o.failure, stale: o.stale}
 	observed := w.observed(s.Name)
 	if observed == nil {
@@ -131,7 +154,7 @@ func (w *world) tally(s *subsetPlan, o *outcome) *tally {
 	}
 	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
 	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
-	t.phase, t.message = w.phase(s, observed, t, onUpdate)
+	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
 	return t.orFailed()
 }
 
@@ -191,7 +214,7 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 }
 
 // phase says where a subset stands whose child exists, and what it waits for.
-func (w *world) phase(s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
+func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
 	waits := w.waitsFor(observed, onUpdate)
 	switch {
 	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && observed.Replicas == 0 && s.replicas > 0:
@@ -201,19 +224,36 @@ func (w *world) phase(s *subsetPlan, observed *adapters.Observed, t *tally, onUp
 	case s.step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.step.Reason
 	case observed.Replicas != s.replicas || t.counts.Replicas != s.replicas:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.replicas))
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.replicas))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
 	case !w.parent.Spec.Paused && (!onUpdate || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
+	case s.waits != "" && p.moving():
+		return v1alpha1.PhaseUpdating, s.waits
 	case t.counts.AvailableReplicas != s.replicas:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
 	case w.parent.Spec.Paused:
 		return v1alpha1.PhasePaused, s.line.Reason
+	case p.rollout != nil && p.rollout.State.Message != "":
+		return v1alpha1.PhaseHeld, p.rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.line.Reason
+}
+
+// moving: a coordinated rollout is about to release more by itself.
+func (p *plan) moving() bool {
+	if p.rollout == nil {
+		return false
+	}
+	switch p.rollout.State.Phase {
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutAwaitingApproval, v1alpha1.RolloutComplete:
+		return false
+	default:
+		return true
+	}
 }
 
 // releasedPending tells whether a replica at or above the partition is not on
@@ -248,7 +288,7 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 	}
 	if worst != nil {
-		return "waits: " + worst.Name + " " + trouble(*worst) + wayOut(*worst, observed)
+		return "waits: " + worst.Name + " " + worst.Trouble() + wayOut(*worst, observed)
 	}
 	if missing := missingPosition(observed); missing >= 0 && observed.CaughtUp {
 		return fmt.Sprintf("waits: %s has no replica at position %d", observed.Meta.Name, missing)
@@ -267,19 +307,6 @@ func wayOut(r adapters.Replica, observed *adapters.Observed) string {
 		return ""
 	}
 	return "; its partition keeps it on an earlier revision: delete it, or lower the partition, to replace it"
-}
-
-func trouble(r adapters.Replica) string {
-	since := r.Since.UTC().Format(time.RFC3339)
-	switch {
-	case r.Terminating:
-		return "is terminating"
-	case r.Failure != "":
-		return r.Failure + " since " + since
-	case r.Ready:
-		return "not available yet, ready since " + r.ReadySince.UTC().Format(time.RFC3339)
-	}
-	return "not ready since " + since
 }
 
 // missingPosition is the lowest position without a replica, -1 when all exist.
@@ -302,7 +329,7 @@ func lastProgress(w *world, status *v1alpha1.UnitedDeploymentStatus) *metav1.Tim
 	old := &w.parent.Status
 	// As the API server keeps it, so that what is read back is equal.
 	now := ptr.To(metav1.NewTime(w.now.Truncate(time.Second)))
-	if old.LastProgressTime == nil || old.ObservedGeneration != w.parent.Generation {
+	if old.LastProgressTime == nil || old.ObservedGeneration != w.parent.Generation || resumed(old.Rollout, status.Rollout) {
 		return now
 	}
 	for _, s := range status.Subsets {
@@ -311,6 +338,16 @@ func lastProgress(w *world, status *v1alpha1.UnitedDeploymentStatus) *metav1.Tim
 		}
 	}
 	return old.LastProgressTime
+}
+
+// resumed: a coordinated rollout went on to another step, or after a pause. The
+// time in between does not count as standing still.
+func resumed(before, after *v1alpha1.RolloutStatus) bool {
+	if before == nil || after == nil {
+		return before != after
+	}
+	waited := before.Phase == v1alpha1.RolloutPaused || before.Phase == v1alpha1.RolloutAwaitingApproval
+	return before.Revision != after.Revision || before.Step != after.Step || waited && before.Phase != after.Phase
 }
 
 func progressed(before, after *v1alpha1.SubsetStatus) bool {
@@ -335,12 +372,15 @@ func add(sum *v1alpha1.ReplicaCounts, c v1alpha1.ReplicaCounts) {
 
 // wakeUp is in how long time alone changes something: a write is tried again, a
 // replica becomes available, the progress deadline passes.
-func wakeUp(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
+func wakeUp(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
 	var at time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
 			at = t
 		}
+	}
+	if p.rollout != nil {
+		sooner(p.rollout.Wake)
 	}
 	for _, t := range tallies {
 		sooner(t.availableAt)

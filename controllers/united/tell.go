@@ -133,7 +133,11 @@ const (
 	eventRolloutFinished = "RolloutFinished"
 	eventPartition       = "PartitionChanged"
 	eventSubsetRemoved   = "SubsetRemoved"
-	eventReplicaDeleted  = "StuckReplicaDeleted"
+	eventStuckDeleted    = "StuckReplicaDeleted"
+	eventReplicaDeleted  = "ReplicaDeleted"
+	eventStepReached     = "StepReached"
+	eventStepPassed      = "StepPassed"
+	eventForced          = "RolloutForced"
 )
 
 // eventsOf gives one event for each transition from one status to the next, and
@@ -147,6 +151,7 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 				fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas), s.Workload})
 		}
 	}
+	list = append(list, rolloutEvents(before.Rollout, after.Rollout)...)
 	if done != nil {
 		list = append(list, deletionEvents(before, after, done)...)
 	}
@@ -169,6 +174,27 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 	return list
 }
 
+// rolloutEvents tells of the steps of a coordinated rollout, and of force.
+func rolloutEvents(before, after *v1alpha1.RolloutStatus) []event {
+	if after == nil {
+		return nil
+	}
+	same := before != nil && before.Revision == after.Revision
+	var list []event
+	if after.Forced && (!same || !before.Forced) {
+		list = append(list, event{corev1.EventTypeWarning, eventForced, "Rollout",
+			"the rollout to " + after.Revision + " goes on whatever the health of the replicas", ""})
+	}
+	waits := after.Phase == v1alpha1.RolloutPaused || after.Phase == v1alpha1.RolloutAwaitingApproval
+	if waits && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
+		list = append(list, event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
+	}
+	if same && after.Step > before.Step && after.Phase != v1alpha1.RolloutComplete {
+		list = append(list, event{corev1.EventTypeNormal, eventStepPassed, "Rollout", after.Message, ""})
+	}
+	return list
+}
+
 func deletionEvents(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []event {
 	var list []event
 	for _, name := range done.removed {
@@ -182,8 +208,12 @@ func deletionEvents(before, after *v1alpha1.UnitedDeploymentStatus, done *carrie
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if o := done.subsets[s.Name]; o != nil && len(o.freed) > 0 {
-			list = append(list, event{corev1.EventTypeNormal, eventReplicaDeleted, "Rollout",
-				fmt.Sprintf("%s: deleted %s: released, not ready, and not on %s", s.Name, strings.Join(o.freed, ", "), after.UpdateRevision), s.Workload})
+			reason, why := eventStuckDeleted, "released, not ready, and not on "
+			if after.Rollout != nil {
+				reason, why = eventReplicaDeleted, "released, and not on "
+			}
+			list = append(list, event{corev1.EventTypeNormal, reason, "Rollout",
+				fmt.Sprintf("%s: deleted %s: %s%s", s.Name, strings.Join(o.freed, ", "), why, after.UpdateRevision), s.Workload})
 		}
 	}
 	return list

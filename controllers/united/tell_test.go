@@ -202,10 +202,10 @@ func TestWakeUpIsNeverNever(t *testing.T) {
 	now := time.Unix(1767225600, 0)
 	w := &world{now: now, parent: &v1alpha1.UnitedDeployment{}}
 	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
-	if got := wakeUp(w, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
+	if got := wakeUp(w, &plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
 		t.Error("what is due already is never looked at again:", got)
 	}
-	if got := wakeUp(w, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
+	if got := wakeUp(w, &plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
 		t.Error(got)
 	}
 }
@@ -283,7 +283,7 @@ func TestReadSpecRefuses(t *testing.T) {
 		{"a partition that is negative", manual("a", intstr.FromInt32(-1)), "spec.updateStrategy.manualUpdate.partitions[a]:"},
 		{"a partition above all", manual("b", intstr.FromString("101%")), "spec.updateStrategy.manualUpdate.partitions[b]:"},
 		{"a default partition that is text", manual("", intstr.FromString("all")), "spec.updateStrategy.manualUpdate.defaultPartition:"},
-		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "RollingUpdate" }, "spec.updateStrategy.type:"},
+		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "BlueGreen" }, "spec.updateStrategy.type:"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t)

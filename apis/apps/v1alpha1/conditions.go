@@ -56,6 +56,16 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonRevisionLost: a revision that protected replicas need is gone.
 	ReasonRevisionLost = "RevisionLost"
+	// ReasonReplicaFailed: an updated replica failed, so a coordinated rollout
+	// releases no other.
+	ReasonReplicaFailed = "ReplicaFailed"
+	// ReasonBlocked: replicas that a coordinated rollout cannot release yet are
+	// unavailable, and use up maxUnavailable.
+	ReasonBlocked = "Blocked"
+	// ReasonStepPaused: a step is reached, and its timed pause runs.
+	ReasonStepPaused = "StepPaused"
+	// ReasonAwaitingApproval: a step is reached, and waits for approval.
+	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonFirstReplicaReady: a replica was ready.
 	ReasonFirstReplicaReady = "FirstReplicaReady"
 	// ReasonWaitingForFirstReplica: no replica was ever ready.

@@ -36,5 +36,15 @@ const (
 // the revision was taken. The data of a ControllerRevision cannot be changed.
 const AnnotationSubsets = "united.dev/subsets"
 
+// Annotations that a user sets on a UnitedDeployment of type RollingUpdate.
+const (
+	// AnnotationApproved opens the step whose status.rollout.approvalKey it is.
+	AnnotationApproved = "united.dev/approved"
+	// AnnotationForceUpdate, set to status.updateRevision, lets the rollout to
+	// that revision go on whatever the health of the replicas and the skew. The
+	// floor, the steps and their approvals stay in force.
+	AnnotationForceUpdate = "united.dev/force-update"
+)
+
 // FieldManager is the field owner of everything the controller applies.
 const FieldManager = "united"

@@ -35,6 +35,10 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
+	// Rollout is where the rollout stands under type RollingUpdate.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// Subsets tells of each subset, in the order of the spec; a subset that is
 	// being removed comes last.
 	// +listType=map
@@ -48,6 +52,81 @@ type UnitedDeploymentStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutPhase says in one word where a rollout stands.
+// +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;Complete
+type RolloutPhase string
+
+// Phases of a rollout.
+const (
+	// RolloutStaging: the children get the new template, everything is protected.
+	RolloutStaging RolloutPhase = "Staging"
+	// RolloutProgressing: replicas are released or on their way.
+	RolloutProgressing RolloutPhase = "Progressing"
+	// RolloutPaused: a step is reached and its timed pause runs, or spec.paused.
+	RolloutPaused RolloutPhase = "Paused"
+	// RolloutAwaitingApproval: a step is reached that waits for approvalKey.
+	RolloutAwaitingApproval RolloutPhase = "AwaitingApproval"
+	// RolloutBlocked: replicas that cannot be released yet are unavailable, and
+	// use up maxUnavailable.
+	RolloutBlocked RolloutPhase = "Blocked"
+	// RolloutFailed: an updated replica failed, so nothing more is released.
+	RolloutFailed RolloutPhase = "Failed"
+	// RolloutComplete: every subset is at its floor and what is released is
+	// available.
+	RolloutComplete RolloutPhase = "Complete"
+)
+
+// RolloutStatus is where a coordinated rollout stands. The controller goes on
+// from it after a restart.
+type RolloutStatus struct {
+	// Revision is the update revision that this speaks of.
+	// +required
+	Revision string `json:"revision"`
+
+	// Phase says in one word where it stands.
+	// +optional
+	Phase RolloutPhase `json:"phase,omitempty"`
+
+	// Message says what it waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Step is the running step, counted from 0. It is the number of
+	// spec.updateStrategy.rollingUpdate.steps while the rest is released, and
+	// after that.
+	// +optional
+	Step int32 `json:"step"`
+
+	// StepKey is a hash of the revision and of the steps up to this one. When they
+	// are edited the rollout starts over with the first.
+	// +optional
+	StepKey string `json:"stepKey,omitempty"`
+
+	// StartTime is when the revision was first asked for.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// ReachedTime is when the running step was reached and what it released was
+	// available. A timed pause counts from it.
+	// +optional
+	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
+
+	// LastProgressTime is when a replica was last released, or became available
+	// on the update revision.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+
+	// Forced: the annotation united.dev/force-update names this revision.
+	// +optional
+	Forced bool `json:"forced,omitempty"`
+
+	// ApprovalKey is what the annotation united.dev/approved must be for the
+	// rollout to go on; empty when it does not wait for that. It is good for this
+	// revision and step alone.
+	// +optional
+	ApprovalKey string `json:"approvalKey,omitempty"`
 }
 
 // ReplicaCounts counts replicas. A replica that is being deleted is counted in

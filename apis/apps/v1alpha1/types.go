@@ -60,6 +60,7 @@ type UnitedDeploymentList struct {
 // UnitedDeploymentSpec is what the user wants.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in self.topology.subsets.map(s, s.name)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
 type UnitedDeploymentSpec struct {
 	// Replicas is the number of replicas over all subsets together. The scale
 	// subresource changes it, so a HorizontalPodAutoscaler can.
@@ -199,16 +200,24 @@ type Subset struct {
 }
 
 // UpdateStrategyType names a way to roll out a new revision.
-// +kubebuilder:validation:Enum=Manual
+// +kubebuilder:validation:Enum=Manual;RollingUpdate
 type UpdateStrategyType string
 
-// ManualUpdateStrategy lets the user say, per subset, which ordinals may run
-// the update revision.
-const ManualUpdateStrategy UpdateStrategyType = "Manual"
+const (
+	// ManualUpdateStrategy lets the user say, per subset, which ordinals may run
+	// the update revision.
+	ManualUpdateStrategy UpdateStrategyType = "Manual"
+	// RollingUpdateStrategy lets the controller move the partitions of all
+	// subsets, as long as replicas are available.
+	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
+)
 
 // UpdateStrategy says which replicas may run a new revision.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is for type Manual only: remove it, or it would look as if it held something"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is for type RollingUpdate only"
 type UpdateStrategy struct {
-	// Type is Manual.
+	// Type is Manual or RollingUpdate.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type UpdateStrategyType `json:"type,omitempty"`
@@ -217,6 +226,116 @@ type UpdateStrategy struct {
 	// subset updates at once, one replica at a time each.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
+
+	// RollingUpdate says how the controller moves the partitions. Without it the
+	// defaults of its members hold.
+	// +optional
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+}
+
+// RollingUpdate coordinates a rollout over all subsets. A new revision is staged
+// first, with everything protected; then replicas are released, each subset from
+// its highest ordinal down, while replicas that are missing, unready, not yet
+// available, terminating or released and not yet back stay within
+// MaxUnavailable over all subsets. An updated replica that fails stops it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which moves one subset after the other"
+type RollingUpdate struct {
+	// Partition is the floor in every subset: the ordinals below it are never
+	// updated. A number of ordinals, or a percentage of the subset's replicas,
+	// rounded up. "100%" holds everything.
+	// +kubebuilder:default="0%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+
+	// MaxUnavailable is how many replicas, of all subsets together, may be
+	// unavailable for the rollout to release another: a number, or a percentage
+	// of spec.replicas, rounded down but at least 1. Scaling down, moving replicas
+	// from one subset to another and removing a subset keep to it too.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// MaxSkew bounds how far the subsets may be apart, each measured by the share
+	// of what it has to release that is updated and available: a percentage. Not
+	// with order Sequential. Absent: no bound.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +optional
+	MaxSkew string `json:"maxSkew,omitempty"`
+
+	// Order is Parallel, all subsets at the same pace, or Sequential, one after
+	// the other in the order of spec.topology.subsets.
+	// +kubebuilder:default=Parallel
+	// +optional
+	Order RolloutOrder `json:"order,omitempty"`
+
+	// Steps are waves that a new revision goes through one after the other. After
+	// the last of them every subset goes to Partition. Going back to the revision
+	// that all replicas ran last passes them by.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Steps []RolloutStep `json:"steps,omitempty"`
+}
+
+// RolloutOrder says whether the subsets update at the same pace or one after the
+// other.
+// +kubebuilder:validation:Enum=Parallel;Sequential
+type RolloutOrder string
+
+// Orders of a rollout.
+const (
+	// ParallelOrder moves all subsets at the same pace.
+	ParallelOrder RolloutOrder = "Parallel"
+	// SequentialOrder moves one subset after the other.
+	SequentialOrder RolloutOrder = "Sequential"
+)
+
+// RolloutStep is one wave of a rollout. It is reached when its subsets are
+// released down to its partition and all that is released is available.
+type RolloutStep struct {
+	// Subsets that the step moves, by name; all if absent. Others stay where the
+	// steps before have brought them.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=50
+	// +listType=set
+	// +optional
+	Subsets []string `json:"subsets,omitempty"`
+
+	// Partition that the step brings its subsets to, never below
+	// rollingUpdate.partition: a number of ordinals, or a percentage of the
+	// subset's replicas, rounded up. Any percentage below "100%" releases at least
+	// one replica of each subset that has one to release.
+	// +kubebuilder:default="0%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+
+	// Pause keeps the rollout from going on once the step is reached.
+	// +optional
+	Pause *RolloutPause `json:"pause,omitempty"`
+}
+
+// RolloutPause ends after Duration, or, without one, when the annotation
+// united.dev/approved of the object is status.rollout.approvalKey.
+type RolloutPause struct {
+	// Duration such as "10m" or "1h30m", from the moment the step is reached.
+	// Absent: until it is approved. A string, since an object whose duration Go
+	// cannot read would keep the controller from reading any.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s')",message="must be a positive duration such as \"10m\" or \"1h30m\""
+	// +optional
+	Duration string `json:"duration,omitempty"`
 }
 
 // ManualUpdate holds the partition of every subset. The ordinals below a

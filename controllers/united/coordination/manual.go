@@ -1,15 +1,6 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coordination decides which ordinals of a subset may run the update
-// revision, and says why. It is pure: no client, no clock, no logger.
-//
-// The line is a partition P. Ordinals below P are protected: they are never
-// moved to, re-created on or created on the update revision. Ordinals from P up
-// to the subset's replicas R go to it. An integer is P as it is, also above R. A
-// percentage keeps a share of the subset's own replicas, P = ceil(p * R / 100),
-// and is computed anew whenever the subset scales, so scaling down may release
-// ordinals. "100%" is a hold: P is R at every R.
 package coordination
 
 import (

@@ -1,0 +1,227 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Held is the partition of a child of which nothing is released: whatever
+// replicas it gets, they come up protected. A partition equal to its replicas
+// would not do: scaling could outgrow it, and raising it then could not be told
+// from taking a release back.
+const Held = int32(math.MaxInt32)
+
+// Input is all that a pass of a coordinated rollout is decided from.
+type Input struct {
+	// Strategy is as the user wrote it; nil is all defaults. What cannot be read
+	// in it holds: see Check.
+	Strategy *v1alpha1.RollingUpdate
+	// Update names the revision that the spec asks for, Current the one that all
+	// replicas ran last.
+	Update, Current string
+	// Subsets in the order of the spec, then those that are being removed.
+	Subsets []Subset
+	// State is status.rollout as it was read; nil before the first.
+	State *v1alpha1.RolloutStatus
+	// Approved and Forced are the annotations united.dev/approved and
+	// united.dev/force-update.
+	Approved, Forced string
+	// Paused is spec.paused.
+	Paused bool
+	// ProgressDeadline is how long a replica may take to become available.
+	ProgressDeadline time.Duration
+	Now              time.Time
+}
+
+// Subset is one subset as it was observed.
+type Subset struct {
+	Name string
+	// Desired is how many replicas it is allotted: R.
+	Desired int32
+	// Removed: the spec does not have it any more. It is drained.
+	Removed bool
+	// Observed is the child; nil when there is none.
+	Observed *adapters.Observed
+	// Revision names the parent revision that the child's template is.
+	Revision string
+	// Same: a child made now would have nothing but pods of the update revision,
+	// below its partition too. Asked only where there is no child.
+	Same bool
+	// Known is the partition that was last in force, for a child that is gone;
+	// Held if unknown.
+	Known int32
+}
+
+// Plan is what one pass decides.
+type Plan struct {
+	// Subsets are in the order of the Input.
+	Subsets []Decision
+	// State is what status.rollout becomes. Only when it was written and read back
+	// is it acted on.
+	State *v1alpha1.RolloutStatus
+	// Stalled: it will not go on by itself. State.Message says why.
+	Stalled bool
+	// Wake is when time alone changes the plan; zero if never.
+	Wake time.Time
+}
+
+// Decision is what one pass decides for one subset.
+type Decision struct {
+	// Line is where the partition lies from now on.
+	Line
+	// Replicas is how many the child is asked for: Desired, or more while a
+	// scale-down would take too many away.
+	Replicas int32
+	// Delete are released replicas that the child's controller would not get to
+	// soon, or not at all.
+	Delete []adapters.Replica
+	// Remove: the child of a removed subset is empty and can go.
+	Remove bool
+	// Waits says what keeps the subset from its target; "" when nothing does.
+	Waits string
+}
+
+// Coordinate decides one pass. See the package comment for the algorithm.
+func Coordinate(in Input) Plan {
+	c := newCoordinator(in)
+	if in.Paused {
+		c.freeze()
+		return c.plan()
+	}
+	if !c.goOn() {
+		c.begin()
+		return c.plan()
+	}
+	c.aim()
+	c.scale()
+	c.hold()
+	c.release()
+	c.free()
+	c.advance()
+	return c.plan()
+}
+
+// coordinator is one pass.
+type coordinator struct {
+	Input
+	rules rules
+	views []*view
+	state *v1alpha1.RolloutStatus
+	ledger
+	// failed are the replicas that stop the rollout.
+	failed []adapters.Replica
+	// moved: something was released, deleted or removed in this pass.
+	moved   bool
+	stalled bool
+	wake    time.Time
+}
+
+func newCoordinator(in Input) *coordinator {
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy()}
+	for i := range in.Subsets {
+		c.views = append(c.views, c.look(&in.Subsets[i]))
+	}
+	c.count()
+	return c
+}
+
+// goOn tells whether status.rollout speaks of the update revision, so that there
+// is something to go on from.
+func (c *coordinator) goOn() bool {
+	return c.state != nil && c.state.Revision == c.Update
+}
+
+// begin puts a new revision on record and stages it: nothing is released.
+func (c *coordinator) begin() {
+	now := metav1.NewTime(c.Now.Truncate(time.Second))
+	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: &now, Phase: v1alpha1.RolloutStaging}
+	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
+	c.aim()
+	c.scale()
+	for _, v := range c.views {
+		switch {
+		case v.Removed:
+		case v.clean():
+			v.next = max(v.partition, v.target)
+		case v.staged && v.updatedFrom() < v.live:
+			// Another strategy, or a status that was lost, has released some already.
+			// What has not moved yet stays.
+			v.next = max(v.partition, v.updatedFrom(), v.target)
+		default:
+			v.next = Held
+		}
+		v.waits = "is given " + c.Update + " first, with everything protected"
+	}
+	if c.allClean() {
+		c.complete()
+		for _, v := range c.views {
+			v.next, v.waits = max(v.partition, v.floor.Partition), ""
+		}
+	}
+	c.wakeAt(c.Now) // the state is to be acted on as soon as it is on record
+}
+
+// freeze leaves everything as it is: spec.paused. Scaling goes on.
+func (c *coordinator) freeze() {
+	c.aim()
+	c.scale()
+	for _, v := range c.views {
+		v.next = v.partition
+	}
+	if c.goOn() {
+		c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, "spec.paused freezes the rollout"
+	}
+}
+
+// hold stages what is not staged yet, and raises partitions to higher targets.
+func (c *coordinator) hold() {
+	for _, v := range c.views {
+		switch {
+		case v.Removed:
+		case v.Observed == nil && v.Same:
+			v.next = v.target
+		case v.Observed != nil && v.Revision != c.Update:
+			v.next = Held
+			v.waits = "is given " + c.Update + " first, with everything protected"
+		case !v.staged:
+			v.next = max(v.partition, v.target)
+			v.waits = "waits until its controller has observed it"
+		default:
+			v.next = max(v.partition, v.target)
+		}
+	}
+}
+
+func (c *coordinator) allClean() bool {
+	for _, v := range c.views {
+		if !v.Removed && !v.clean() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *coordinator) wakeAt(at time.Time) {
+	if !at.IsZero() && (c.wake.IsZero() || at.Before(c.wake)) {
+		c.wake = at
+	}
+}
+
+func (c *coordinator) plan() Plan {
+	if c.goOn() {
+		c.state.Forced = c.rules.forced
+	}
+	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
+	for _, v := range c.views {
+		p.Subsets = append(p.Subsets, v.decision())
+	}
+	return p
+}

@@ -1,0 +1,307 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+)
+
+// released are the waves in which replicas are released when updates are instant:
+// one planner pass, then all that is released is updated and available.
+func waves(w *world, most int) [][]int {
+	if w.state == nil || w.state.Revision != w.update {
+		w.decide() // stages
+	}
+	var all [][]int
+	for range most {
+		w.decide()
+		moved := false
+		for _, c := range w.subsets {
+			for p := c.Observed.Partition; p < c.Observed.Replicas; p++ {
+				if m := c.member(p); m == nil || m.Hash != w.update {
+					c.drop(p)
+					w.make(c, p, w.update)
+					moved = true
+				}
+			}
+		}
+		w.ready()
+		if !moved {
+			return all
+		}
+		all = append(all, w.updated())
+	}
+	return all
+}
+
+func TestWavesOfSkew(t *testing.T) {
+	skewed := func(percent string) *v1alpha1.RollingUpdate {
+		return strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("100%"), percent })
+	}
+	t.Run("10%", func(t *testing.T) {
+		got := waves(newWorld(skewed("10%"), 40, 20).roll("v2"), 100)
+		var want [][]int
+		for i := 1; i <= 10; i++ {
+			want = append(want, []int{4 * i, 2 * i})
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got  %v\nwant %v", got, want)
+		}
+	})
+	t.Run("25%", func(t *testing.T) {
+		if got := waves(newWorld(skewed("25%"), 40, 20).roll("v2"), 100); len(got) != 4 {
+			t.Error(got)
+		}
+	})
+	t.Run("from (10,3)", func(t *testing.T) {
+		w := newWorld(skewed("10%"), 40, 20).roll("v2")
+		w.started(10, 3)
+		if got := waves(w, 1); fmt.Sprint(got) != "[[10 5]]" {
+			t.Error(got)
+		}
+	})
+	t.Run("10:10:10 at 1% from (1,2,3)", func(t *testing.T) {
+		w := newWorld(skewed("1%"), 10, 10, 10).roll("v2")
+		w.started(1, 2, 3)
+		got := waves(w, 100)
+		if last := got[len(got)-1]; fmt.Sprint(last) != "[10 10 10]" {
+			t.Error(got)
+		}
+		for _, wave := range got {
+			if slices.Max(wave)-slices.Min(wave) > 2 { // 1/10 + 1%, from 2/10 on
+				t.Error(wave)
+			}
+		}
+	})
+}
+
+// started puts the world where a rollout has come to: so many of each subset are
+// updated.
+func (w *world) started(updated ...int32) {
+	w.decide()
+	for i, c := range w.subsets {
+		c.Observed.Partition = c.desired - updated[i]
+		for p := c.Observed.Partition; p < c.desired; p++ {
+			c.drop(p)
+			w.make(c, p, w.update)
+		}
+	}
+	w.ready()
+}
+
+func TestEveryPairOfSizesEnds(t *testing.T) {
+	for _, percent := range []string{"1%", "10%", "50%"} {
+		for a := int32(1); a <= 40; a++ {
+			for b := int32(1); b <= 40; b++ {
+				w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("100%"), percent }), a, b).roll("v2")
+				got := waves(w, 1000)
+				if last := got[len(got)-1]; last[0] != int(a) || last[1] != int(b) {
+					t.Fatalf("%d:%d at %s ends with %v", a, b, percent, last)
+				}
+				bound := parsePercent(percent) + 100/float64(min(a, b)) + 1e-9
+				for _, wave := range got {
+					if gap := 100*float64(wave[0])/float64(a) - 100*float64(wave[1])/float64(b); gap > bound || -gap > bound {
+						t.Fatalf("%d:%d at %s is skewed: %v", a, b, percent, wave)
+					}
+				}
+			}
+		}
+	}
+}
+
+func parsePercent(s string) float64 {
+	var f float64
+	if _, err := fmt.Sscanf(s, "%f%%", &f); err != nil {
+		panic(err)
+	}
+	return f
+}
+
+func TestFloor(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition, s.MaxUnavailable = amount("80%"), amount("10%") }), 200, 100).roll("v2")
+	w.settle()
+	for i, from := range []int32{160, 80} {
+		for _, m := range w.subsets[i].Observed.Members {
+			if (m.Position >= from) != (m.Hash == "v2") {
+				t.Fatalf("%s runs %s", m.Name, m.Hash)
+			}
+		}
+	}
+	if w.state.Phase != v1alpha1.RolloutComplete {
+		t.Error(w.state)
+	}
+	before := w.updated()
+	w.strategy.Partition = amount("100%")
+	w.settle()
+	if fmt.Sprint(w.updated()) != fmt.Sprint(before) {
+		t.Error(w.updated())
+	}
+	w.strategy.Partition = amount("0")
+	w.settle()
+	if fmt.Sprint(w.updated()) != "[200 100]" || w.most > 30 {
+		t.Error(w.updated(), w.most)
+	}
+}
+
+func TestBrokenBefore(t *testing.T) {
+	type want struct{ ends bool }
+	all := []int32{0, 1, 2, 3}
+	for _, tt := range []struct {
+		name    string
+		ordered bool
+		sick    []int32
+		most    string
+		force   bool
+		ends    bool
+	}{
+		{"all, parallel", false, all, "1", false, true},
+		{"all, ordered", true, all, "1", false, true},
+		{"highest, parallel", false, []int32{3}, "1", false, true},
+		{"highest, ordered", true, []int32{3}, "1", false, true},
+		{"lowest, parallel", false, []int32{0}, "1", false, false},
+		{"lowest, ordered", true, []int32{0}, "1", false, false},
+		{"middle, parallel", false, []int32{1}, "1", false, false},
+		{"middle, ordered", true, []int32{1}, "1", false, false},
+		{"lowest, parallel, 2", false, []int32{0}, "2", false, true},
+		{"middle, parallel, 2", false, []int32{1}, "2", false, true},
+		{"lowest, ordered, 2", true, []int32{0}, "2", false, false},
+		{"lowest, parallel, force", false, []int32{0}, "1", true, true},
+		{"lowest, ordered, force", true, []int32{0}, "1", true, true},
+		{"middle, parallel, force", false, []int32{2}, "1", true, true},
+		{"middle, ordered, force", true, []int32{2}, "1", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount(tt.most) }), 4)
+			if tt.ordered {
+				w.ordered()
+			}
+			w.sicken(0, tt.sick...)
+			w.roll("v2")
+			if tt.force {
+				w.forced = "v2"
+			}
+			w.settle()
+			if w.complete() != tt.ends {
+				t.Fatalf("ends %v\n%s", w.complete(), strings.Join(w.story, "\n"))
+			}
+			if !tt.ends {
+				if w.down() != len(tt.sick) || w.state.Phase != v1alpha1.RolloutBlocked || !strings.Contains(w.state.Message, fmt.Sprintf("web-a-%d ", tt.sick[0])) || !w.last.Stalled {
+					t.Error(w.down(), w.state)
+				}
+			}
+		})
+	}
+}
+
+func TestBrokenImage(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		for _, order := range []v1alpha1.RolloutOrder{v1alpha1.ParallelOrder, v1alpha1.SequentialOrder} {
+			for most := 1; most <= 5; most++ {
+				for _, then := range []string{"v3", "v1"} {
+					t.Run(fmt.Sprint(ordered, order, most, then), func(t *testing.T) {
+						w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+							s.Order, s.MaxUnavailable = order, amount(fmt.Sprint(most))
+						}), 4, 4, 4)
+						if ordered {
+							w.ordered()
+						}
+						w.broken["v2"] = true
+						w.roll("v2").settle()
+						if w.most > most || w.state.Phase != v1alpha1.RolloutFailed || !w.last.Stalled {
+							t.Errorf("%d down, %+v", w.most, w.state)
+						}
+						w.roll(then).settle()
+						if !w.complete() || w.most > most {
+							t.Errorf("%d down\n%s", w.most, strings.Join(w.story, "\n"))
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestSequentialIsOneAfterTheOther(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Order, s.MaxUnavailable = v1alpha1.SequentialOrder, amount("2") }), 3, 3, 3, 3).roll("v2")
+	for range 100 {
+		w.round()
+		for i := 1; i < len(w.subsets); i++ {
+			if w.subsets[i].Observed.Partition < 3 && w.updated()[i-1] < 3 {
+				t.Fatal(w.picture())
+			}
+		}
+	}
+	if !w.complete() || w.most > 2 {
+		t.Error(w.most, strings.Join(w.story, "\n"))
+	}
+}
+
+func TestMove(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		w := newWorld(nil, 6, 3)
+		if ordered {
+			w.ordered()
+		}
+		w.subsets[0].desired, w.subsets[1].desired = 3, 6
+		w.now = w.now.Add(1)
+		for range 50 {
+			w.round()
+			available := 0
+			for _, c := range w.subsets {
+				for _, m := range c.Observed.Members {
+					if m.Ready {
+						available++
+					}
+				}
+			}
+			if available < 8 {
+				t.Fatal(w.picture())
+			}
+		}
+		if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+			t.Error(w.picture())
+		}
+	}
+}
+
+func TestSteps(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Steps = []v1alpha1.RolloutStep{
+			{Subsets: []string{"a"}, Partition: amount("90%"), Pause: &v1alpha1.RolloutPause{}},
+			{Subsets: []string{"a"}, Pause: &v1alpha1.RolloutPause{Duration: "10m"}},
+		}
+	}), 4, 4).roll("v2")
+	w.settle()
+	if fmt.Sprint(w.updated()) != "[1 0]" || w.state.Phase != v1alpha1.RolloutAwaitingApproval || w.state.ApprovalKey == "" {
+		t.Fatal(w.picture())
+	}
+	w.approved = "stale"
+	w.settle()
+	if w.state.Step != 0 {
+		t.Fatal(w.picture())
+	}
+	w.approved = w.state.ApprovalKey
+	for range 20 {
+		w.round()
+	}
+	if fmt.Sprint(w.updated()) != "[4 0]" || w.state.Phase != v1alpha1.RolloutPaused {
+		t.Fatal(w.picture())
+	}
+	w.now = w.last.Wake
+	w.settle()
+	if !w.complete() {
+		t.Fatal(strings.Join(w.story, "\n"))
+	}
+	w.roll("v3").settle()
+	if w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Error("an old approval opens a step of another revision", w.state)
+	}
+	_ = coordination.Held
+}

@@ -1,0 +1,185 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/percent"
+)
+
+// rules are the strategy as numbers.
+type rules struct {
+	floor          percent.Amount
+	maxUnavailable int64
+	// maxSkew is a percentage, -1 without a bound.
+	maxSkew    int64
+	sequential bool
+	steps      []step
+	forced     bool
+}
+
+// step is one step as numbers.
+type step struct {
+	v1alpha1.RolloutStep
+	partition percent.Amount
+	pause     time.Duration
+}
+
+var everything = percent.Amount{Value: 100, IsPercent: true}
+
+// readRules reads the strategy. What cannot be read holds everything; Check has
+// refused it before.
+func readRules(in Input) rules {
+	s := in.Strategy
+	if s == nil {
+		s = &v1alpha1.RollingUpdate{}
+	}
+	total := int64(0)
+	for _, sub := range in.Subsets {
+		total += int64(sub.Desired)
+	}
+	r := rules{
+		floor:          amountOr(s.Partition, percent.Amount{}, everything),
+		maxUnavailable: unavailableOf(s.MaxUnavailable, total),
+		maxSkew:        -1,
+		sequential:     s.Order == v1alpha1.SequentialOrder,
+		forced:         in.Forced != "" && in.Forced == in.Update,
+	}
+	if amount, err := percent.Parse(intstr.FromString(s.MaxSkew)); s.MaxSkew != "" {
+		r.maxSkew = 0 // what cannot be read
+		if err == nil {
+			r.maxSkew = int64(amount.Value)
+		}
+	}
+	if in.Update == in.Current {
+		return r // going back to what all replicas ran: the steps guard what is new
+	}
+	for i := range s.Steps {
+		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, percent.Amount{}, everything)}
+		if st.Pause != nil && st.Pause.Duration != "" {
+			if d, err := time.ParseDuration(st.Pause.Duration); err == nil && d > 0 {
+				st.pause = d // else it waits for approval
+			}
+		}
+		r.steps = append(r.steps, st)
+	}
+	return r
+}
+
+func amountOr(value *intstr.IntOrString, absent, malformed percent.Amount) percent.Amount {
+	if value == nil {
+		return absent
+	}
+	amount, err := percent.Parse(*value)
+	if err != nil {
+		return malformed
+	}
+	return amount
+}
+
+// unavailableOf is maxUnavailable in replicas: a percentage is rounded down, and
+// it is at least 1.
+func unavailableOf(value *intstr.IntOrString, total int64) int64 {
+	amount := amountOr(value, percent.Amount{Value: 1}, percent.Amount{Value: 1})
+	if amount.IsPercent {
+		return max(1, int64(amount.Value)*total/100)
+	}
+	return max(1, int64(amount.Value))
+}
+
+// Check tells what cannot be read in a strategy, or makes no sense. at is its
+// path; known tells the names of the subsets.
+func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	amount := func(value *intstr.IntOrString, at *field.Path) {
+		if value == nil {
+			return
+		}
+		if _, err := percent.Parse(*value); err != nil {
+			errs = append(errs, field.Invalid(at, value.String(), err.Error()))
+		}
+	}
+	amount(s.Partition, at.Child("partition"))
+	amount(s.MaxUnavailable, at.Child("maxUnavailable"))
+	if v := s.MaxUnavailable; v != nil && v.Type == intstr.Int && v.IntVal == 0 {
+		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), 0, "must be at least 1: nothing could ever be updated"))
+	}
+	switch s.Order {
+	case "", v1alpha1.ParallelOrder, v1alpha1.SequentialOrder:
+	default:
+		errs = append(errs, field.NotSupported(at.Child("order"), s.Order, []v1alpha1.RolloutOrder{v1alpha1.ParallelOrder, v1alpha1.SequentialOrder}))
+	}
+	if s.MaxSkew != "" {
+		value := intstr.FromString(s.MaxSkew)
+		amount(&value, at.Child("maxSkew"))
+		if s.Order == v1alpha1.SequentialOrder {
+			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which moves one subset after the other"))
+		}
+	}
+	for i := range s.Steps {
+		errs = append(errs, checkStep(&s.Steps[i], known, at.Child("steps").Index(i))...)
+		amount(s.Steps[i].Partition, at.Child("steps").Index(i).Child("partition"))
+	}
+	return errs
+}
+
+func checkStep(s *v1alpha1.RolloutStep, known func(name string) bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range s.Subsets {
+		if !known(name) {
+			errs = append(errs, field.NotFound(at.Child("subsets"), name))
+		}
+	}
+	if s.Pause != nil && s.Pause.Duration != "" {
+		if d, err := time.ParseDuration(s.Pause.Duration); err != nil || d <= 0 {
+			errs = append(errs, field.Invalid(at.Child("pause", "duration"), s.Pause.Duration, `must be a positive duration such as "10m"`))
+		}
+	}
+	return errs
+}
+
+// names tells whether the step moves a subset.
+func (s *step) names(subset string) bool {
+	return len(s.Subsets) == 0 || slices.Contains(s.Subsets, subset)
+}
+
+// target is where the step brings a subset of so many replicas, the user's floor
+// aside. A percentage below 100 releases at least one.
+func (s *step) target(replicas int32) int32 {
+	partition := resolve(s.partition, replicas)
+	if s.partition.IsPercent && s.partition.Value < 100 && replicas > 0 {
+		return min(partition, replicas-1)
+	}
+	return partition
+}
+
+// floorOf is the line that the user asks for in a subset.
+func (r *rules) floorOf(replicas int32) Line {
+	partition := resolve(r.floor, replicas)
+	hold := r.floor.IsPercent && r.floor.Value == 100
+	return line(partition, replicas, hold, "partition "+effect(r.floor, partition, replicas, hold))
+}
+
+// Floor is the line of a subset once the rollout is through.
+func Floor(s *v1alpha1.RollingUpdate, replicas int32) Line {
+	r := readRules(Input{Strategy: s})
+	return r.floorOf(max(replicas, 0))
+}
+
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

@@ -1,0 +1,187 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// aim sets the targets of the running step.
+func (c *coordinator) aim() {
+	running := c.running()
+	for _, v := range c.views {
+		v.floor = c.rules.floorOf(v.Desired)
+		target := v.floor.Partition
+		if running < len(c.rules.steps) {
+			target = max(target, c.stepTarget(v, running))
+		}
+		v.aimAt(target)
+	}
+}
+
+// stepTarget is how far the steps up to the running one bring a subset.
+func (c *coordinator) stepTarget(v *view, running int) int32 {
+	target := Held // nobody has named it yet
+	for i := range c.rules.steps[:running+1] {
+		if s := &c.rules.steps[i]; s.names(v.Name) {
+			target = min(target, s.target(v.Desired))
+		}
+	}
+	return target
+}
+
+// running is the index of the running step; the number of steps after the last.
+// When the steps that were gone through are not what they were, it is the first
+// one again: who edits them decides anew.
+func (c *coordinator) running() int {
+	if !c.goOn() || c.state.Step <= 0 {
+		return 0
+	}
+	step := min(int(c.state.Step), len(c.rules.steps))
+	if step < len(c.rules.steps) && c.state.StepKey != c.key(step) {
+		return 0
+	}
+	return step
+}
+
+// key is good for the revision and the steps up to the given one alone.
+func (c *coordinator) key(step int) string {
+	if step >= len(c.rules.steps) {
+		return ""
+	}
+	var passed []v1alpha1.RolloutStep
+	for i := range c.rules.steps[:step+1] {
+		passed = append(passed, c.rules.steps[i].RolloutStep)
+	}
+	raw, err := json.Marshal(passed)
+	if err != nil {
+		return "" // strings and numbers alone: it cannot fail
+	}
+	sum := sha256.Sum256(append([]byte(c.Update+"\n"), raw...))
+	return hex.EncodeToString(sum[:6])
+}
+
+// advance tells where the rollout stands, and goes to the next step when the
+// running one is through.
+func (c *coordinator) advance() {
+	if c.allClean() {
+		c.complete()
+		return
+	}
+	running := c.running()
+	s := c.state
+	if s.Step != int32(running) || s.StepKey != c.key(running) {
+		s.Step, s.StepKey, s.ReachedTime = int32(running), c.key(running), nil
+	}
+	s.ApprovalKey = ""
+	switch {
+	case !c.reached():
+		c.judge()
+	case running == len(c.rules.steps):
+		c.complete()
+	default:
+		c.pause(running)
+	}
+}
+
+// reached: all that the running step releases is released and available.
+func (c *coordinator) reached() bool {
+	for _, v := range c.views {
+		switch {
+		case v.Removed:
+			return false // it is being drained
+		case !v.through():
+			return false
+		case v.Observed != nil && v.Revision != c.Update:
+			return false // not staged yet
+		}
+	}
+	return true
+}
+
+// pause waits at the end of a step as the step asks for, and goes on.
+func (c *coordinator) pause(running int) {
+	s, step := c.state, &c.rules.steps[running]
+	if s.ReachedTime == nil {
+		now := metav1.NewTime(c.Now.Truncate(time.Second))
+		s.ReachedTime = &now
+	}
+	switch {
+	case step.Pause == nil:
+	case step.pause > 0:
+		if end := s.ReachedTime.Add(step.pause); end.After(c.Now) {
+			s.Phase = v1alpha1.RolloutPaused
+			s.Message = fmt.Sprintf("step %d of %d is reached; goes on at %s", running+1, len(c.rules.steps), end.UTC().Format(time.RFC3339))
+			c.wakeAt(end)
+			return
+		}
+	case c.Approved != c.key(running):
+		s.Phase, s.ApprovalKey = v1alpha1.RolloutAwaitingApproval, c.key(running)
+		s.Message = fmt.Sprintf("step %d of %d is reached; goes on when the annotation %s is %s",
+			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
+		return
+	}
+	s.Step, s.StepKey, s.ReachedTime = int32(running+1), c.key(running+1), nil
+	s.Phase = v1alpha1.RolloutProgressing
+	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
+	c.wakeAt(c.Now) // the next step is acted on when it is on record
+}
+
+// complete: nothing is left to do for the revision.
+func (c *coordinator) complete() {
+	s := c.state
+	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
+		now := metav1.NewTime(c.Now.Truncate(time.Second))
+		s.ReachedTime = &now
+	}
+	s.Step, s.StepKey, s.ApprovalKey = int32(len(c.rules.steps)), "", ""
+	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
+}
+
+// judge says what a rollout waits for that has something to do.
+func (c *coordinator) judge() {
+	s := c.state
+	s.Phase, s.Message = v1alpha1.RolloutProgressing, ""
+	switch {
+	case len(c.failed) > 0 && !c.rules.forced:
+		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
+		c.stalled = c.failedForGood()
+	case c.moved:
+		s.Message = "releases replicas"
+	default:
+		if message, broken := c.blocked(); message != "" {
+			s.Phase, s.Message, c.stalled = v1alpha1.RolloutBlocked, message, broken
+		}
+	}
+	s.Message = cmp.Or(s.Message, c.firstWait())
+}
+
+// failedForGood: waiting alone will not help. A container that crashed once may
+// come up yet.
+func (c *coordinator) failedForGood() bool {
+	for _, r := range c.failed {
+		if r.Failure != "" || !r.Since.Add(c.ProgressDeadline).After(c.Now) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *coordinator) firstWait() string {
+	for _, v := range c.views {
+		if v.waits != "" && !v.through() {
+			return v.Name + ": " + v.waits
+		}
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// view is one subset in one pass.
+type view struct {
+	*Subset
+	// live and partition are in force now.
+	live, partition int32
+	// replicas and next are what they become.
+	replicas, next int32
+	// floor is what the user asks for, target what the running step does.
+	floor  Line
+	target int32
+	// staged: the child is on the update revision, and its controller knows.
+	staged bool
+	marks  []mark
+
+	// potential is how many of the ordinals from target on are released or updated
+	// already; potentialCap what skew allows it to become.
+	potential, potentialCap int64
+	// arrived is u: how many of those are updated and available.
+	arrived int64
+	// idle: nothing more can be released in this pass. busy: something was.
+	idle, busy bool
+	waits   string
+	deletes []adapters.Replica
+}
+
+// mark is one replica that exists, of those that the child is asked for.
+type mark struct {
+	*adapters.Replica
+	// updated: it is of the update revision.
+	updated bool
+	// available tells of now; usable leaves out what is released and not updated.
+	available, usable bool
+	// failed: it was made by this rollout, and stops it.
+	failed bool
+}
+
+func (c *coordinator) look(s *Subset) *view {
+	v := &view{Subset: s, partition: s.Known, replicas: s.Desired, next: s.Known}
+	o := s.Observed
+	if o == nil {
+		return v
+	}
+	v.live, v.partition, v.next = o.Replicas, o.Partition, o.Partition
+	v.staged = s.Revision == c.Update && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil
+	for i := range o.Members {
+		if r := &o.Members[i]; r.Position >= 0 && r.Position < o.Replicas {
+			v.marks = append(v.marks, c.mark(v, r))
+		}
+	}
+	return v
+}
+
+func (c *coordinator) mark(v *view, r *adapters.Replica) mark {
+	m := mark{Replica: r}
+	// While the child's controller has not observed its spec the hashes speak of an
+	// older one, and what is released may move at any moment.
+	settled := v.Observed.CaughtUp && v.Observed.UpdateHash != "" && r.Hash == v.Observed.UpdateHash
+	m.updated = v.staged && settled
+	m.available, _ = r.Available(v.Observed.MinReadySeconds, c.Now)
+	m.usable = m.available && (settled || r.Position < v.partition)
+	m.failed = c.hasFailed(v, &m)
+	return m
+}
+
+// hasFailed tells whether a replica that this rollout made failed. One that is
+// starting has not.
+func (c *coordinator) hasFailed(v *view, m *mark) bool {
+	if !c.goOn() || !m.updated || m.available || m.Terminating || v.Removed ||
+		c.state.StartTime == nil || m.Created.Before(c.state.StartTime.Time) {
+		return false
+	}
+	if m.Failure != "" || m.Crashed {
+		return true
+	}
+	deadline := m.Since.Add(c.ProgressDeadline)
+	if m.Ready || deadline.After(c.Now) {
+		if !m.Ready {
+			c.wakeAt(deadline)
+		}
+		return false
+	}
+	return true
+}
+
+// clean: the child has, and makes, nothing but replicas of the update revision.
+func (v *view) clean() bool {
+	if v.Observed == nil {
+		return v.Same || v.Desired == 0
+	}
+	return v.staged && v.Observed.CurrentHash == v.Observed.UpdateHash &&
+		!slices.ContainsFunc(v.marks, func(m mark) bool { return !m.updated })
+}
+
+// updatedFrom is the position from which on every replica is of the update
+// revision; live if none is.
+func (v *view) updatedFrom() int32 {
+	from := v.live
+	for _, m := range slices.Backward(v.marks) {
+		if !m.updated || m.Position != from-1 {
+			break
+		}
+		from = m.Position
+	}
+	return from
+}
+
+// size is n: how many ordinals are to be released in the running step.
+func (v *view) size() int64 { return max(0, int64(v.Desired)-int64(v.target)) }
+
+// aimAt sets the target of the running step.
+func (v *view) aimAt(target int32) {
+	v.target, v.arrived = target, 0
+	for _, m := range v.marks {
+		if m.Position >= target && m.Position < v.Desired && m.updated && m.available {
+			v.arrived++
+		}
+	}
+}
+
+// through: all that the running step releases is released and available.
+func (v *view) through() bool {
+	return v.size() == 0 || v.staged && v.partition <= v.target && v.arrived == v.size()
+}
+
+// inFlight is how many released replicas are not back yet; healthy leaves out
+// those that failed.
+func (v *view) inFlight(healthy bool) int64 {
+	end := min(v.live, v.Desired)
+	if v.Removed || v.Observed == nil || v.partition >= end {
+		return 0
+	}
+	count := int64(end - v.partition) // missing ones are on their way
+	for _, m := range v.marks {
+		if m.Position < v.partition || m.Position >= end {
+			continue
+		}
+		pending := !m.updated && (v.staged || !m.usable)
+		if m.updated && m.available || !m.updated && !pending || healthy && m.failed {
+			count--
+		}
+	}
+	if v.Observed.Ordered {
+		return min(count, 1) // it moves no more than one
+	}
+	return count
+}
+
+// at is the replica at a position; nil if it is missing.
+func (v *view) at(position int32) *mark {
+	i, found := slices.BinarySearchFunc(v.marks, position, func(m mark, p int32) int { return int(m.Position) - int(p) })
+	if !found {
+		return nil
+	}
+	return &v.marks[i]
+}
+
+// gap is how many positions are missing from this one down.
+func (v *view) gap(position int32) int32 {
+	i, _ := slices.BinarySearchFunc(v.marks, position, func(m mark, p int32) int { return int(m.Position) - int(p) })
+	if i == 0 {
+		return position + 1
+	}
+	return position - v.marks[i-1].Position
+}
+
+// unavailableBelow is the lowest position below the given one without an
+// available replica; -1 if there is none.
+func (v *view) unavailableBelow(position int32) int32 {
+	expected := int32(0)
+	for _, m := range v.marks {
+		if m.Position >= position {
+			break
+		}
+		if m.Position != expected || !m.available {
+			return expected
+		}
+		expected++
+	}
+	if expected < position {
+		return expected
+	}
+	return -1
+}
+
+// name is that of the replica at a position, or stands for a missing one.
+func (v *view) name(position int32) string {
+	if m := v.at(position); m != nil {
+		return m.Name + " " + m.Trouble()
+	}
+	return fmt.Sprintf("%s has no replica at position %d", v.Name, position)
+}
+
+func (v *view) decision() Decision {
+	reason := v.floor.Reason
+	if v.waits != "" {
+		reason = v.waits
+	}
+	d := Decision{Replicas: v.replicas, Delete: v.deletes, Waits: v.waits}
+	d.Line = line(v.next, v.Desired, v.floor.Hold, reason)
+	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
+	return d
+}
+

@@ -1,0 +1,323 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+)
+
+// world is children and a StatefulSet controller, as small as the planner needs
+// them: what the planner decides is carried out at once, and every pod that is not
+// of a broken revision becomes available in the next round. (The API server, the
+// cache and the caller are simulated elsewhere.)
+type world struct {
+	strategy *v1alpha1.RollingUpdate
+	update   string
+	current  string
+	subsets  []*child
+	state    *v1alpha1.RolloutStatus
+	approved string
+	forced   string
+	paused   bool
+	now      time.Time
+	uid      int
+	// broken revisions make pods that fail.
+	broken map[string]bool
+	story  []string
+	// most is how many replicas were unavailable at once at most.
+	most int
+	last coordination.Plan
+}
+
+type child struct {
+	coordination.Subset
+	// protects is what it makes below its partition.
+	protects string
+	// sick positions are not ready, whatever they run, until they are replaced.
+	ordered bool
+	desired int32
+}
+
+func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
+	w := &world{strategy: strategy, update: "v1", current: "v1", now: time.Unix(1767225600, 0), broken: map[string]bool{}}
+	for i, size := range sizes {
+		c := &child{desired: size, protects: "v1"}
+		c.Name, c.Desired, c.Revision, c.Known = string(rune('a'+i)), size, "v1", coordination.Held
+		c.Observed = &adapters.Observed{Replicas: size, CaughtUp: true, CurrentHash: "v1", UpdateHash: "v1"}
+		c.Observed.Meta.Name = "web-" + c.Name
+		w.subsets = append(w.subsets, c)
+		for p := range size {
+			w.make(c, p, "v1")
+		}
+	}
+	w.ready()
+	w.settle()
+	w.story = nil
+	return w
+}
+
+func (w *world) ordered() *world {
+	for _, c := range w.subsets {
+		c.Observed.Ordered = true
+	}
+	return w
+}
+
+func (w *world) make(c *child, position int32, revision string) {
+	w.uid++
+	r := adapters.Replica{
+		Name: fmt.Sprintf("web-%s-%d", c.Name, position), UID: types.UID(fmt.Sprint(w.uid)), Position: position,
+		Hash: revision, Created: w.now, Since: w.now,
+	}
+	c.Observed.Members = append(c.Observed.Members, r)
+	slices.SortFunc(c.Observed.Members, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
+}
+
+// member is the replica at a position, nil without one.
+func (c *child) member(position int32) *adapters.Replica {
+	for i := range c.Observed.Members {
+		if c.Observed.Members[i].Position == position {
+			return &c.Observed.Members[i]
+		}
+	}
+	return nil
+}
+
+func (c *child) drop(position int32) {
+	c.Observed.Members = slices.DeleteFunc(c.Observed.Members, func(r adapters.Replica) bool { return r.Position == position })
+}
+
+// sicken makes a replica unready until it is replaced.
+func (w *world) sicken(subset int, positions ...int32) {
+	for _, p := range positions {
+		m := w.subsets[subset].member(p)
+		m.Ready, m.ReadySince, m.Since, m.Failure = false, time.Time{}, w.now, "CrashLoopBackOff"
+	}
+}
+
+// ready lets every pod become ready that can.
+func (w *world) ready() {
+	for _, c := range w.subsets {
+		for i := range c.Observed.Members {
+			m := &c.Observed.Members[i]
+			if w.broken[m.Hash] && !m.Ready {
+				m.Failure = "ImagePullBackOff"
+			}
+			if !m.Ready && m.Failure == "" {
+				m.Ready, m.ReadySince = true, w.now
+			}
+		}
+	}
+}
+
+// sync is the StatefulSet controller: it makes what is missing and replaces at
+// most one released replica.
+func (w *world) sync(c *child) {
+	o := c.Observed
+	healthy := true
+	for p := range o.Replicas {
+		m := c.member(p)
+		if m == nil {
+			revision := c.protects
+			if p >= o.Partition {
+				revision = o.UpdateHash
+			}
+			w.make(c, p, revision)
+			healthy = false
+			if o.Ordered {
+				return
+			}
+			continue
+		}
+		if !m.Ready {
+			healthy = false
+			if o.Ordered {
+				return
+			}
+		}
+	}
+	for p := int32(len(o.Members)); p >= o.Replicas; p-- {
+		if c.member(p) != nil {
+			c.drop(p)
+			if o.Ordered {
+				return
+			}
+		}
+	}
+	for p := o.Replicas - 1; p >= o.Partition && p >= 0; p-- {
+		m := c.member(p)
+		if m == nil {
+			return
+		}
+		if m.Hash != o.UpdateHash {
+			c.drop(p)
+			w.make(c, p, o.UpdateHash)
+			return
+		}
+		if !m.Ready {
+			return
+		}
+	}
+	if done := healthy && !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool { return m.Hash != o.UpdateHash }); done && o.Replicas > 0 {
+		o.CurrentHash, c.protects = o.UpdateHash, o.UpdateHash
+	}
+}
+
+// decide is one pass of the planner, carried out.
+func (w *world) decide() coordination.Plan {
+	w.now = w.now.Add(time.Second)
+	p := coordination.Coordinate(w.input())
+	for i, d := range p.Subsets {
+		c := w.subsets[i]
+		if c.Revision != w.update && !w.paused {
+			c.Revision, c.Observed.UpdateHash = w.update, w.update
+		}
+		c.Observed.Partition, c.Observed.Replicas = d.Partition, d.Replicas
+		for _, r := range d.Delete {
+			if m := c.member(r.Position); m != nil && m.UID == r.UID {
+				c.drop(r.Position)
+			}
+		}
+	}
+	w.state, w.last = p.State, p
+	return p
+}
+
+func (w *world) input() coordination.Input {
+	in := coordination.Input{
+		Strategy: w.strategy, Update: w.update, Current: w.current, State: w.state, Approved: w.approved, Forced: w.forced,
+		Paused: w.paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
+	}
+	for _, c := range w.subsets {
+		c.Desired = c.desired
+		in.Subsets = append(in.Subsets, c.Subset)
+	}
+	return in
+}
+
+// round is everybody once: the planner, the StatefulSet controllers, the kubelets.
+func (w *world) round() bool {
+	before := w.picture()
+	w.decide()
+	for _, c := range w.subsets {
+		w.sync(c)
+	}
+	w.most = max(w.most, w.down())
+	w.ready()
+	if w.complete() {
+		w.current = w.update
+	}
+	after := w.picture()
+	if after != before {
+		w.story = append(w.story, after)
+	}
+	return after != before || w.state.Phase == v1alpha1.RolloutStaging
+}
+
+func (w *world) complete() bool {
+	for _, c := range w.subsets {
+		for _, m := range c.Observed.Members {
+			if m.Hash != w.update || !m.Ready {
+				return false
+			}
+		}
+		if len(c.Observed.Members) != int(c.desired) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) down() int {
+	n := 0
+	for _, c := range w.subsets {
+		n += int(c.desired)
+		for _, m := range c.Observed.Members {
+			if m.Ready && m.Position < c.desired {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// settle goes on until nothing changes.
+func (w *world) settle() {
+	for range 100000 {
+		if !w.round() && !w.round() {
+			return
+		}
+	}
+	panic("it does not end:\n" + strings.Join(w.story[len(w.story)-10:], "\n"))
+}
+
+// updated is how many replicas of each subset are updated and ready.
+func (w *world) updated() []int {
+	counts := make([]int, 0, len(w.subsets))
+	for _, c := range w.subsets {
+		n := 0
+		for _, m := range c.Observed.Members {
+			if m.Hash == w.update && m.Ready {
+				n++
+			}
+		}
+		counts = append(counts, n)
+	}
+	return counts
+}
+
+// picture is the world in one line.
+func (w *world) picture() string {
+	var text []string
+	for _, c := range w.subsets {
+		line := fmt.Sprintf("%s %s/%d:", c.Name, held(c.Observed.Partition), c.Observed.Replicas)
+		for _, m := range c.Observed.Members {
+			line += " " + m.Hash
+			if !m.Ready {
+				line += "!"
+			}
+		}
+		text = append(text, line)
+	}
+	phase := ""
+	if w.state != nil {
+		phase = fmt.Sprintf("  [%d %s] %s", w.state.Step, w.state.Phase, w.state.Message)
+	}
+	return strings.Join(text, " | ") + phase
+}
+
+func held(partition int32) string {
+	if partition == coordination.Held {
+		return "held"
+	}
+	return fmt.Sprint(partition)
+}
+
+func (w *world) roll(to string) *world {
+	w.update = to
+	return w
+}
+
+func strategy(change func(*v1alpha1.RollingUpdate)) *v1alpha1.RollingUpdate {
+	s := &v1alpha1.RollingUpdate{}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func amount(s string) *intstr.IntOrString {
+	v := intstr.Parse(s)
+	return &v
+}
