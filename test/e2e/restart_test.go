@@ -105,7 +105,7 @@ func (e *env) killManager() {
 func (e *env) startManager() {
 	e.t.Helper()
 	began := time.Now()
-	manager, err := united.Start(e.ctx, shared.cluster, "united-manager", managerArgs()...)
+	manager, err := united.Start(e.ctx, shared.cluster, "united-manager")
 	e.Expect(err).NotTo(HaveOccurred())
 	shared.manager = manager
 	e.t.Logf("a manager works after %s", time.Since(began).Round(time.Millisecond))

@@ -47,28 +47,6 @@ func ChartDir(name string) (string, error) {
 	return filepath.Join(root, "charts", name), err
 }
 
-// InstallChart installs charts/united as release united in the namespace
-// united-system, which it creates with the restricted Pod Security Standard, and
-// waits until the admission policy is in force. Args are added to those of helm,
-// such as --set=....
-func InstallChart(ctx context.Context, c *cluster.Cluster, args ...string) error {
-	chart, err := ChartDir("united")
-	if err != nil {
-		return err
-	}
-	root, err := cluster.Root()
-	if err != nil {
-		return err
-	}
-	if err := c.Apply(ctx, filepath.Join(root, "config", "rbac", "00_namespace.yaml")); err != nil {
-		return err
-	}
-	if _, err := Helm(ctx, c, append([]string{"upgrade", "--install", "united", chart, "--namespace=" + Namespace}, args...)...); err != nil {
-		return err
-	}
-	return waitPolicy(ctx, c)
-}
-
 // Deployed is how a release of the chart runs its manager.
 type Deployed struct {
 	// Options have the ServiceAccount and the arguments of the chart's Deployment,
