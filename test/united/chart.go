@@ -28,17 +28,28 @@ func Helm(ctx context.Context, c *cluster.Cluster, args ...string) (string, erro
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "helm"), append(args, "--kubeconfig="+c.Kubeconfig())...)
-	home := filepath.Join(c.Dir(), "helm")
-	cmd.Env = append(os.Environ(), // nothing of the user's own
-		"HELM_CACHE_HOME="+filepath.Join(home, "cache"), "HELM_CONFIG_HOME="+filepath.Join(home, "config"),
-		"HELM_DATA_HOME="+filepath.Join(home, "data"), "HELM_DRIVER=", "HELM_NAMESPACE=", "HELM_KUBECONTEXT=",
-	)
+	cmd.Env = append(os.Environ(), helmEnv(c)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("helm %q: %w: %s", args, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return stdout.String(), nil
+}
+
+// StartHelm starts helm with all rights and --debug, and does not wait for it. name
+// names its log file.
+func StartHelm(c *cluster.Cluster, name string, args ...string) (*cluster.Process, error) {
+	return c.StartProcessWithEnv(helmEnv(c), name, "helm", append(args, "--debug", "--kubeconfig="+c.Kubeconfig())...)
+}
+
+// helmEnv keeps helm away from all that is the user's own.
+func helmEnv(c *cluster.Cluster) []string {
+	home := filepath.Join(c.Dir(), "helm")
+	return []string{
+		"HELM_CACHE_HOME=" + filepath.Join(home, "cache"), "HELM_CONFIG_HOME=" + filepath.Join(home, "config"),
+		"HELM_DATA_HOME=" + filepath.Join(home, "data"), "HELM_DRIVER=", "HELM_NAMESPACE=", "HELM_KUBECONTEXT=",
+	}
 }
 
 // ChartDir is the directory of a chart of this repository.
