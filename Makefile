@@ -138,11 +138,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each
 
 # Built and exec'ed rather than `go run`: go run dies of SIGTERM without passing it on, and the cluster would stay.
 .PHONY: playground demo
-playground: build control-plane ## Start a cluster with United in it, until interrupted
+playground: build control-plane $(BIN)/helm ## Start a cluster with United in it, until interrupted
 	$(GO) build -o $(BIN)/playground ./test/playground
 	@exec $(BIN)/playground
 
-demo: build control-plane ## Show a canary over three zones, step by step
+demo: build control-plane $(BIN)/helm ## Show a canary over three zones, step by step
 	$(GO) build -o $(BIN)/demo ./test/demo
 	@exec $(BIN)/demo
 

@@ -19,12 +19,14 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -149,8 +151,38 @@ func installCRD(ctx context.Context) error {
 		"--set=replicas=0,rbac.create=false,rbac.aggregate=false,metrics.enabled=false"); err != nil {
 		return err
 	}
-	// The admission plugin that looks after owners looks for new kinds every 30
-	// seconds only, and refuses until then what is owned by one.
+	return ownable(ctx)
+}
+
+// ownable waits until objects can be owned by a UnitedDeployment. The admission
+// plugin that looks after owners looks for new kinds every 30 seconds only, and
+// refuses until then what is owned by one. It lets those pass unseen who may do
+// everything, so somebody asks who may do just that.
+func ownable(ctx context.Context) error {
+	const who = "owner-probe"
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: who},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"uniteddeployments/finalizers"}, Verbs: []string{"update"}},
+		},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: who},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := shared.client.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	config := rest.CopyConfig(shared.cluster.Config())
+	config.Impersonate.UserName = who
+	asking, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: metav1.NamespaceDefault, Name: "owned",
 		OwnerReferences: []metav1.OwnerReference{{
@@ -159,7 +191,7 @@ func installCRD(ctx context.Context) error {
 	}}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
-		last = shared.client.Create(ctx, owned.DeepCopy(), client.DryRunAll)
+		last = asking.Create(ctx, owned.DeepCopy(), client.DryRunAll)
 		return last == nil, nil
 	})
 	return errors.Join(err, last)

@@ -1,9 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests United end to end: the real manager binary under its own
-// ServiceAccount, with the real Kubernetes controllers around it. The tests
-// share one control plane; each works in a namespace of its own.
+// Package e2e tests United end to end: the real manager binary, as the Helm chart
+// runs it, with the real Kubernetes controllers around it. The tests share one
+// control plane; each works in a namespace of its own.
 //
 //	func TestSomething(t *testing.T) {
 //		t.Parallel()
@@ -124,7 +124,7 @@ func setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := united.Install(ctx, shared.cluster); err != nil {
+	if err := united.Install(ctx, shared.cluster, values...); err != nil {
 		return err
 	}
 	var err error
@@ -142,15 +142,13 @@ func setUp(ctx context.Context) error {
 	if shared.watch, err = startPodWatch(ctx, shared.cluster); err != nil {
 		return err
 	}
-	shared.manager, err = united.Start(ctx, shared.cluster, "united-manager", managerArgs()...)
+	shared.manager, err = united.Start(ctx, shared.cluster, "united-manager")
 	return err
 }
 
-// managerArgs let the manager log what the log of a failed test shows, and give
-// up the Lease of one that was killed sooner than the defaults do.
-func managerArgs() []string {
-	return []string{
-		"--zap-log-level=debug",
-		"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=5s", "--leader-election-retry-period=500ms",
-	}
+// values let the manager log what the log of a failed test shows, and give up
+// the Lease of one that was killed sooner than the defaults do.
+var values = []string{
+	"--set=log.level=debug",
+	"--set=leaderElection.leaseDuration=6s,leaderElection.renewDeadline=5s,leaderElection.retryPeriod=500ms",
 }

@@ -87,26 +87,29 @@ func TestRestart(t *testing.T) {
 }
 
 // restartManager stops the manager, gracefully, does something, and starts
-// another.
-func (e *env) restartManager(meanwhile func()) {
+// another. Args are added to those of the chart.
+func (e *env) restartManager(meanwhile func(), args ...string) *united.Deployed {
 	e.t.Helper()
 	e.Expect(shared.manager.Stop()).To(Succeed())
 	meanwhile()
-	e.startManager()
+	return e.startManager(args...)
 }
 
 // killManager kills the manager and starts another, which waits for the Lease.
-func (e *env) killManager() {
+func (e *env) killManager(args ...string) *united.Deployed {
 	e.t.Helper()
 	e.Expect(shared.manager.Kill()).To(Succeed())
-	e.startManager()
+	return e.startManager(args...)
 }
 
-func (e *env) startManager() {
+func (e *env) startManager(args ...string) *united.Deployed {
 	e.t.Helper()
 	began := time.Now()
-	manager, err := united.Start(e.ctx, shared.cluster, "united-manager", managerArgs()...)
+	d, err := united.FromChart(e.ctx, shared.cluster, united.Namespace, united.Deployment)
 	e.Expect(err).NotTo(HaveOccurred())
-	shared.manager = manager
+	d.Args = append(d.Args, args...)
+	shared.manager, err = d.Start(e.ctx, shared.cluster, "united-manager")
+	e.Expect(err).NotTo(HaveOccurred())
 	e.t.Logf("a manager works after %s", time.Since(began).Round(time.Millisecond))
+	return d
 }

@@ -32,7 +32,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer ground.release()
 	fmt.Println("Starting a Kubernetes control plane and United in it. Ctrl-C stops everything.")
-	c, manager, err := united.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--zap-log-level=debug")
+	c, manager, err := united.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug")
 	if err != nil {
 		return err
 	}

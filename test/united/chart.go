@@ -28,11 +28,7 @@ func Helm(ctx context.Context, c *cluster.Cluster, args ...string) (string, erro
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "helm"), append(args, "--kubeconfig="+c.Kubeconfig())...)
-	home := filepath.Join(c.Dir(), "helm")
-	cmd.Env = append(os.Environ(), // nothing of the user's own
-		"HELM_CACHE_HOME="+filepath.Join(home, "cache"), "HELM_CONFIG_HOME="+filepath.Join(home, "config"),
-		"HELM_DATA_HOME="+filepath.Join(home, "data"), "HELM_DRIVER=", "HELM_NAMESPACE=", "HELM_KUBECONTEXT=",
-	)
+	cmd.Env = append(os.Environ(), helmEnv(c)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -41,32 +37,25 @@ func Helm(ctx context.Context, c *cluster.Cluster, args ...string) (string, erro
 	return stdout.String(), nil
 }
 
+// StartHelm starts helm with all rights and --debug, and does not wait for it. name
+// names its log file.
+func StartHelm(c *cluster.Cluster, name string, args ...string) (*cluster.Process, error) {
+	return c.StartProcessWithEnv(helmEnv(c), name, "helm", append(args, "--debug", "--kubeconfig="+c.Kubeconfig())...)
+}
+
+// helmEnv keeps helm away from all that is the user's own.
+func helmEnv(c *cluster.Cluster) []string {
+	home := filepath.Join(c.Dir(), "helm")
+	return []string{
+		"HELM_CACHE_HOME=" + filepath.Join(home, "cache"), "HELM_CONFIG_HOME=" + filepath.Join(home, "config"),
+		"HELM_DATA_HOME=" + filepath.Join(home, "data"), "HELM_DRIVER=", "HELM_NAMESPACE=", "HELM_KUBECONTEXT=",
+	}
+}
+
 // ChartDir is the directory of a chart of this repository.
 func ChartDir(name string) (string, error) {
 	root, err := cluster.Root()
 	return filepath.Join(root, "charts", name), err
-}
-
-// InstallChart installs charts/united as release united in the namespace
-// united-system, which it creates with the restricted Pod Security Standard, and
-// waits until the admission policy is in force. Args are added to those of helm,
-// such as --set=....
-func InstallChart(ctx context.Context, c *cluster.Cluster, args ...string) error {
-	chart, err := ChartDir("united")
-	if err != nil {
-		return err
-	}
-	root, err := cluster.Root()
-	if err != nil {
-		return err
-	}
-	if err := c.Apply(ctx, filepath.Join(root, "config", "rbac", "00_namespace.yaml")); err != nil {
-		return err
-	}
-	if _, err := Helm(ctx, c, append([]string{"upgrade", "--install", "united", chart, "--namespace=" + Namespace}, args...)...); err != nil {
-		return err
-	}
-	return waitPolicy(ctx, c)
 }
 
 // Deployed is how a release of the chart runs its manager.

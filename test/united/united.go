@@ -1,14 +1,15 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package united installs United into a cluster of test/cluster and runs its
-// manager there as it runs in production: the real binary, under the token and
-// the rights of its own ServiceAccount, with leader election.
+// Package united installs United into a cluster of test/cluster with its Helm
+// chart, and runs its manager there as it runs in production: the real binary,
+// with the arguments of the chart's Deployment, under the token and the rights of
+// its own ServiceAccount, with leader election. The pods of that Deployment are
+// simulated, and do nothing.
 package united
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ import (
 	"path/filepath"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
@@ -32,6 +33,7 @@ import (
 const (
 	Namespace      = "united-system"
 	ServiceAccount = "united-manager"
+	Deployment     = "united-manager"
 	Lease          = "united-manager"
 )
 
@@ -39,17 +41,24 @@ const (
 // another one died with it.
 const startTimeout = time.Minute
 
-// Install installs the CRD, the admission policy and the RBAC of config/, and
-// waits until the policy is in force.
-func Install(ctx context.Context, c *cluster.Cluster) error {
+// Install installs charts/united as release united in the namespace
+// united-system, which it creates with the restricted Pod Security Standard, and
+// waits until the admission policy is in force. Args are added to those of helm,
+// such as --set=....
+func Install(ctx context.Context, c *cluster.Cluster, args ...string) error {
+	chart, err := ChartDir("united")
+	if err != nil {
+		return err
+	}
 	root, err := cluster.Root()
 	if err != nil {
 		return err
 	}
-	for _, part := range []string{"crd", "rbac", "admission"} {
-		if err := c.Apply(ctx, filepath.Join(root, "config", part)); err != nil {
-			return fmt.Errorf("install config/%s: %w", part, err)
-		}
+	if err := c.Apply(ctx, filepath.Join(root, "config", "rbac", "00_namespace.yaml")); err != nil {
+		return err
+	}
+	if _, err := Helm(ctx, c, append([]string{"upgrade", "--install", "united", chart, "--namespace=" + Namespace}, args...)...); err != nil {
+		return err
 	}
 	return waitPolicy(ctx, c)
 }
@@ -93,12 +102,10 @@ type Manager struct {
 	logFrom int
 }
 
-// Options say as whom and how a manager runs. The zero value is what config/
-// installs.
+// Options say as whom and how a manager runs. FromChart has those of a release.
 type Options struct {
-	// Namespace of the ServiceAccount and of the Lease; united-system when empty.
-	Namespace string
-	// ServiceAccount is united-manager when empty.
+	// Namespace of the ServiceAccount and of the Lease.
+	Namespace      string
 	ServiceAccount string
 	// Args are added to those that make it run here, and win over them.
 	Args []string
@@ -106,28 +113,22 @@ type Options struct {
 	Env []string
 }
 
-// Start starts a manager under Options' zero value and waits until it holds the
-// Lease. Args are added to its own. name tells it from others and names its log
-// file.
-func Start(ctx context.Context, c *cluster.Cluster, name string, args ...string) (*Manager, error) {
-	return Options{Args: args}.Start(ctx, c, name)
-}
-
-// Launch starts a manager without waiting for it.
-func Launch(ctx context.Context, c *cluster.Cluster, name string, args ...string) (*Manager, error) {
-	return Options{Args: args}.Launch(ctx, c, name)
+// Start starts the manager as the Deployment of the release that Install has
+// installed runs it, and waits until it holds the Lease. name tells it from
+// others and names its log file.
+func Start(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
+	d, err := FromChart(ctx, c, Namespace, Deployment)
+	if err != nil {
+		return nil, err
+	}
+	return d.Start(ctx, c, name)
 }
 
 // Start starts a manager and waits until it holds the Lease.
 func (o Options) Start(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
-	o = o.complete()
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
-	}
-	before, err := holder(ctx, client, o.Namespace)
-	if err != nil {
-		return nil, err
 	}
 	m, err := o.Launch(ctx, c, name)
 	if err != nil {
@@ -139,8 +140,12 @@ func (o Options) Start(ctx context.Context, c *cluster.Cluster, name string) (*M
 			return false, fmt.Errorf("the manager ended; see %s", m.LogPath())
 		default:
 		}
-		m.Identity, err = holder(ctx, client, o.Namespace)
-		return m.Identity != "" && m.Identity != before, err
+		leads, err := m.Leads()
+		if err != nil || !leads {
+			return false, err
+		}
+		m.Identity, err = Holder(ctx, client, o.Namespace)
+		return m.Identity != "", err
 	})
 	if err != nil {
 		_ = m.Kill()
@@ -151,7 +156,6 @@ func (o Options) Start(ctx context.Context, c *cluster.Cluster, name string) (*M
 
 // Launch starts a manager without waiting for it.
 func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
-	o = o.complete()
 	kubeconfig := filepath.Join(c.Dir(), name+".kubeconfig")
 	if err := c.WriteServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount, kubeconfig); err != nil {
 		return nil, err
@@ -172,15 +176,11 @@ func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*
 	return &Manager{Process: process, logFrom: len(earlier)}, nil
 }
 
-func (o Options) complete() Options {
-	o.Namespace = cmp.Or(o.Namespace, Namespace)
-	o.ServiceAccount = cmp.Or(o.ServiceAccount, ServiceAccount)
-	return o
-}
-
-// Leads tells whether this process holds the Lease. All processes of a test have
-// one host name, so the Lease does not tell them apart; but each says in its log
-// when it acquires the Lease, and ends when it loses it.
+// Leads tells whether this process holds the Lease. What stands in the Lease does
+// not say it: a process chooses its identity, of the host name, which all of a
+// test have in common, and a random part that it tells nobody. But each says in
+// its log (at the level info) when it acquires the Lease, and ends when it loses
+// it.
 func (m *Manager) Leads() (bool, error) {
 	select {
 	case <-m.Done():
@@ -194,7 +194,8 @@ func (m *Manager) Leads() (bool, error) {
 	return bytes.Contains(log[m.logFrom:], []byte("Successfully acquired lease")), nil
 }
 
-func holder(ctx context.Context, client kubernetes.Interface, namespace string) (string, error) {
+// Holder is who holds the Lease of a namespace; empty when nobody does.
+func Holder(ctx context.Context, client kubernetes.Interface, namespace string) (string, error) {
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -202,12 +203,5 @@ func holder(ctx context.Context, client kubernetes.Interface, namespace string) 
 	if err != nil {
 		return "", fmt.Errorf("read the Lease: %w", err)
 	}
-	return holderOf(lease), nil
-}
-
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }

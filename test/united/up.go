@@ -38,7 +38,8 @@ func Main(name string, run func(ctx context.Context) error) {
 }
 
 // Up starts a cluster with United installed and a manager that holds the Lease.
-// When it fails it leaves nothing running. Args are added to the manager's own.
+// When it fails it leaves nothing running. Args are added to those of helm, such
+// as --set=....
 func Up(ctx context.Context, o cluster.Options, args ...string) (*cluster.Cluster, *Manager, error) {
 	c, err := cluster.Start(ctx, o)
 	if err != nil {
@@ -52,8 +53,8 @@ func Up(ctx context.Context, o cluster.Options, args ...string) (*cluster.Cluste
 }
 
 func bringUp(ctx context.Context, c *cluster.Cluster, args []string) (*Manager, error) {
-	if err := Install(ctx, c); err != nil {
+	if err := Install(ctx, c, args...); err != nil {
 		return nil, err
 	}
-	return Start(ctx, c, "united-manager", args...)
+	return Start(ctx, c, "united-manager")
 }

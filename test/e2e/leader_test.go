@@ -1,0 +1,47 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/test/united"
+)
+
+// TestLeader looks who works here: the process of these tests, run as the chart
+// says, and not the simulated pods of the chart's Deployment, which are ready all
+// the same. It does not run beside other tests: some of them replace the manager.
+func TestLeader(t *testing.T) {
+	e := newEnv(t)
+	deployment := &appsv1.Deployment{}
+	e.Eventually(func(g Gomega) {
+		g.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Deployment}, deployment)).To(Succeed())
+		g.Expect(deployment.Status.ReadyReplicas).To(BeEquivalentTo(2))
+	}).Should(Succeed())
+	e.Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(united.ServiceAccount))
+
+	e.Expect(shared.manager.Leads()).To(BeTrue())
+	lease := &coordinationv1.Lease{}
+	e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Lease}, lease)).To(Succeed())
+	e.Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal(shared.manager.Identity)))
+	host, err := os.Hostname()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(shared.manager.Identity).To(HavePrefix(host + "_"))
+	pods := &corev1.PodList{}
+	e.Expect(e.List(e.ctx, pods, client.InNamespace(united.Namespace))).To(Succeed())
+	e.Expect(pods.Items).To(HaveLen(2))
+	for _, p := range pods.Items {
+		e.Expect(shared.manager.Identity).NotTo(HavePrefix(p.Name))
+	}
+	e.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--leader-election-lease-duration=6s"))
+	e.Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(6)), "an argument of the chart's Deployment")
+}
