@@ -61,12 +61,13 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 	in := coordination.Subset{
 		Name: s.Name, Desired: s.replicas, Observed: w.observed(s.Name), Known: coordination.Held,
 	}
-	if in.Observed != nil {
-		in.Revision = subset.RevisionOf(in.Observed)
-		return in
-	}
 	if protected := revision.ByName(w.revisions, s.protected); protected != nil {
 		in.Same = revision.SamePods(w.update, protected, s.Name, s.overlay)
+	}
+	if in.Observed != nil {
+		in.Revision = subset.RevisionOf(in.Observed)
+		in.Same = in.Same && in.Revision == w.update.Name
+		return in
 	}
 	if was := subsetStatus(&w.parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
 		in.Known = was.Partition

@@ -53,7 +53,8 @@ type Subset struct {
 	// Revision names the parent revision that the child's template is.
 	Revision string
 	// Same: a child made now would have nothing but pods of the update revision,
-	// below its partition too. Asked only where there is no child.
+	// below its partition too. Asked only where there is no child, or one whose
+	// controller has not looked at it.
 	Same bool
 	// Known is the partition that was last in force, for a child that is gone;
 	// Held if unknown.

@@ -99,6 +99,9 @@ func (v *view) clean() bool {
 	if v.Observed == nil {
 		return v.Same || v.Desired == 0
 	}
+	if v.Observed.UpdateHash == "" {
+		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not looked yet: it is new
+	}
 	return v.staged && v.Observed.CurrentHash == v.Observed.UpdateHash &&
 		!slices.ContainsFunc(v.marks, func(m mark) bool { return !m.updated })
 }
