@@ -29,6 +29,8 @@ type outcome struct {
 	wrote bool
 	// freed are the stuck replicas that were deleted.
 	freed []string
+	// why a coordinated rollout changed the partition.
+	why string
 }
 
 // carried is what became of a plan.
@@ -36,6 +38,14 @@ type carried struct {
 	subsets map[string]*outcome
 	// removed are the subsets whose children were deleted in this pass.
 	removed []string
+}
+
+// of is what became of a subset; nil if nothing was tried.
+func (c *carried) of(name string) *outcome {
+	if c == nil {
+		return nil
+	}
+	return c.subsets[name]
 }
 
 // carryOut writes the children, each by itself: one that fails keeps no other
@@ -100,6 +110,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 		if err != nil {
 			return err
 		}
+		o.why = s.does
 		if !wrote {
 			o.freed, err = r.free(ctx, writer, w, p, s)
 			return err

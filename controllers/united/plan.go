@@ -50,10 +50,10 @@ type subsetPlan struct {
 	// is more while a coordinated scale-down waits.
 	replicas, asks int32
 	line           coordination.Line
-	// waits says what a coordinated rollout waits for in this subset; deletes are
-	// the replicas that it deletes.
-	waits   string
-	deletes []adapters.Replica
+	// What a coordinated rollout says of the subset: does why its partition changes,
+	// waits what it waits for; deletes are the replicas that it deletes.
+	does, waits string
+	deletes     []adapters.Replica
 	// protected names the revision that protected replicas run.
 	protected string
 	goal      subset.Goal

@@ -43,7 +43,8 @@ func (w *world) coordinate(p *plan) {
 	p.rollout = &decided
 	for i, s := range p.subsets {
 		d := &decided.Subsets[i]
-		s.line, s.asks, s.deletes, s.waits = d.Line, d.Replicas, d.Delete, d.Waits
+		s.line, s.asks, s.deletes = d.Line, d.Replicas, d.Delete
+		s.does, s.waits = d.Does, d.Waits
 	}
 	removed := p.removed
 	p.removed = nil

@@ -147,8 +147,11 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if old := subsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
-			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout",
-				fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas), s.Workload})
+			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
+			if o := done.of(s.Name); o != nil && o.why != "" {
+				note += ": " + o.why
+			}
+			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
 		}
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout)...)

@@ -4,6 +4,7 @@
 package coordination
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -86,6 +87,8 @@ type Decision struct {
 	Delete []adapters.Replica
 	// Remove: the child of a removed subset is empty and can go.
 	Remove bool
+	// Does says why the partition changes; "" when it does not.
+	Does string
 	// Waits says what keeps the subset from its target; "" when nothing does.
 	Waits string
 }
@@ -222,7 +225,34 @@ func (c *coordinator) plan() Plan {
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
 	for _, v := range c.views {
+		v.does = c.explain(v)
 		p.Subsets = append(p.Subsets, v.decision())
 	}
 	return p
+}
+
+// explain says why a partition changes.
+func (c *coordinator) explain(v *view) string {
+	switch released := v.freed; {
+	case v.Observed == nil || v.next == v.partition:
+		return ""
+	case v.next == Held:
+		return "everything is protected until " + c.Update + " is observed"
+	case v.next > v.partition:
+		return fmt.Sprintf("protects up to %s", v.floor.Reason)
+	case released == 0:
+		return "what is above it runs " + c.Update + " already"
+	case c.rules.forced:
+		return fmt.Sprintf("releases %d by force", released)
+	default:
+		why := fmt.Sprintf("releases %d", released)
+		if v.freedDown > 0 {
+			why += fmt.Sprintf(", %d of them unavailable anyway", v.freedDown)
+		}
+		why += fmt.Sprintf("; %d of maxUnavailable %d were in use", c.unavailableAtFirst, c.rules.maxUnavailable)
+		if c.rules.maxSkew >= 0 {
+			why += fmt.Sprintf("; skew allows %d of %d", v.potentialCap, v.size())
+		}
+		return why
+	}
 }

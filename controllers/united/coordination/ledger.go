@@ -18,6 +18,8 @@ type ledger struct {
 	// unavailable is U, spare the usable surplus replicas: N - A = unavailable -
 	// spare.
 	unavailable, spare int64
+	// unavailableAtFirst is U before the pass.
+	unavailableAtFirst int64
 	// down counts as U does, but for released replicas that still run.
 	down int64
 	// inFlight are released replicas that are not back; under force, those of them
@@ -48,6 +50,7 @@ func (c *coordinator) count() {
 		}
 		c.inFlight += v.inFlight(c.rules.forced)
 	}
+	c.unavailableAtFirst = c.unavailable
 }
 
 // scale adds replicas at once, and takes surplus ones away as the ledger allows.
@@ -227,9 +230,12 @@ func (c *coordinator) releaseOne(v *view) bool {
 	}
 	v.next = top - int32(count)
 	v.potential += count
+	v.freed += count
 	c.inFlight += count
 	if m != nil && m.usable {
 		c.unavailable++
+	} else {
+		v.freedDown += count
 	}
 	c.moved, v.busy = true, true
 	return true

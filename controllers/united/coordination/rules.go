@@ -22,8 +22,10 @@ type rules struct {
 	// maxSkew is a percentage, -1 without a bound.
 	maxSkew    int64
 	sequential bool
-	steps      []step
-	forced     bool
+	// steps to go through; none when going back. written is how many the user wrote.
+	steps   []step
+	written int32
+	forced  bool
 }
 
 // step is one step as numbers.
@@ -50,6 +52,7 @@ func readRules(in Input) rules {
 		floor:          amountOr(s.Partition, percent.Amount{}, everything),
 		maxUnavailable: unavailableOf(s.MaxUnavailable, total),
 		maxSkew:        -1,
+		written:        int32(len(s.Steps)),
 		sequential:     s.Order == v1alpha1.SequentialOrder,
 		forced:         in.Forced != "" && in.Forced == in.Update,
 	}

@@ -54,6 +54,15 @@ func (c *coordinator) running() int {
 	return step
 }
 
+// number is what status.rollout.step says of a step: after the last it is the
+// number of those that the user wrote, also where they are passed by.
+func (c *coordinator) number(step int) int32 {
+	if step >= len(c.rules.steps) {
+		return c.rules.written
+	}
+	return int32(step)
+}
+
 // key is good for the revision and the steps up to the given one alone.
 func (c *coordinator) key(step int) string {
 	if step >= len(c.rules.steps) {
@@ -80,8 +89,8 @@ func (c *coordinator) advance() {
 	}
 	running := c.running()
 	s := c.state
-	if s.Step != int32(running) || s.StepKey != c.key(running) {
-		s.Step, s.StepKey, s.ReachedTime = int32(running), c.key(running), nil
+	if s.Step != c.number(running) || s.StepKey != c.key(running) {
+		s.Step, s.StepKey, s.ReachedTime = c.number(running), c.key(running), nil
 	}
 	s.ApprovalKey = ""
 	switch {
@@ -131,7 +140,7 @@ func (c *coordinator) pause(running int) {
 			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
 		return
 	}
-	s.Step, s.StepKey, s.ReachedTime = int32(running+1), c.key(running+1), nil
+	s.Step, s.StepKey, s.ReachedTime = c.number(running+1), c.key(running+1), nil
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
 	c.wakeAt(c.Now) // the next step is acted on when it is on record
@@ -144,7 +153,7 @@ func (c *coordinator) complete() {
 		now := metav1.NewTime(c.Now.Truncate(time.Second))
 		s.ReachedTime = &now
 	}
-	s.Step, s.StepKey, s.ApprovalKey = int32(len(c.rules.steps)), "", ""
+	s.Step, s.StepKey, s.ApprovalKey = c.rules.written, "", ""
 	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
 }
 

@@ -31,6 +31,11 @@ type view struct {
 	arrived int64
 	// idle: nothing more can be released in this pass. busy: something was.
 	idle, busy bool
+	// freed is how many replicas it releases in this pass, freedDown how many of
+	// them were unavailable.
+	freed, freedDown int64
+	// does says what is done to it in this pass, waits what is not done yet.
+	does    string
 	waits   string
 	deletes []adapters.Replica
 }
@@ -210,9 +215,8 @@ func (v *view) decision() Decision {
 	if v.waits != "" {
 		reason = v.waits
 	}
-	d := Decision{Replicas: v.replicas, Delete: v.deletes, Waits: v.waits}
+	d := Decision{Replicas: v.replicas, Delete: v.deletes, Does: v.does, Waits: v.waits}
 	d.Line = line(v.next, v.Desired, v.floor.Hold, reason)
 	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }
-

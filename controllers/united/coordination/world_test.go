@@ -35,6 +35,9 @@ type world struct {
 	// broken revisions make pods that fail.
 	broken map[string]bool
 	story  []string
+	// narrative is what the planner decided, and why.
+	narrative []string
+	began     time.Time
 	// most is how many replicas were unavailable at once at most.
 	most int
 	last coordination.Plan
@@ -44,9 +47,7 @@ type child struct {
 	coordination.Subset
 	// protects is what it makes below its partition.
 	protects string
-	// sick positions are not ready, whatever they run, until they are replaced.
-	ordered bool
-	desired int32
+	desired  int32
 }
 
 func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
@@ -63,7 +64,7 @@ func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
 	}
 	w.ready()
 	w.settle()
-	w.story = nil
+	w.story, w.narrative, w.began = nil, nil, w.now
 	return w
 }
 
@@ -177,7 +178,9 @@ func (w *world) sync(c *child) {
 // decide is one pass of the planner, carried out.
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
-	p := coordination.Coordinate(w.input())
+	in := w.input()
+	p := coordination.Coordinate(in)
+	w.tell(in, p)
 	for i, d := range p.Subsets {
 		c := w.subsets[i]
 		if c.Revision != w.update && !w.paused {
@@ -192,6 +195,37 @@ func (w *world) decide() coordination.Plan {
 	}
 	w.state, w.last = p.State, p
 	return p
+}
+
+// tell adds what a pass decides, and why, to the narrative: one line a decision.
+func (w *world) tell(in coordination.Input, p coordination.Plan) {
+	line := func(format string, args ...any) {
+		w.narrative = append(w.narrative, fmt.Sprintf("%3.0fs  ", w.now.Sub(w.began).Seconds())+fmt.Sprintf(format, args...))
+	}
+	for i, d := range p.Subsets {
+		s := &in.Subsets[i]
+		if d.Replicas != s.Observed.Replicas {
+			line("%s: replicas %d -> %d", s.Name, s.Observed.Replicas, d.Replicas)
+		}
+		if d.Partition != s.Observed.Partition {
+			line("%s: partition %s -> %s of %d: %s", s.Name, held(s.Observed.Partition), held(d.Partition), s.Desired, d.Does)
+		}
+		for _, r := range d.Delete {
+			line("%s: deletes %s", s.Name, r.Name)
+		}
+	}
+	before := in.State
+	if before == nil {
+		before = &v1alpha1.RolloutStatus{}
+	}
+	told := p.State.Phase == v1alpha1.RolloutProgressing || before.Phase == p.State.Phase && before.Step == p.State.Step
+	if p.State.Step != before.Step || !told {
+		text := fmt.Sprintf("rollout: step %d, %s", p.State.Step, p.State.Phase)
+		if p.State.Message != "" {
+			text += ": " + p.State.Message
+		}
+		line("%s", text)
+	}
 }
 
 func (w *world) input() coordination.Input {
