@@ -301,9 +301,9 @@ type RolloutOrder string
 
 // Orders of a rollout.
 const (
-	// ParallelOrder moves all subsets at the same pace.
+	// ParallelOrder: all subsets move at the same pace.
 	ParallelOrder RolloutOrder = "Parallel"
-	// SequentialOrder moves one subset after the other.
+	// SequentialOrder: one subset moves after the other.
 	SequentialOrder RolloutOrder = "Sequential"
 )
 
