@@ -31,8 +31,8 @@ type view struct {
 	arrived int64
 	// idle: nothing more can be released in this pass. busy: something was.
 	idle, busy bool
-	waits   string
-	deletes []adapters.Replica
+	waits      string
+	deletes    []adapters.Replica
 }
 
 // mark is one replica that exists, of those that the child is asked for.
@@ -215,4 +215,3 @@ func (v *view) decision() Decision {
 	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }
-
