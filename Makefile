@@ -51,7 +51,7 @@ endef
 CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
 CONTROL_PLANE := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl etcd kwok)
 CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
-$(foreach m,controlplane etcd kwok helm helm-unittest controller-gen golangci-lint,$(eval $(call stamp-rule,$(m))))
+$(foreach m,controlplane etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint,$(eval $(call stamp-rule,$(m))))
 $(foreach b,kube-apiserver kube-controller-manager kube-scheduler kubectl,\
 	$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b),$(K8S_LDFLAGS))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3,))
@@ -59,10 +59,11 @@ $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok,))
 $(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm,$(HELM_LDFLAGS)))
 $(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest,))
 $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,))
+$(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs,))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,))
 
 .PHONY: tools control-plane
-tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
+tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 
 ##### Build and generate ###############################################################################################
@@ -71,15 +72,17 @@ control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kub
 build: ## Build bin/united-manager
 	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
 
-GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md'
+GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md
 
 .PHONY: generate
-generate: $(BIN)/controller-gen ## Generate deep copies, the CRD, the RBAC role, and what the charts have from them
+generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, CRD, RBAC role, what the charts have from them, docs/api.md
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
 	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
 		output:rbac:artifacts:config=config/rbac
 	$(GO) run ./hack/chart
+	$(BIN)/crd-ref-docs --log-level ERROR --renderer markdown --config hack/docs/api/config.yaml --templates-dir hack/docs/api \
+		--max-depth 20 --source-path apis --output-path docs/api.md
 
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## Format the code

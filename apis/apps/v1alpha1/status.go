@@ -21,12 +21,13 @@ type UnitedDeploymentStatus struct {
 	Selector string `json:"selector,omitempty"`
 
 	// CurrentRevision is the last revision that every replica of every subset
-	// ran and was ready on. Replicas of subsets without a revision of their own
-	// are protected on it.
+	// ran and was ready on, as the name of a ControllerRevision. Replicas of
+	// subsets without a revision of their own are protected on it.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// UpdateRevision is the revision that the spec asks for.
+	// UpdateRevision is the revision that the spec asks for, as the name of a
+	// ControllerRevision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
@@ -132,7 +133,7 @@ type RolloutStatus struct {
 // ReplicaCounts counts replicas. A replica that is being deleted is counted in
 // Replicas only.
 type ReplicaCounts struct {
-	// Replicas is how many replicas exist.
+	// Replicas is how many replicas exist, those being deleted included.
 	// +optional
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is how many are ready.
@@ -165,7 +166,9 @@ type SubsetStatus struct {
 
 	ReplicaCounts `json:",inline"`
 
-	// Partition is the partition in force: ordinals below it are protected.
+	// Partition is the partition in force, as a number: ordinals below it are
+	// protected. A percentage has been turned into the number of the subset's
+	// replicas that it protects; a number stays as it is, also above the replicas.
 	// +optional
 	Partition int32 `json:"partition"`
 
@@ -186,7 +189,7 @@ type SubsetStatus struct {
 	// +optional
 	Phase SubsetPhase `json:"phase,omitempty"`
 
-	// Message says what the subset waits for, or why it is stalled.
+	// Message says what the subset waits for, what holds it, or why it is stalled.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

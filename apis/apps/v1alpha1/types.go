@@ -70,8 +70,9 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector selects the pods; the labels of the pod template must match it.
-	// It must not be empty and cannot be changed. The children select by it and
+	// Selector selects the pods; the labels of the pod template must match it,
+	// or the object is refused. An empty one is refused too, and so is a change.
+	// Both matchLabels and matchExpressions will do. The children select by it and
 	// by the labels united.dev/name and united.dev/subset.
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod of the namespace"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
@@ -79,23 +80,25 @@ type UnitedDeploymentSpec struct {
 	// +required
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// MinReadySeconds is how long a replica must be ready to be available.
-	// minReadySeconds in a template wins over it.
+	// MinReadySeconds is for how many seconds a replica must be ready to count
+	// as available; with 0, the default, as soon as it is ready. minReadySeconds
+	// in a template wins over it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many revisions are kept beside those in use.
+	// RevisionHistoryLimit is how many revisions are kept beside those in use,
+	// which are the ones that the status or a child names.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// ProgressDeadlineSeconds is how long nothing may move, while something
-	// should, before the condition Stalled becomes True. The controller keeps
-	// trying.
+	// ProgressDeadlineSeconds is for how many seconds nothing may move, while
+	// something should, before the condition Stalled becomes True. The controller
+	// keeps trying.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
@@ -109,7 +112,8 @@ type UnitedDeploymentSpec struct {
 	Paused bool `json:"paused,omitempty"`
 
 	// Template is the workload that every subset gets, less what the controller
-	// decides: name, replicas, partition, selector, owner.
+	// decides: name, namespace, owner, replicas, partition, selector, and the
+	// labels united.dev/name and united.dev/subset.
 	// +required
 	Template WorkloadTemplate `json:"template"`
 
@@ -159,7 +163,8 @@ type Topology struct {
 // +kubebuilder:validation:XValidation:rule="has(self.nodeSelector) == has(oldSelf.nodeSelector) && (!has(self.nodeSelector) || self.nodeSelector == oldSelf.nodeSelector)",fieldPath=".nodeSelector",message="is immutable in a living subset: remove the subset, or add one of another name"
 type Subset struct {
 	// Name is a DNS label, unique among the subsets; the child is called
-	// "<metadata.name>-<name>", which may be 52 characters long.
+	// "<metadata.name>-<name>". If that is longer than 52 characters the object
+	// is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label: lower-case letters, digits and '-'"
@@ -180,9 +185,10 @@ type Subset struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// Replicas is how many replicas this subset wishes for: a number, a
-	// percentage of spec.replicas such as "50%", or absent for an even share of
-	// what the others leave. Wishes that do not add up to spec.replicas are
-	// scaled in proportion; the condition ReplicasHonored then says so.
+	// percentage of spec.replicas from "0%" to "100%", or absent for an even
+	// share of what the others leave. What the subsets get always adds up to
+	// spec.replicas: wishes that do not are scaled in proportion, and the
+	// condition ReplicasHonored is then False.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
@@ -192,7 +198,9 @@ type Subset struct {
 	// Patch is a strategic merge patch on the workload template {metadata,
 	// spec} for this subset. Lists with a merge key, such as containers, merge
 	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
-	// whole. Patch directives are understood inside spec.template only.
+	// whole. Patch directives are understood inside spec.template only. What
+	// the controller decides wins over a patch. One that cannot be merged, or whose
+	// result the API server refuses, stalls this subset alone.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -203,12 +211,13 @@ type Subset struct {
 // +kubebuilder:validation:Enum=Manual;RollingUpdate
 type UpdateStrategyType string
 
+// Ways to roll out a new revision.
 const (
-	// ManualUpdateStrategy lets the user say, per subset, which ordinals may run
-	// the update revision.
+	// ManualUpdateStrategy: the user says, per subset, which ordinals may run the
+	// update revision.
 	ManualUpdateStrategy UpdateStrategyType = "Manual"
-	// RollingUpdateStrategy lets the controller move the partitions of all
-	// subsets, as long as replicas are available.
+	// RollingUpdateStrategy: the controller moves the partitions of all subsets,
+	// as long as replicas are available.
 	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
 )
 
@@ -217,7 +226,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is for type Manual only: remove it, or it would look as if it held something"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is for type RollingUpdate only"
 type UpdateStrategy struct {
-	// Type is Manual or RollingUpdate.
+	// Type is the way to roll out a new revision.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type UpdateStrategyType `json:"type,omitempty"`
@@ -292,9 +301,9 @@ type RolloutOrder string
 
 // Orders of a rollout.
 const (
-	// ParallelOrder moves all subsets at the same pace.
+	// ParallelOrder: all subsets move at the same pace.
 	ParallelOrder RolloutOrder = "Parallel"
-	// SequentialOrder moves one subset after the other.
+	// SequentialOrder: one subset moves after the other.
 	SequentialOrder RolloutOrder = "Sequential"
 )
 
@@ -344,7 +353,9 @@ type RolloutPause struct {
 type ManualUpdate struct {
 	// Partitions by subset name: a number of ordinals, or a percentage of the
 	// subset's replicas, rounded up. "100%" holds the whole subset however it
-	// scales; a number does not, since a subset can outgrow it.
+	// scales; a number does not, since a subset can outgrow it. With
+	// spec.ordinals.start in the template, 0 is the first replica all the same.
+	// Naming a subset that spec.topology.subsets does not have is refused.
 	// ---
 	// The rule spells percentages out digit by digit: a regular expression over
 	// map values, whose length no marker can bound, is over the CEL cost budget.
@@ -354,8 +365,8 @@ type ManualUpdate struct {
 	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
 
 	// DefaultPartition is the partition of subsets that Partitions does not
-	// name. It holds them unless told otherwise, so that naming or un-naming
-	// one subset never releases another.
+	// name: a number or a percentage, as there. It holds them unless told
+	// otherwise, so that naming or un-naming one subset never releases another.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16

@@ -1,0 +1,75 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collectors is a registry that only remembers.
+type collectors []prometheus.Collector
+
+func (c *collectors) Register(p prometheus.Collector) error  { c.MustRegister(p); return nil }
+func (c *collectors) MustRegister(p ...prometheus.Collector) { *c = append(*c, p...) }
+func (c *collectors) Unregister(prometheus.Collector) bool   { return false }
+
+var (
+	// A metric without samples is not gathered, and its description has no
+	// accessors but its text.
+	described = regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([\w,]*)\}`)
+	metricRow = regexp.MustCompile("(?m)^\\| `(united_\\w+)` \\| ([\\w, ]*) \\|")
+)
+
+// TestMetricsAreDocumented wants a row with the labels for each metric in
+// docs/metrics.md, and no metric there that does not exist.
+func TestMetricsAreDocumented(t *testing.T) {
+	g := NewWithT(t)
+	registered := &collectors{}
+	NewMetrics(registered)
+	var metrics, names []string
+	for _, c := range *registered {
+		ch := make(chan *prometheus.Desc, 10)
+		c.Describe(ch)
+		close(ch)
+		for desc := range ch {
+			m := described.FindStringSubmatch(desc.String())
+			g.Expect(m).NotTo(BeNil(), desc.String())
+			metrics = append(metrics, m[1]+": "+strings.ReplaceAll(m[2], ",", ", "))
+			names = append(names, m[1])
+		}
+	}
+	g.Expect(metrics).NotTo(BeEmpty())
+	text, err := os.ReadFile("../../docs/metrics.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	var rows []string
+	for _, m := range metricRow.FindAllStringSubmatch(string(text), -1) {
+		rows = append(rows, m[1]+": "+m[2])
+	}
+	g.Expect(rows).To(ConsistOf(metrics), "rows of docs/metrics.md")
+	for _, name := range regexp.MustCompile(`\bunited_\w+`).FindAllString(string(text), -1) {
+		g.Expect(slices.Contains(names, name)).To(BeTrue(), "docs/metrics.md has %s", name)
+	}
+}
+
+// TestEventsAreDocumented wants the reasons of events that are not reasons of a
+// condition, which a test in hack/docs looks for.
+func TestEventsAreDocumented(t *testing.T) {
+	g := NewWithT(t)
+	text, err := os.ReadFile("../../docs/troubleshooting.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	source, err := os.ReadFile("tell.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	reasons := regexp.MustCompile(`(?m)^\tevent\w+ += "(\w+)"$`).FindAllSubmatch(source, -1)
+	g.Expect(reasons).NotTo(BeEmpty())
+	for _, reason := range reasons {
+		g.Expect(string(text)).To(MatchRegexp("(?m)^\\| [^|]*`%s`[^|]* \\|", string(reason[1])), "rows of docs/troubleshooting.md")
+	}
+}

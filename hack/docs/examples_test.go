@@ -1,0 +1,113 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// workload is a template or a patch: what is in it has no schema in the API of
+// United, so examples are held against that of StatefulSets here.
+type workload struct {
+	Metadata metav1.ObjectMeta      `json:"metadata"`
+	Spec     appsv1.StatefulSetSpec `json:"spec"`
+}
+
+// strict decodes YAML and fails on what does not fit, as the API server does:
+// yaml.UnmarshalStrict would take servicename for serviceName.
+func strict(text string, into any) error {
+	raw, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return err
+	}
+	unfit, err := json.UnmarshalStrict(raw, into)
+	return errors.Join(append(unfit, err)...)
+}
+
+// example decodes a manifest, and the templates and patches in it, strictly.
+func example(text string) error {
+	u := &v1alpha1.UnitedDeployment{}
+	if err := strict(text, u); err != nil {
+		return err
+	}
+	parts := []*runtime.RawExtension{u.Spec.Template.StatefulSetTemplate}
+	for i := range u.Spec.Topology.Subsets {
+		parts = append(parts, u.Spec.Topology.Subsets[i].Patch)
+	}
+	for _, part := range parts {
+		if part == nil {
+			continue
+		}
+		if err := strict(string(part.Raw), &workload{}); err != nil {
+			return fmt.Errorf("%s: %w", part.Raw, err)
+		}
+	}
+	return nil
+}
+
+func TestExamples(t *testing.T) {
+	g := NewWithT(t)
+	count := 0
+	for _, d := range documents(t) {
+		for _, f := range d.fences {
+			for text := range strings.SplitSeq(f.text, "\n---\n") {
+				if f.language != "yaml" || !strings.Contains(text, "\nkind: UnitedDeployment\n") {
+					continue
+				}
+				count++
+				g.Expect(example(text)).To(Succeed(), "%s:%d", d.path, f.line)
+			}
+		}
+	}
+	g.Expect(count).To(BeNumerically(">", 0), "examples")
+}
+
+func TestMistakesInExamplesAreFound(t *testing.T) {
+	g := NewWithT(t)
+	const head = "apiVersion: apps.united.dev/v1alpha1\nkind: UnitedDeployment\nspec:\n"
+	g.Expect(example(head + "  replicas: 1\n")).To(Succeed())
+	g.Expect(example(head + "  replica: 1\n")).To(MatchError(ContainSubstring("replica")))
+	g.Expect(example(head + "  template: {statefulSetTemplate: {spec: {servicename: x}}}\n")).To(MatchError(ContainSubstring("servicename")))
+	g.Expect(example(head + "  topology: {subsets: [{name: a, patch: {specs: {}}}]}\n")).To(MatchError(ContainSubstring("specs")))
+}
+
+var patchCommand = regexp.MustCompile(`kubectl (?:-n \S+ )?patch (?:ud|uniteddeployment)\S* .*--type=(\w+) -p '([^']*)'`)
+
+// TestPatches decodes what the documents hand to kubectl patch.
+func TestPatches(t *testing.T) {
+	g := NewWithT(t)
+	count := map[string]int{}
+	for _, d := range documents(t) {
+		for _, f := range d.fences {
+			for _, m := range patchCommand.FindAllStringSubmatch(f.text, -1) {
+				count[m[1]]++
+				var err error
+				if m[1] == "merge" {
+					err = strict(m[2], &v1alpha1.UnitedDeployment{})
+				} else {
+					err = strict(m[2], &[]struct {
+						Op    string `json:"op"`
+						Path  string `json:"path"`
+						Value any    `json:"value"`
+					}{})
+				}
+				g.Expect(err).NotTo(HaveOccurred(), "%s:%d %s", d.path, f.line, m[0])
+			}
+		}
+	}
+	g.Expect(count).To(And(HaveLen(2), HaveKey("merge"), HaveKey("json")), "kinds of patches")
+}

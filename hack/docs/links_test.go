@@ -1,0 +1,108 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"cmp"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// broken are the relative links of a document that lead nowhere.
+func broken(d *document, all map[string]*document, exists func(path string) bool) []string {
+	var bad []string
+	for _, targets := range d.links() {
+		for _, target := range targets {
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(target, "#")
+			file = cmp.Or(file, path.Base(d.path))
+			file = path.Join(path.Dir(d.path), file)
+			if !exists(file) || anchor != "" && (all[file] == nil || !slices.Contains(all[file].anchors, anchor)) {
+				bad = append(bad, d.path+": "+target)
+			}
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}
+
+func TestLinks(t *testing.T) {
+	g := NewWithT(t)
+	all := documents(t)
+	count := 0
+	for _, d := range all {
+		count += len(d.links())
+		g.Expect(broken(d, all, func(path string) bool {
+			_, err := os.Stat(filepath.Join(root, path))
+			return err == nil
+		})).To(BeEmpty(), "links that lead nowhere")
+	}
+	g.Expect(count).To(BeNumerically(">", 50), "lines with links")
+}
+
+func TestBrokenLinksAreFound(t *testing.T) {
+	a := parse("docs/a.md", "# Here\n[1](b.md) [2](b.md#there) [3](#here) [4](../README.md)\n[5](c.md) [6](b.md#gone) [7](#gone) [8](https://x/y#z)")
+	all := map[string]*document{"docs/a.md": a, "docs/b.md": parse("docs/b.md", "# There"), "README.md": parse("README.md", "")}
+	NewWithT(t).Expect(broken(a, all, func(path string) bool { return all[path] != nil })).
+		To(Equal([]string{"docs/a.md: #gone", "docs/a.md: b.md#gone", "docs/a.md: c.md"}))
+}
+
+// TestReadmeLinksAll wants every document to be found from the README.
+func TestReadmeLinksAll(t *testing.T) {
+	g := NewWithT(t)
+	all := documents(t)
+	var targets []string
+	for _, list := range all["README.md"].links() {
+		for _, target := range list {
+			file, _, _ := strings.Cut(target, "#")
+			targets = append(targets, path.Clean(file))
+		}
+	}
+	for name := range all {
+		if name != "README.md" {
+			g.Expect(targets).To(ContainElement(name), "documents that the README links")
+		}
+	}
+}
+
+var (
+	testName = regexp.MustCompile(`\bTest[A-Z]\w*`)
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+)
+
+// TestNamedTestsExist wants every test that a document names.
+func TestNamedTestsExist(t *testing.T) {
+	g := NewWithT(t)
+	var exist []string
+	files, err := filepath.Glob(root + "/*/*/*_test.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	deeper, err := filepath.Glob(root + "/*/*/*/*_test.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, file := range append(files, deeper...) {
+		content, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, m := range testFunc.FindAllSubmatch(content, -1) {
+			exist = append(exist, string(m[1]))
+		}
+	}
+	named := 0
+	for _, d := range documents(t) {
+		for _, line := range d.prose {
+			for _, name := range testName.FindAllString(line, -1) {
+				g.Expect(exist).To(ContainElement(name), "tests that %s names", d.path)
+				named++
+			}
+		}
+	}
+	g.Expect(named).To(BeNumerically(">", 10))
+}
