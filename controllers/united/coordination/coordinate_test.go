@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
 // released are the waves in which replicas are released when updates are instant:
@@ -151,7 +150,6 @@ func TestFloor(t *testing.T) {
 }
 
 func TestBrokenBefore(t *testing.T) {
-	type want struct{ ends bool }
 	all := []int32{0, 1, 2, 3}
 	for _, tt := range []struct {
 		name    string
@@ -303,5 +301,13 @@ func TestSteps(t *testing.T) {
 	if w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
 		t.Error("an old approval opens a step of another revision", w.state)
 	}
-	_ = coordination.Held
+	w.approved = w.state.ApprovalKey
+	w.roll("v2").settle() // the steps are passed by: all replicas ran v2 last
+	if !w.complete() {
+		t.Error("going back waits", w.state)
+	}
+	w.roll("v3").settle()
+	if w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Error("an approval of the last time opens a step of the same revision", w.state)
+	}
 }

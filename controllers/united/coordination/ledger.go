@@ -395,7 +395,7 @@ func (c *coordinator) failedMessage() string {
 // they will not come back by themselves.
 func (c *coordinator) blocked() (message string, broken bool) {
 	var culprits []string
-	more := 0
+	more, ordered := 0, true
 	for _, v := range c.views {
 		if v.Removed {
 			continue
@@ -413,6 +413,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}
+		ordered = ordered && v.Observed.Ordered
 		if len(culprits) == 3 {
 			more++
 			continue
@@ -425,9 +426,13 @@ func (c *coordinator) blocked() (message string, broken bool) {
 	if more > 0 {
 		culprits = append(culprits, fmt.Sprintf("and %d more subsets", more))
 	}
-	return fmt.Sprintf("%s; %s unavailable, maxUnavailable is %d, so nothing that is well is taken down: repair it, "+
-		"raise maxUnavailable (with OrderedReady that does not help), or set the annotation %s to %s",
-		strings.Join(culprits, ", "), countedReplicas(c.unavailable), c.rules.maxUnavailable, v1alpha1.AnnotationForceUpdate, c.Update), broken
+	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
+	if !ordered {
+		why = fmt.Sprintf("%d of maxUnavailable %d are in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
+		ways += ", raise maxUnavailable"
+	}
+	return fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
+		strings.Join(culprits, ", "), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
 }
 
 func countedReplicas(n int64) string {

@@ -63,9 +63,11 @@ func (c *coordinator) number(step int) int32 {
 	return int32(step)
 }
 
-// key is good for the revision and the steps up to the given one alone.
+// key is good for this rollout to the revision and the steps up to the given one
+// alone. The time it began is in it, so that what was approved when the revision
+// was rolled out before opens nothing now.
 func (c *coordinator) key(step int) string {
-	if step >= len(c.rules.steps) {
+	if step >= len(c.rules.steps) || c.state.StartTime == nil {
 		return ""
 	}
 	var passed []v1alpha1.RolloutStep
@@ -76,7 +78,7 @@ func (c *coordinator) key(step int) string {
 	if err != nil {
 		return "" // strings and numbers alone: it cannot fail
 	}
-	sum := sha256.Sum256(append([]byte(c.Update+"\n"), raw...))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", c.Update, c.state.StartTime.Unix(), raw))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -134,7 +136,7 @@ func (c *coordinator) pause(running int) {
 			c.wakeAt(end)
 			return
 		}
-	case c.Approved != c.key(running):
+	case c.Approved == "" || c.Approved != c.key(running):
 		s.Phase, s.ApprovalKey = v1alpha1.RolloutAwaitingApproval, c.key(running)
 		s.Message = fmt.Sprintf("step %d of %d is reached; goes on when the annotation %s is %s",
 			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
