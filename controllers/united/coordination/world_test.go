@@ -289,7 +289,7 @@ func (w *world) down() int {
 // settle goes on until nothing changes.
 func (w *world) settle() {
 	for range 100000 {
-		if !w.round() && !w.round() {
+		if quiet := !w.round(); quiet && !w.round() {
 			return
 		}
 	}
