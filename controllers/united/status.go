@@ -230,7 +230,7 @@ func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *ta
 	case !w.parent.Spec.Paused && (!onUpdate || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
 	case s.waits != "" && p.moving():
-		return v1alpha1.PhaseUpdating, s.waits
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.waits)
 	case t.counts.AvailableReplicas != s.replicas:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:

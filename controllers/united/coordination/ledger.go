@@ -382,8 +382,8 @@ func (c *coordinator) freeInOrder(v *view) {
 func (c *coordinator) failedMessage() string {
 	var names []string
 	for i, r := range c.failed {
-		if i == 3 {
-			names = append(names, fmt.Sprintf("and %d more", len(c.failed)-3))
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(c.failed)-most))
 			break
 		}
 		names = append(names, r.Name+" "+r.Trouble())
@@ -414,7 +414,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 			broken = true
 		}
 		ordered = ordered && v.Observed.Ordered
-		if len(culprits) == 3 {
+		if len(culprits) == most {
 			more++
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,14 +169,41 @@ func (c *coordinator) judge() {
 		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
 		c.stalled = c.failedForGood()
 	case c.moved:
-		s.Message = "releases replicas"
 	default:
 		if message, broken := c.blocked(); message != "" {
 			s.Phase, s.Message, c.stalled = v1alpha1.RolloutBlocked, message, broken
 		}
 	}
-	s.Message = cmp.Or(s.Message, c.firstWait())
+	s.Message = cmp.Or(s.Message, c.onTheWay(), c.firstWait())
 }
+
+// onTheWay names replicas that are released and not back.
+func (c *coordinator) onTheWay() string {
+	var names []string
+	for _, v := range c.views {
+		if v.Removed || v.Observed == nil {
+			continue
+		}
+		for p := min(v.next, v.live); p < v.live && p < v.Desired && len(names) < most; p++ {
+			switch m := v.at(p); {
+			case m == nil:
+				names = append(names, v.name(p))
+			case m.updated && m.available:
+			case m.updated || m.Terminating || m.Failure != "":
+				names = append(names, v.name(p))
+			default:
+				names = append(names, m.Name+" is to be replaced")
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", strings.Join(names, ", "), c.unavailable, c.rules.maxUnavailable)
+}
+
+// most is how many replicas a message names.
+const most = 3
 
 // failedForGood: waiting alone will not help. A container that crashed once may
 // come up yet.
