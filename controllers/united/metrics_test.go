@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
 
 // scraped are the metrics, "<name>{<values of labels>} <value>" each, sorted.
@@ -42,7 +43,7 @@ func scraped(t *testing.T, registry *prometheus.Registry) []string {
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry)
+	m := united.NewMetrics(registry)
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	other := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "web"}}
 	status := &v1alpha1.UnitedDeploymentStatus{
@@ -97,13 +98,13 @@ func TestMetrics(t *testing.T) {
 func TestMetricsGoWithTheirParent(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newScene(t)
-	s.reconciler.Metrics = NewMetrics(registry)
+	s.Reconciler.Metrics = united.NewMetrics(registry)
 	s.settled()
 	if len(scraped(t, registry)) != 2*7+2 {
 		t.Error(scraped(t, registry))
 	}
-	s.api.cached.parent = nil
-	if _, err := s.reconciler.Reconcile(t.Context(), requestFor(s.api.live.parent)); err != nil {
+	s.API.Cached.Parent = nil
+	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.API.Live.Parent)); err != nil {
 		t.Error(err)
 	}
 	if left := scraped(t, registry); len(left) > 0 {

@@ -1,54 +1,26 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
-	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
-
-// plan is what the controller would do now, and the world it sees.
-func (s *scene) plan() (*world, *plan) {
-	s.t.Helper()
-	s.api.refresh()
-	parent := s.api.live.parent.DeepCopy()
-	spec, err := readSpec(parent, s.reconciler.Adapters)
-	if err != nil {
-		s.fail("%v", err)
-	}
-	w, err := s.reconciler.observe(s.t.Context(), parent, spec)
-	if err != nil {
-		s.fail("%v", err)
-	}
-	if failure := s.reconciler.snapshot(s.t.Context(), w); failure != nil {
-		s.fail("%+v", failure)
-	}
-	return w, makePlan(w)
-}
 
 // planned is a plan in the order in which it is carried out, a line for each
 // child.
 func (s *scene) planned() string {
-	w, p := s.plan()
-	var lines []string
-	for _, sub := range p.order(w) {
-		c := &sub.step.Child
-		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
-		if c.Name == "" {
-			line = sub.Name + " " + string(sub.step.Action)
-		}
-		lines = append(lines, strings.TrimSuffix(line, " protects "))
-	}
-	for _, name := range p.removed {
-		lines = append(lines, name+" Remove")
+	s.T.Helper()
+	s.API.Refresh()
+	lines, err := united.Planned(s.T.Context(), s.Reconciler, s.API.Live.Parent.DeepCopy())
+	if err != nil {
+		s.Fail("%v", err)
 	}
 	return s.words(strings.Join(lines, "\n"))
 }
@@ -126,7 +98,7 @@ a Apply v2 x4 p4 protects v1
 b Apply v2 x4 p4 protects v1`},
 		{"paused, an updated replica is repaired as it was", func(s *scene) *scene {
 			s.settled().image("v2").partition("a", "1").settled().paused(true)
-			s.api.deletePod(s.api.live.pods["web-a-1"])
+			s.API.DeletePod(s.API.Live.Pods["web-a-1"])
 			return s
 		}, `
 a Apply v2 x2 p1 protects v1
@@ -180,19 +152,19 @@ b Wait`},
 
 // dying marks a child as being deleted.
 func (s *scene) dying(subset string) *scene {
-	u := s.api.live.sets["web-"+subset].DeepCopy()
-	now := s.api.now()
+	u := s.API.Live.Sets["web-"+subset].DeepCopy()
+	now := s.API.Now()
 	u.SetDeletionTimestamp(&now)
-	s.api.putSet(u)
+	s.API.PutSet(u)
 	return s
 }
 
 func (s *scene) writtenFrom(subset, generation string) *scene {
-	u := s.api.live.sets["web-"+subset].DeepCopy()
+	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	annotations := u.GetAnnotations()
 	annotations[v1alpha1.AnnotationParentGeneration] = generation
 	u.SetAnnotations(annotations)
-	s.api.putSet(u)
+	s.API.PutSet(u)
 	return s
 }
 
@@ -213,95 +185,20 @@ func TestLostStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := play(newScene(t))
 			want := s.told()
-			parent := s.api.live.parent.DeepCopy()
+			parent := s.API.Live.Parent.DeepCopy()
 			parent.Status = v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1}
-			s.api.live.parent = parent
-			s.restart()
-			before := len(s.api.writes)
+			s.API.Live.Parent = parent
+			s.Restart()
+			before := len(s.API.Writes)
 			s.pass()
 			if diff := cmp.Diff(want, s.told()); diff != "" {
 				t.Error("want -, have +\n", diff)
 			}
-			for _, w := range s.api.writes[before:] {
+			for _, w := range s.API.Writes[before:] {
 				if strings.HasPrefix(w, "apply") {
 					t.Error(w)
 				}
 			}
 		})
 	}
-}
-
-func TestUpdatedFrom(t *testing.T) {
-	for _, tc := range []struct {
-		members  string // "<position>:<hash>", the update revision is u
-		replicas int32
-		want     int32
-	}{
-		{"", 0, 0},
-		{"", 3, 3},
-		{"0:o 1:o 2:o", 3, 3},
-		{"0:o 1:o 2:u", 3, 2},
-		{"0:o 1:u 2:u", 3, 1},
-		{"0:u 1:u 2:u", 3, 0},
-		{"0:u 1:o 2:u", 3, 2},
-		{"0:u 1:u 2:o", 3, 3},
-		{"0:o 1:u", 3, 1},         // 2 is missing above an updated one: it was
-		{"0:o 2:u", 3, 2},         // 1 is missing below: it is not known what it was
-		{"0:o 1:o", 3, 3},         // 2 is missing above one that is not: it may not have been
-		{"0:o 1:u 2:u 3:o", 3, 1}, // 3 is surplus
-		{"0:u 1:u 3:u", 3, 0},
-		{"-1:u 0:u 1:u", 2, 0},
-		{"-1:o 0:u 1:u", 2, 0},
-	} {
-		o := &adapters.Observed{Replicas: tc.replicas, UpdateHash: "u"}
-		for _, text := range strings.Fields(tc.members) {
-			var r adapters.Replica
-			if _, err := fmt.Sscanf(text, "%d:%s", &r.Position, &r.Hash); err != nil {
-				t.Fatal(err)
-			}
-			o.Members = append(o.Members, r)
-		}
-		if got := updatedFrom(o); got != tc.want {
-			t.Errorf("%q of %d: want %d, have %d", tc.members, tc.replicas, tc.want, got)
-		}
-	}
-}
-
-// Paused, whatever the user asks for and however it scales, no replica that
-// exists is moved: the partition is above every one that is not updated.
-func TestPausedMovesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := &scene{newSimulation(t, "Parallel", "a")}
-		s.settle()
-		s.image("v2")
-		s.edit("partition", func(spec *v1alpha1.UnitedDeploymentSpec) { setPartition(spec, "a", pick(t, "partition", partitions)) })
-		for range rapid.IntRange(0, 6).Draw(t, "moves") {
-			s.everybody()
-		}
-		s.paused(true).pass()
-		s.everybody()
-		before := map[string]string{}
-		for name, p := range s.api.live.pods {
-			if p.DeletionTimestamp == nil {
-				before[name] = podContent(p)
-			}
-		}
-		n := rapid.Int32Range(0, 6).Draw(t, "replicas")
-		to := pick(t, "partition", partitions)
-		s.edit(fmt.Sprintf("replicas %d partition %s", n, to.String()), func(spec *v1alpha1.UnitedDeploymentSpec) {
-			spec.Replicas = &n
-			setPartition(spec, "a", to)
-			spec.Template = templateOf("v3", "Parallel")
-		})
-		s.settle()
-		for name, p := range s.api.live.pods {
-			was, is := before[name], podContent(p)
-			if is == "v3" || was != "" && was != is {
-				s.fail("%s was %q and is %q", name, was, is)
-			}
-			if was == "" && is != "v1" && ordinalOf("web-a", name) >= int32(len(before)) {
-				s.fail("%s is new, and on %s", name, is)
-			}
-		}
-	})
 }

@@ -1,10 +1,12 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
 	"testing"
+
+	"github.com/unitedworkloads/united/test/simulation"
 )
 
 // Histories that the simulation once found to break the promise: the oracle
@@ -19,14 +21,14 @@ func TestHistories(t *testing.T) {
 	}{
 		{"a subset that is released before it was ever seen, then held", func(s *scene) *scene {
 			s.settled().delete("a", false)
-			s.sets.collect()
+			s.Sets.Collect()
 			s.pass().image("v2").partition("a", "0").pass().partition("a", "2").pass().moves("a")
 			return s.settled()
 		}, "v1 v1"},
 		{"back from 0 with nothing held, on another revision, then held", func(s *scene) *scene {
 			s.settled().replicas(0).image("v2").settled().image("v3").partition("a", "0").replicas(4).pass().pass()
 			s.moves("a").pass().moves("a").kubelets("a-0", "a-1").partition("a", "2").pass()
-			s.api.deletePod(s.api.live.pods["web-a-0"])
+			s.API.DeletePod(s.API.Live.Pods["web-a-0"])
 			return s.settled()
 		}, ""},
 		{"back from 0 on the revision that is protected, while the child remembers another", func(s *scene) *scene {
@@ -65,14 +67,14 @@ func TestHistories(t *testing.T) {
 			for _, s := range []*scene{newScene(t), newScene(t).ordered()} {
 				tc.play(s)
 				got := ""
-				for _, p := range s.podsOf("web-a") {
-					got += podContent(p) + " "
+				for _, p := range s.PodsOf("web-a") {
+					got += simulation.PodContent(p) + " "
 				}
 				if tc.want != "" && got != tc.want+" " {
 					t.Errorf("%s: want %s, have %s\n%s", s.policy(), tc.want, got, s.told())
 				}
 				resting(t, s)
-				s.finish(s.policy())
+				s.Finish(s.policy())
 			}
 		})
 	}

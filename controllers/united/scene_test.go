@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
 	"fmt"
@@ -21,81 +21,82 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/test/simulation"
 )
 
 // scene is a simulation that a test directs, move by move.
-type scene struct{ *simulation }
+type scene struct{ *simulation.World }
 
 // newScene has 4 replicas of v1 in subsets a and b, Parallel, everything held,
 // and nothing done yet.
 func newScene(t *testing.T) *scene {
-	return &scene{newSimulation(t, "Parallel", "a", "b")}
+	return &scene{simulation.New(t, "Parallel", "a", "b")}
 }
 
 // ordered makes the pod management policy OrderedReady.
 func (s *scene) ordered() *scene {
-	s.edit("OrderedReady", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = templateOf("v1", "OrderedReady") })
+	s.Edit("OrderedReady", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = simulation.TemplateOf("v1", "OrderedReady") })
 	return s
 }
 
 func (s *scene) policy() string {
-	if strings.Contains(string(s.api.live.parent.Spec.Template.StatefulSetTemplate.Raw), "OrderedReady") {
+	if strings.Contains(string(s.API.Live.Parent.Spec.Template.StatefulSetTemplate.Raw), "OrderedReady") {
 		return "OrderedReady"
 	}
 	return "Parallel"
 }
 
 // settled lets everything come to rest.
-func (s *scene) settled() *scene { s.settle(); return s }
+func (s *scene) settled() *scene { s.Settle(); return s }
 
 func (s *scene) image(image string) *scene {
 	policy := s.policy()
-	s.edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = templateOf(image, policy) })
+	s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = simulation.TemplateOf(image, policy) })
 	return s
 }
 
 // partition sets the partition of a subset; "" is the default one.
 func (s *scene) partition(subset, to string) *scene {
-	s.edit("partition "+subset+" "+to, func(spec *v1alpha1.UnitedDeploymentSpec) { setPartition(spec, subset, intstr.Parse(to)) })
+	s.Edit("partition "+subset+" "+to, func(spec *v1alpha1.UnitedDeploymentSpec) { simulation.SetPartition(spec, subset, intstr.Parse(to)) })
 	return s
 }
 
 func (s *scene) replicas(n int32) *scene {
-	s.edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
+	s.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
 	return s
 }
 
 func (s *scene) paused(paused bool) *scene {
-	s.edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
+	s.Edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
 	return s
 }
 
 func (s *scene) wish(subset, replicas string) *scene {
-	s.editSubset("wish", subset, func(sub *v1alpha1.Subset) { sub.Replicas = ptr.To(intstr.Parse(replicas)) })
+	s.EditSubset("wish", subset, func(sub *v1alpha1.Subset) { sub.Replicas = ptr.To(intstr.Parse(replicas)) })
 	return s
 }
 
 func (s *scene) comeOrGo(subset string) *scene {
-	s.edit("come or go "+subset, func(spec *v1alpha1.UnitedDeploymentSpec) { comeOrGo(spec, subset) })
+	s.Edit("come or go "+subset, func(spec *v1alpha1.UnitedDeploymentSpec) { simulation.ComeOrGo(spec, subset) })
 	return s
 }
 
 // deadline sets progressDeadlineSeconds.
 func (s *scene) deadline(seconds int32) *scene {
-	s.edit("deadline", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.ProgressDeadlineSeconds = &seconds })
+	s.Edit("deadline", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.ProgressDeadlineSeconds = &seconds })
 	return s
 }
 
 // minReady sets minReadySeconds.
 func (s *scene) minReady(seconds int32) *scene {
-	s.edit("minReadySeconds", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
+	s.Edit("minReadySeconds", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
 	return s
 }
 
 // pass is a pass of the controller, with a cache that is up to date.
 func (s *scene) pass() *scene {
-	s.api.refresh()
-	s.reconcile()
+	s.API.Refresh()
+	s.Reconcile()
 	return s
 }
 
@@ -112,15 +113,15 @@ func (s *scene) stranger(name string) *scene {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": name, "namespace": "shop", "uid": "stranger"},
 	}}
-	s.api.live.sets[name] = u
+	s.API.Live.Sets[name] = u
 	return s
 }
 
 // lose deletes the revision of an image behind the controller's back.
 func (s *scene) lose(image string) *scene {
-	for name, cr := range s.api.live.revisions {
+	for name, cr := range s.API.Live.Revisions {
 		if strings.Contains(string(cr.Data.Raw), fmt.Sprintf("%q", image)) {
-			delete(s.api.live.revisions, name)
+			delete(s.API.Live.Revisions, name)
 		}
 	}
 	return s
@@ -129,7 +130,7 @@ func (s *scene) lose(image string) *scene {
 // moves is a pass of the StatefulSet controller over the sets of the subsets.
 func (s *scene) moves(subsets ...string) *scene {
 	for _, name := range subsets {
-		s.sync("web-" + name)
+		s.Sync("web-" + name)
 	}
 	return s
 }
@@ -137,44 +138,44 @@ func (s *scene) moves(subsets ...string) *scene {
 // kubelets bring the pods on, each by one step.
 func (s *scene) kubelets(pods ...string) *scene {
 	for _, name := range pods {
-		s.sets.kubelet("web-" + name)
-		s.oracle.look()
+		s.Sets.Kubelet("web-" + name)
+		s.Oracle.Look()
 	}
 	return s
 }
 
 // ready sets whether a pod is ready, by hand.
 func (s *scene) ready(pod string, ready bool) *scene {
-	s.sets.setReady(s.api.live.pods["web-"+pod], ready)
+	s.Sets.SetReady(s.API.Live.Pods["web-"+pod], ready)
 	return s
 }
 
 // later lets time pass.
 func (s *scene) later(d time.Duration) *scene {
-	s.clock.SetTime(s.clock.Now().Add(d))
+	s.Clock.SetTime(s.Clock.Now().Add(d))
 	return s
 }
 
 func (s *scene) delete(subset string, orphan bool) *scene {
-	s.sets.deleteSet("web-"+subset, orphan)
+	s.Sets.DeleteSet("web-"+subset, orphan)
 	return s
 }
 
 // refuses makes the API server refuse the child of a subset; nil accepts it.
 func (s *scene) refuses(subset string, err error) *scene {
-	s.api.refuse = map[string]error{subset: err}
+	s.API.Refuse = map[string]error{subset: err}
 	return s
 }
 
-func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.api.live.parent.Status }
+func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.API.Live.Parent.Status }
 
 // told is the status in few words: a line for the whole, for each condition that
 // is not as it is at rest, and for each subset. Revisions go by their images, and
 // times of the clock are left out.
 func (s *scene) told() string {
 	status := s.status()
-	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.api.live.parent), counts(status.ReplicaCounts),
-		fmt.Sprint(replicasOf(s.api.live.parent)), status.CurrentRevision, status.UpdateRevision)}
+	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.API.Live.Parent), counts(status.ReplicaCounts),
+		fmt.Sprint(ptr.Deref(s.API.Live.Parent.Spec.Replicas, 1)), status.CurrentRevision, status.UpdateRevision)}
 	for _, c := range []struct {
 		name string
 		rest metav1.ConditionStatus
@@ -187,7 +188,7 @@ func (s *scene) told() string {
 		switch {
 		case got == nil:
 			lines = append(lines, c.name+" is missing")
-		case got.ObservedGeneration != s.api.live.parent.Generation:
+		case got.ObservedGeneration != s.API.Live.Parent.Generation:
 			lines = append(lines, c.name+" is of another generation")
 		case c.name == v1alpha1.ConditionReady:
 			lines = append(lines, fmt.Sprintf("Ready %s %s: %s", got.Status, got.Reason, got.Message))
@@ -218,18 +219,18 @@ var clockTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]*Z`)
 
 // words puts images for the names of revisions, and "then" for times.
 func (s *scene) words(text string) string {
-	names := make([]string, 0, len(s.api.live.revisions))
-	for name := range s.api.live.revisions {
+	names := make([]string, 0, len(s.API.Live.Revisions))
+	for name := range s.API.Live.Revisions {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		r, err := revision.Parse(s.api.live.revisions[name])
+		r, err := revision.Parse(s.API.Live.Revisions[name])
 		if err != nil {
-			s.fail("%v", err)
+			s.Fail("%v", err)
 		}
-		s.oracle.before = s.api.live
-		text = strings.ReplaceAll(text, r.Name, s.oracle.contentIn(s.api.live, r.Name)("-"))
+		s.Oracle.Before = s.API.Live
+		text = strings.ReplaceAll(text, r.Name, s.Oracle.ContentIn(s.API.Live, r.Name)("-"))
 	}
 	return clockTime.ReplaceAllString(text, "then")
 }

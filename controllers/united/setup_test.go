@@ -24,6 +24,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
+func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
+
 // anyPod is a pod of the StatefulSet web, in any state.
 var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 	at := func(label string) metav1.Time {

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
 	"errors"
@@ -135,7 +135,7 @@ a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Unavailable: 2/2/1/2/2 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not available yet, ready since then
 `},
 		{"a replica is being deleted", func(s *scene) *scene {
-			s.settled().api.deletePod(s.api.live.pods["web-a-0"])
+			s.settled().API.DeletePod(s.API.Live.Pods["web-a-0"])
 			return s.pass()
 		}, `
 InProgress: 4/3/3/3/3 of 4; current v1, update v1
@@ -343,9 +343,9 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 func resting(t *testing.T, s *scene) {
 	t.Helper()
 	s.pass()
-	before := len(s.api.writes)
-	s.reconcile()
-	if rest := s.api.writes[before:]; len(rest) > 0 {
+	before := len(s.API.Writes)
+	s.Reconcile()
+	if rest := s.API.Writes[before:]; len(rest) > 0 {
 		t.Errorf("it writes again: %v", rest)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package united_test
 
 import (
 	"errors"
@@ -13,22 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/test/simulation"
 )
 
 // heard gives the events since it was last asked.
 func (s *scene) heard() []string {
 	var list []string
-	for _, e := range s.events.events {
+	for _, e := range s.Recorded.Events {
 		list = append(list, s.words(e))
 	}
-	s.events.events = nil
+	s.Recorded.Events = nil
 	return list
 }
 
@@ -40,12 +38,12 @@ func TestEvents(t *testing.T) {
 		play func()
 		want []string
 	}{
-		{"it comes up", func() { s.settle() }, []string{
+		{"it comes up", func() { s.Settle() }, []string{
 			"Normal FirstReplicaReady: a replica was ready: from then on partitions protect",
 			"Normal RolloutComplete: 4 of 4 replicas run v1",
 		}},
-		{"nothing happens", func() { s.settle() }, nil},
-		{"the controller restarts", func() { s.restart(); s.settle() }, nil},
+		{"nothing happens", func() { s.Settle() }, nil},
+		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
 		{"a template is staged", func() { s.image("v2").settled() }, []string{
 			"Normal RolloutStarted: the update revision is v2, the current one v1",
 			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
@@ -112,7 +110,7 @@ func startsLike(want, got string) bool {
 func TestFixForward(t *testing.T) {
 	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
 		s.settled().partition("", "0").image("broken1").settled().image("v2").settled()
-		s.judge(true)
+		s.Judge(true)
 		if current := s.words(s.status().CurrentRevision); current != "v2" {
 			t.Error(name, current)
 		}
@@ -128,8 +126,8 @@ func TestStuckReplicasAreNotDeletedWhilePaused(t *testing.T) {
 	if heard := strings.Join(s.heard(), "\n"); strings.Contains(heard, "StuckReplicaDeleted") {
 		t.Error(heard)
 	}
-	if pod := s.api.live.pods["web-a-1"]; podContent(pod) != "broken1" {
-		t.Error("web-a-1 is on", podContent(pod))
+	if pod := s.API.Live.Pods["web-a-1"]; simulation.PodContent(pod) != "broken1" {
+		t.Error("web-a-1 is on", simulation.PodContent(pod))
 	}
 	if s.paused(false).settled(); !strings.Contains(strings.Join(s.heard(), "\n"), "StuckReplicaDeleted web-a: a: deleted web-a-1") {
 		t.Error("it is not deleted afterwards")
@@ -141,7 +139,7 @@ func TestStuckReplicasAreNotDeletedWhilePaused(t *testing.T) {
 func TestCorrectedFirstTemplate(t *testing.T) {
 	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
 		s.image("broken1").settled().image("v2").settled()
-		s.judge(true)
+		s.Judge(true)
 		if got := s.told(); !strings.Contains(got, "4/4/4/4/4 of 4; current v2, update v2") {
 			t.Error(name, got)
 		}
@@ -176,44 +174,32 @@ func TestWakeUp(t *testing.T) {
 			return s.settled().refuses("a", errRefused).image("v2").passes(9).later(9 * time.Second).pass()
 		}, 20 * time.Second},
 		{"the revision cannot be kept", func(s *scene) *scene {
-			s.settled().image("v2").api.fail = errAway
+			s.settled().image("v2").API.Fail = errAway
 			return s.pass()
 		}, time.Second},
 		{"the cluster moved on", func(s *scene) *scene {
-			s.settled().image("v2").api.fail = nil
-			s.api.refresh()
+			s.settled().image("v2").API.Fail = nil
+			s.API.Refresh()
 			s.ready("a-0", true)
-			touched := s.api.live.sets["web-a"].DeepCopy()
-			s.api.putSet(touched)
-			s.reconcile()
+			touched := s.API.Live.Sets["web-a"].DeepCopy()
+			s.API.PutSet(touched)
+			s.Reconcile()
 			return s
 		}, time.Second},
 		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := tc.play(newScene(t)).wake; got != tc.want {
+			if got := tc.play(newScene(t)).Wake; got != tc.want {
 				t.Errorf("want %v, have %v", tc.want, got)
 			}
 		})
 	}
 }
 
-func TestWakeUpIsNeverNever(t *testing.T) {
-	now := time.Unix(1767225600, 0)
-	w := &world{now: now, parent: &v1alpha1.UnitedDeployment{}}
-	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
-	if got := wakeUp(w, &plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
-		t.Error("what is due already is never looked at again:", got)
-	}
-	if got := wakeUp(w, &plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
-		t.Error(got)
-	}
-}
-
 // The clock of the deadline starts anew with the generation, with progress, and
 // when it was well in between.
 func TestProgressDeadline(t *testing.T) {
-	stalled := func(s *scene) bool { return kstatus(s.api.live.parent) == "Failed" }
+	stalled := func(s *scene) bool { return kstatus(s.API.Live.Parent) == "Failed" }
 	s := newScene(t).deadline(60).settled().image("v2").partition("a", "0").pass().moves("a", "b").pass()
 	if s.later(57 * time.Second).pass(); stalled(s) {
 		t.Error("stalled too early:", s.told())
@@ -242,90 +228,6 @@ func TestProgressDeadline(t *testing.T) {
 	}
 }
 
-func TestReadSpecRefuses(t *testing.T) {
-	one := func(edit func(*v1alpha1.Subset)) func(*v1alpha1.UnitedDeployment) {
-		return func(u *v1alpha1.UnitedDeployment) { edit(&u.Spec.Topology.Subsets[0]) }
-	}
-	template := func(text string) func(*v1alpha1.UnitedDeployment) {
-		return func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate.Raw = []byte(text) }
-	}
-	manual := func(name string, to intstr.IntOrString) func(*v1alpha1.UnitedDeployment) {
-		return func(u *v1alpha1.UnitedDeployment) { setPartition(&u.Spec, name, to) }
-	}
-	const pods = `"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}`
-	for _, tc := range []struct {
-		name string
-		edit func(*v1alpha1.UnitedDeployment)
-		says string
-	}{
-		{"no template", func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate = nil }, "spec.template:"},
-		{"a template of text", template(`"x"`), "spec.template.statefulSetTemplate:"},
-		{"an empty template", template(`{}`), "spec.template.statefulSetTemplate.spec.template"},
-		{"no pods", template(`{"spec": {"serviceName": "web"}}`), "spec.template.statefulSetTemplate.spec.template"},
-		{"pods of text", template(`{"spec": {"template": "x"}}`), "spec.template.statefulSetTemplate.spec.template"},
-		{"a spec of text", template(`{"spec": "x"}`), "spec.template.statefulSetTemplate.spec:"},
-		{"metadata of text", template(`{"metadata": "x", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata:"},
-		{"another kind", template(`{"kind": "Deployment", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.kind:"},
-		{"a label that is a number", template(`{"metadata": {"labels": {"a": 1}}, "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata.labels"},
-		{"replicas", template(`{"spec": {"replicas": 3, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.replicas:"},
-		{"a partition", template(`{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.rollingUpdate.partition:"},
-		{"OnDelete", template(`{"spec": {"updateStrategy": {"type": "OnDelete"}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.type:"},
-		{"another selector", template(`{"spec": {"selector": {"matchLabels": {"app": "x"}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.selector:"},
-		{"pod labels that the selector does not match", template(`{"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}`), "spec.template.statefulSetTemplate.spec.template.metadata.labels:"},
-		{"no selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = nil }, "spec.selector:"},
-		{"an empty selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector:"},
-		{"a selector that is none", func(u *v1alpha1.UnitedDeployment) {
-			u.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
-		}, "spec.selector:"},
-		{"a subset twice", one(func(s *v1alpha1.Subset) { s.Name = "b" }), "spec.topology.subsets[b].name:"},
-		{"a name that is too long", one(func(s *v1alpha1.Subset) { s.Name = strings.Repeat("a", 49) }), "spec.topology.subsets[" + strings.Repeat("a", 49) + "].name:"},
-		{"a patch that is a list", one(func(s *v1alpha1.Subset) { s.Patch = patchOf("x"); s.Patch.Raw = []byte("[]") }), "spec.topology.subsets[a].patch:"},
-		{"a partition that is negative", manual("a", intstr.FromInt32(-1)), "spec.updateStrategy.manualUpdate.partitions[a]:"},
-		{"a partition above all", manual("b", intstr.FromString("101%")), "spec.updateStrategy.manualUpdate.partitions[b]:"},
-		{"a default partition that is text", manual("", intstr.FromString("all")), "spec.updateStrategy.manualUpdate.defaultPartition:"},
-		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "BlueGreen" }, "spec.updateStrategy.type:"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := newScene(t)
-			parent := s.api.live.parent.DeepCopy()
-			tc.edit(parent)
-			read, err := readSpec(parent, s.reconciler.Adapters)
-			if err == nil || read != nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("want an error at %s, have %v", tc.says, err)
-			}
-		})
-	}
-}
-
-func TestReadSpec(t *testing.T) {
-	s := newScene(t)
-	parent := s.api.live.parent.DeepCopy()
-	parent.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"web", "api"}}}}
-	parent.Spec.Topology.Subsets[0].Patch = patchOf("x")
-	parent.Spec.Topology.Subsets[1].Tolerations = []corev1.Toleration{{Key: "k"}}
-	// Fifty characters and the parent's name make the 52 that a child may have.
-	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: strings.Repeat("c", 48)})
-	read, err := readSpec(parent, s.reconciler.Adapters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if read.podSelector != "app in (api,web),united.dev/name=web" {
-		t.Error(read.podSelector)
-	}
-	overlays := read.overlays()
-	if len(overlays) != 3 || overlays["a"].Patch == nil || overlays["a"].Tolerations != nil || overlays["b"].Patch != nil || overlays["b"].Tolerations == nil {
-		t.Errorf("%+v", overlays)
-	}
-	// A patch whose pod part cannot be told is the business of its subset alone.
-	parent.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec": {"template": "x"}}`)
-	if _, err := readSpec(parent, s.reconciler.Adapters); err != nil {
-		t.Error(err)
-	}
-	if revisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || revisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
-		t.Error("the defaults are not those of the CRD")
-	}
-}
-
 // Changes that are no business of the pods make no revision.
 func TestWhatMakesARevision(t *testing.T) {
 	for _, tc := range []struct {
@@ -337,31 +239,33 @@ func TestWhatMakesARevision(t *testing.T) {
 		{"partition", func(s *scene) { s.partition("a", "1") }, 0},
 		{"minReadySeconds", func(s *scene) { s.minReady(3) }, 0},
 		{"a patched subset comes", func(s *scene) {
-			s.edit("c", func(spec *v1alpha1.UnitedDeploymentSpec) {
-				spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: "c", Patch: patchOf("x")})
+			s.Edit("c", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: "c", Patch: simulation.PatchOf("x")})
 			})
 		}, 0},
 		{"a subset goes", func(s *scene) { s.comeOrGo("b") }, 0},
 		{"a patch outside of the pods", func(s *scene) {
-			s.editSubset("patch", "a", func(sub *v1alpha1.Subset) {
-				sub.Patch = patchOf("")
-				sub.Patch = ptr.To(*templateOf("x", "Parallel").StatefulSetTemplate)
+			s.EditSubset("patch", "a", func(sub *v1alpha1.Subset) {
+				sub.Patch = simulation.PatchOf("")
+				sub.Patch = ptr.To(*simulation.TemplateOf("x", "Parallel").StatefulSetTemplate)
 				sub.Patch.Raw = []byte(`{"metadata": {"labels": {"x": "y"}}, "spec": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Retain"}}}`)
 			})
 		}, 0},
 		{"another template", func(s *scene) { s.image("v2") }, 1},
-		{"a patch", func(s *scene) { s.editSubset("patch", "a", func(sub *v1alpha1.Subset) { sub.Patch = patchOf("x") }) }, 1},
+		{"a patch", func(s *scene) {
+			s.EditSubset("patch", "a", func(sub *v1alpha1.Subset) { sub.Patch = simulation.PatchOf("x") })
+		}, 1},
 		{"a toleration", func(s *scene) {
-			s.editSubset("toleration", "a", func(sub *v1alpha1.Subset) { sub.Tolerations = []corev1.Toleration{{Key: "k"}} })
+			s.EditSubset("toleration", "a", func(sub *v1alpha1.Subset) { sub.Tolerations = []corev1.Toleration{{Key: "k"}} })
 		}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t).settled()
-			s.api.live.parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
+			s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
 			uids := s.uids()
 			tc.play(s)
-			s.settle()
-			if got := len(s.api.live.revisions) - 1; got != tc.want {
+			s.Settle()
+			if got := len(s.API.Live.Revisions) - 1; got != tc.want {
 				t.Errorf("want %d more revisions, have %d", tc.want, got)
 			}
 			for name, uid := range s.uids() {
@@ -375,7 +279,7 @@ func TestWhatMakesARevision(t *testing.T) {
 
 func (s *scene) uids() map[string]string {
 	uids := map[string]string{}
-	for name, p := range s.api.live.pods {
+	for name, p := range s.API.Live.Pods {
 		uids[name] = string(p.UID)
 	}
 	return uids
@@ -386,7 +290,7 @@ func (s *scene) uids() map[string]string {
 func TestRevisionsAreTruncated(t *testing.T) {
 	for limit, want := range map[int32]string{0: "v1 v5", 2: "v1 v3 v4 v5", 9: "v1 v2 v3 v4 v5"} {
 		s := newScene(t).settled()
-		s.edit("limit", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = &limit })
+		s.Edit("limit", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = &limit })
 		for _, image := range []string{"v2", "v3", "v4", "v5"} {
 			s.image(image).settled()
 		}
@@ -398,7 +302,7 @@ func TestRevisionsAreTruncated(t *testing.T) {
 		if diff := cmp.Diff(uids, s.uids()); diff != "" {
 			t.Error("going back restarts what matches:", diff)
 		}
-		if got := s.words(s.status().UpdateRevision); got != "v1" || kstatus(s.api.live.parent) != "Current" {
+		if got := s.words(s.status().UpdateRevision); got != "v1" || kstatus(s.API.Live.Parent) != "Current" {
 			t.Error(got, s.told())
 		}
 	}
@@ -406,7 +310,7 @@ func TestRevisionsAreTruncated(t *testing.T) {
 
 func (s *scene) kept() string {
 	var list []string
-	for name := range s.api.live.revisions {
+	for name := range s.API.Live.Revisions {
 		list = append(list, s.words(name))
 	}
 	slices.Sort(list)
@@ -415,17 +319,17 @@ func (s *scene) kept() string {
 
 func TestReconcileWithoutAParent(t *testing.T) {
 	s := newScene(t).settled()
-	gone := s.api.live.parent
-	writes := len(s.api.writes)
+	gone := s.API.Live.Parent
+	writes := len(s.API.Writes)
 	deleted := gone.DeepCopy()
-	deleted.DeletionTimestamp = ptr.To(s.api.now())
+	deleted.DeletionTimestamp = ptr.To(s.API.Now())
 	for _, parent := range []*v1alpha1.UnitedDeployment{deleted, nil} {
-		s.api.cached.parent = parent
-		if _, err := s.reconciler.Reconcile(t.Context(), requestFor(gone)); err != nil {
+		s.API.Cached.Parent = parent
+		if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(gone)); err != nil {
 			t.Error(err)
 		}
 	}
-	if rest := s.api.writes[writes:]; len(rest) > 0 {
+	if rest := s.API.Writes[writes:]; len(rest) > 0 {
 		t.Error(rest)
 	}
 }
@@ -445,14 +349,14 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t).settled().ready("a-0", false)
 			s.heard()
-			s.api.refresh()
-			s.api.fail = tc.answer
-			_, err := s.reconciler.Reconcile(t.Context(), requestFor(s.api.live.parent))
+			s.API.Refresh()
+			s.API.Fail = tc.answer
+			_, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.API.Live.Parent))
 			if (err != nil) != tc.fails {
 				t.Error(err)
 			}
-			if tc.fails && len(s.events.events) > 0 {
-				t.Error(s.events.events)
+			if tc.fails && len(s.Recorded.Events) > 0 {
+				t.Error(s.Recorded.Events)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package simulation
 
 import (
 	"crypto/sha256"
@@ -21,12 +21,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// simSets does to the server of simAPI what the StatefulSet controller, the
+// Sets does to the server of API what the StatefulSet controller, the
 // kubelets and the garbage collector do, one step at a time. The former follows
 // pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.3, less
 // volumes, minReadySeconds and maxUnavailable (its feature gate is off).
-type simSets struct {
-	api *simAPI
+type Sets struct {
+	api *API
 	// creates and deletes look on at what is done to a replica of a set.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
@@ -47,7 +47,8 @@ func contentOf(template *corev1.PodTemplateSpec) string {
 	return content
 }
 
-func podContent(p *corev1.Pod) string {
+// PodContent is contentOf a pod.
+func PodContent(p *corev1.Pod) string {
 	return contentOf(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
 }
 
@@ -82,7 +83,7 @@ type ownRevision struct {
 
 // pass is one sync of one set.
 type pass struct {
-	sim             *simSets
+	sim             *Sets
 	set             *appsv1.StatefulSet
 	current, update string
 	revisions       map[string]*ownRevision // by hash
@@ -92,9 +93,9 @@ type pass struct {
 	condemned []*corev1.Pod
 }
 
-// sync is one pass of the StatefulSet controller over a set.
-func (s *simSets) sync(name string) {
-	u := s.api.live.sets[name]
+// Sync is one pass of the StatefulSet controller over a set.
+func (s *Sets) Sync(name string) {
+	u := s.api.Live.Sets[name]
 	if u == nil {
 		return
 	}
@@ -127,18 +128,18 @@ func (p *pass) name(update string) {
 }
 
 // claim gives the pods of a set, and adopts orphans.
-func (s *simSets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
+func (s *Sets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, name := range slices.Sorted(maps.Keys(s.api.live.pods)) {
-		pod := s.api.live.pods[name]
+	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {
+		pod := s.api.Live.Pods[name]
 		owner := metav1.GetControllerOf(pod)
-		if ordinalOf(set.Name, name) < 0 {
+		if OrdinalOf(set.Name, name) < 0 {
 			continue
 		}
 		if owner == nil && pod.DeletionTimestamp == nil {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = controlledBy(set.UID)
-			s.api.putPod(pod)
+			s.api.PutPod(pod)
 			owner = metav1.GetControllerOf(pod)
 		}
 		if owner != nil && owner.UID == set.UID {
@@ -152,8 +153,8 @@ func controlledBy(uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: "StatefulSet", UID: uid, Controller: ptr.To(true)}}
 }
 
-// ordinalOf is the ordinal of a pod of a set, -1 when it is none of the set's.
-func ordinalOf(set, pod string) int32 {
+// OrdinalOf is the ordinal of a pod of a set, -1 when it is none of the set's.
+func OrdinalOf(set, pod string) int32 {
 	text, ok := strings.CutPrefix(pod, set+"-")
 	n, err := strconv.Atoi(text)
 	if !ok || err != nil {
@@ -165,14 +166,14 @@ func ordinalOf(set, pod string) int32 {
 func (p *pass) sort(pods []*corev1.Pod) {
 	p.replicas = make([]*corev1.Pod, *p.set.Spec.Replicas)
 	for _, pod := range pods {
-		if ordinal := int(ordinalOf(p.set.Name, pod.Name)); ordinal < len(p.replicas) {
+		if ordinal := int(OrdinalOf(p.set.Name, pod.Name)); ordinal < len(p.replicas) {
 			p.replicas[ordinal] = pod
 		} else {
 			p.condemned = append(p.condemned, pod)
 		}
 	}
 	slices.SortFunc(p.condemned, func(a, b *corev1.Pod) int {
-		return int(ordinalOf(p.set.Name, b.Name) - ordinalOf(p.set.Name, a.Name))
+		return int(OrdinalOf(p.set.Name, b.Name) - OrdinalOf(p.set.Name, a.Name))
 	})
 }
 
@@ -188,7 +189,7 @@ func (p *pass) run() {
 			}
 			continue
 		}
-		if ordered && (pod.DeletionTimestamp != nil || !isReady(pod)) {
+		if ordered && (pod.DeletionTimestamp != nil || !IsReady(pod)) {
 			return
 		}
 	}
@@ -203,7 +204,7 @@ func (p *pass) run() {
 				return
 			}
 			continue
-		case ordered && !isReady(pod) && pod != firstUnhealthy:
+		case ordered && !IsReady(pod) && pod != firstUnhealthy:
 			return
 		}
 		p.delete(pod, "scale down")
@@ -217,7 +218,7 @@ func (p *pass) run() {
 			p.delete(pod, "update")
 			return
 		}
-		if !isReady(pod) || pod.DeletionTimestamp != nil {
+		if !IsReady(pod) || pod.DeletionTimestamp != nil {
 			return
 		}
 	}
@@ -225,12 +226,12 @@ func (p *pass) run() {
 
 func (p *pass) firstUnhealthy() *corev1.Pod {
 	for _, pod := range p.replicas {
-		if !isReady(pod) || pod.DeletionTimestamp != nil {
+		if !IsReady(pod) || pod.DeletionTimestamp != nil {
 			return pod
 		}
 	}
 	for _, pod := range slices.Backward(p.condemned) {
-		if !isReady(pod) || pod.DeletionTimestamp != nil {
+		if !IsReady(pod) || pod.DeletionTimestamp != nil {
 			return pod
 		}
 	}
@@ -250,26 +251,26 @@ func (p *pass) create(i int) bool {
 	template := p.revisions[hash].template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.set.Namespace, Name: fmt.Sprintf("%s-%d", p.set.Name, i), UID: types.UID(p.sim.api.next()),
+			Namespace: p.set.Namespace, Name: fmt.Sprintf("%s-%d", p.set.Name, i), UID: types.UID(p.sim.api.Next()),
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
-			OwnerReferences: controlledBy(p.set.UID), CreationTimestamp: p.sim.api.now(),
+			OwnerReferences: controlledBy(p.set.UID), CreationTimestamp: p.sim.api.Now(),
 		},
 		Spec:   *template.Spec.DeepCopy(),
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
 	p.replicas[i], p.created[i] = pod, true
-	if p.sim.api.live.pods[pod.Name] != nil {
+	if p.sim.api.Live.Pods[pod.Name] != nil {
 		return false
 	}
 	p.sim.creates(p.set, int32(i), pod)
-	p.sim.api.putPod(pod)
+	p.sim.api.PutPod(pod)
 	return true
 }
 
 func (p *pass) delete(pod *corev1.Pod, why string) {
-	p.sim.deletes(p.set, ordinalOf(p.set.Name, pod.Name), pod, why)
-	p.sim.api.deletePod(pod)
+	p.sim.deletes(p.set, OrdinalOf(p.set.Name, pod.Name), pod, why)
+	p.sim.api.DeletePod(pod)
 }
 
 // writeStatus counts as computeReplicaStatus does, on the pods as they were read,
@@ -282,7 +283,7 @@ func (p *pass) writeStatus(u *unstructured.Unstructured) {
 		}
 		// A pod that was deleted in this pass is not seen as terminating yet.
 		replicas++
-		if isReady(pod) {
+		if IsReady(pod) {
 			ready++
 		}
 		if pod.DeletionTimestamp == nil && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == p.update {
@@ -302,54 +303,56 @@ func (p *pass) writeStatus(u *unstructured.Unstructured) {
 	if !equalJSON(u.Object["status"], status) {
 		u = u.DeepCopy()
 		u.Object["status"] = status
-		p.sim.api.putSet(u)
+		p.sim.api.PutSet(u)
 	}
 }
 
-func isReady(pod *corev1.Pod) bool {
+// IsReady tells whether a pod is ready.
+func IsReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// kubelet brings one pod on: it goes when it is being deleted, and else becomes
+// Kubelet brings one pod on: it goes when it is being deleted, and else becomes
 // ready when it can.
-func (s *simSets) kubelet(name string) {
-	pod := s.api.live.pods[name]
+func (s *Sets) Kubelet(name string) {
+	pod := s.api.Live.Pods[name]
 	switch {
 	case pod == nil:
 	case pod.DeletionTimestamp != nil:
-		delete(s.api.live.pods, name)
-	case broken(podContent(pod)):
+		delete(s.api.Live.Pods, name)
+	case broken(PodContent(pod)):
 		if pod.Status.Phase != corev1.PodRunning {
-			s.setReady(pod, false)
+			s.SetReady(pod, false)
 		}
-	case !isReady(pod):
-		s.setReady(pod, true)
+	case !IsReady(pod):
+		s.SetReady(pod, true)
 	}
 }
 
-func (s *simSets) setReady(pod *corev1.Pod, ready bool) {
+// SetReady sets whether a pod is ready.
+func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
 	pod = pod.DeepCopy()
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.now()}}
-	s.api.putPod(pod)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.Now()}}
+	s.api.PutPod(pod)
 }
 
-// collect begins to delete the pods whose set is gone, and deletes its revisions.
-func (s *simSets) collect() {
+// Collect begins to delete the pods whose set is gone, and deletes its revisions.
+func (s *Sets) Collect() {
 	alive := map[types.UID]bool{}
-	for _, u := range s.api.live.sets {
+	for _, u := range s.api.Live.Sets {
 		alive[u.GetUID()] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.api.live.pods)) {
-		pod := s.api.live.pods[name]
+	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {
+		pod := s.api.Live.Pods[name]
 		if owner := metav1.GetControllerOf(pod); owner != nil && !alive[owner.UID] {
-			s.api.deletePod(pod)
+			s.api.DeletePod(pod)
 		}
 	}
 	for _, revisions := range s.api.own {
@@ -357,15 +360,15 @@ func (s *simSets) collect() {
 	}
 }
 
-// deleteSet deletes a set as kubectl does; orphan is --cascade=orphan.
-func (s *simSets) deleteSet(name string, orphan bool) {
-	u := s.api.live.sets[name]
-	delete(s.api.live.sets, name)
-	for _, pod := range s.api.live.pods {
+// DeleteSet deletes a set as kubectl does; orphan is --cascade=orphan.
+func (s *Sets) DeleteSet(name string, orphan bool) {
+	u := s.api.Live.Sets[name]
+	delete(s.api.Live.Sets, name)
+	for _, pod := range s.api.Live.Pods {
 		if owner := metav1.GetControllerOf(pod); orphan && owner != nil && owner.UID == u.GetUID() {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = nil
-			s.api.putPod(pod)
+			s.api.PutPod(pod)
 		}
 	}
 	for _, r := range s.api.own[name] {

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package simulation
 
 import (
 	"bytes"
@@ -29,84 +29,89 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// objects are what an API server holds, or a cache: by name, in one namespace.
+// Objects are what an API server holds, or a cache: by name, in one namespace.
 // What is in there is never changed, but replaced.
-type objects struct {
-	parent    *v1alpha1.UnitedDeployment
-	sets      map[string]*unstructured.Unstructured
-	pods      map[string]*corev1.Pod
-	revisions map[string]*appsv1.ControllerRevision
+type Objects struct {
+	Parent    *v1alpha1.UnitedDeployment
+	Sets      map[string]*unstructured.Unstructured
+	Pods      map[string]*corev1.Pod
+	Revisions map[string]*appsv1.ControllerRevision
 }
 
-func (o objects) clone() objects {
-	return objects{o.parent, maps.Clone(o.sets), maps.Clone(o.pods), maps.Clone(o.revisions)}
+func (o Objects) clone() Objects {
+	return Objects{o.Parent, maps.Clone(o.Sets), maps.Clone(o.Pods), maps.Clone(o.Revisions)}
 }
 
-// simAPI is an API server as far as the controller uses one, with one parent,
+// API is an API server as far as the controller uses one, with one parent,
 // and the controller's cache of it, which lags until it is refreshed. It answers
 // server-side apply faithfully where the controller is the only one to write a
 // field: what is applied replaces what was applied before.
-type simAPI struct {
-	live, cached objects
-	now          func() metav1.Time
-	last         int // of resourceVersions and UIDs
+type API struct {
+	// Live is what the server holds, Cached what the controller sees of it.
+	Live, Cached Objects
+	// Now is the time.
+	Now func() metav1.Time
+	// Last is the last of resourceVersions and UIDs: it grows with every change.
+	Last int
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
-	// writes are those of the controller.
-	writes []string
-	// fail, when set, is what the next write answers.
-	fail error
-	// refuse, when set, is what an apply answers for the child of a subset.
-	refuse map[string]error
+	// Writes are those of the controller.
+	Writes []string
+	// Fail, when set, is what the next write answers.
+	Fail error
+	// Refuse, when set, is what an apply answers for the child of a subset.
+	Refuse map[string]error
 	// deletesPod and deletesSet look on at what the controller does.
 	deletesPod func(*corev1.Pod)
 	deletesSet func(*unstructured.Unstructured)
 }
 
-func newSimAPI(now func() metav1.Time) *simAPI {
-	return &simAPI{now: now, own: map[string]map[string]*ownRevision{}, live: objects{
-		sets:      map[string]*unstructured.Unstructured{},
-		pods:      map[string]*corev1.Pod{},
-		revisions: map[string]*appsv1.ControllerRevision{},
+func newAPI(now func() metav1.Time) *API {
+	return &API{Now: now, own: map[string]map[string]*ownRevision{}, Live: Objects{
+		Sets:      map[string]*unstructured.Unstructured{},
+		Pods:      map[string]*corev1.Pod{},
+		Revisions: map[string]*appsv1.ControllerRevision{},
 	}}
 }
 
-func (a *simAPI) next() string {
-	a.last++
-	return strconv.Itoa(a.last)
+// Next is a resourceVersion, or a UID, that nothing has had.
+func (a *API) Next() string {
+	a.Last++
+	return strconv.Itoa(a.Last)
 }
 
-// refresh brings the cache up to date.
-func (a *simAPI) refresh() { a.cached = a.live.clone() }
+// Refresh brings the cache up to date.
+func (a *API) Refresh() { a.Cached = a.Live.clone() }
 
-// putSet and the others change the server behind the controller's back.
-func (a *simAPI) putSet(u *unstructured.Unstructured) {
-	u.SetResourceVersion(a.next())
-	a.live.sets[u.GetName()] = u
+// PutSet changes a set behind the controller's back.
+func (a *API) PutSet(u *unstructured.Unstructured) {
+	u.SetResourceVersion(a.Next())
+	a.Live.Sets[u.GetName()] = u
 }
 
-func (a *simAPI) putPod(p *corev1.Pod) {
-	p.ResourceVersion = a.next()
-	a.live.pods[p.Name] = p
+// PutPod changes a pod behind the controller's back.
+func (a *API) PutPod(p *corev1.Pod) {
+	p.ResourceVersion = a.Next()
+	a.Live.Pods[p.Name] = p
 }
 
-// deletePod begins to delete a pod: the kubelet finishes it.
-func (a *simAPI) deletePod(p *corev1.Pod) {
+// DeletePod begins to delete a pod: the kubelet finishes it.
+func (a *API) DeletePod(p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		p = p.DeepCopy()
-		now := a.now()
+		now := a.Now()
 		p.DeletionTimestamp = &now
-		a.putPod(p)
+		a.PutPod(p)
 	}
 }
 
-func (a *simAPI) wrote(format string, args ...any) error {
-	if err := a.fail; err != nil {
-		a.fail = nil
+func (a *API) wrote(format string, args ...any) error {
+	if err := a.Fail; err != nil {
+		a.Fail = nil
 		return err
 	}
-	a.writes = append(a.writes, fmt.Sprintf(format, args...))
+	a.Writes = append(a.Writes, fmt.Sprintf(format, args...))
 	return nil
 }
 
@@ -118,39 +123,42 @@ func conflict(name, why string) error {
 	return apierrors.NewConflict(schema.GroupResource{}, name, errors.New(why))
 }
 
-// simClient is the controller's client: it reads what from holds, and writes to
+// apiClient is the controller's client: it reads what from holds, and writes to
 // the server; what it writes is in its cache at once.
-type simClient struct {
+type apiClient struct {
 	client.Client
-	api  *simAPI
-	from func() *objects
+	api  *API
+	from func() *Objects
 }
 
-func (a *simAPI) client() client.Client {
-	return simClient{api: a, from: func() *objects { return &a.cached }}
+// Client is the controller's client.
+func (a *API) Client() client.Client {
+	return apiClient{api: a, from: func() *Objects { return &a.Cached }}
 }
-func (a *simAPI) reader() client.Reader {
-	return simClient{api: a, from: func() *objects { return &a.live }}
+
+// Reader reads past the cache.
+func (a *API) Reader() client.Reader {
+	return apiClient{api: a, from: func() *Objects { return &a.Live }}
 }
 
 // Get reads one object.
-func (c simClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	from := c.from()
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeployment:
-		if from.parent == nil || from.parent.Name != key.Name {
+		if from.Parent == nil || from.Parent.Name != key.Name {
 			return notFound(key)
 		}
-		from.parent.DeepCopyInto(into)
+		from.Parent.DeepCopyInto(into)
 	case *metav1.PartialObjectMetadata:
-		u := from.sets[key.Name]
+		u := from.Sets[key.Name]
 		if u == nil {
 			return notFound(key)
 		}
 		into.Name, into.Namespace, into.UID = u.GetName(), u.GetNamespace(), u.GetUID()
 		into.Labels, into.OwnerReferences = u.GetLabels(), u.GetOwnerReferences()
 	case *appsv1.ControllerRevision:
-		cr := from.revisions[key.Name]
+		cr := from.Revisions[key.Name]
 		if cr == nil {
 			return notFound(key)
 		}
@@ -162,22 +170,22 @@ func (c simClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 }
 
 // List lists all objects of a kind: there is one parent only.
-func (c simClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	from := c.from()
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
 	switch into := into.(type) {
 	case *appsv1.ControllerRevisionList:
-		for _, name := range slices.Sorted(maps.Keys(from.revisions)) {
-			into.Items = append(into.Items, *from.revisions[name].DeepCopy())
+		for _, name := range slices.Sorted(maps.Keys(from.Revisions)) {
+			into.Items = append(into.Items, *from.Revisions[name].DeepCopy())
 		}
 	case *corev1.PodList:
-		for _, name := range slices.Sorted(maps.Keys(from.pods)) {
-			into.Items = append(into.Items, *from.pods[name])
+		for _, name := range slices.Sorted(maps.Keys(from.Pods)) {
+			into.Items = append(into.Items, *from.Pods[name])
 		}
 	case *unstructured.UnstructuredList:
-		for _, name := range slices.Sorted(maps.Keys(from.sets)) {
-			into.Items = append(into.Items, *from.sets[name].DeepCopy())
+		for _, name := range slices.Sorted(maps.Keys(from.Sets)) {
+			into.Items = append(into.Items, *from.Sets[name].DeepCopy())
 		}
 	case *metav1.PartialObjectMetadataList:
 		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
@@ -195,29 +203,29 @@ func (c simClient) List(_ context.Context, into client.ObjectList, opts ...clien
 }
 
 // Create creates a ControllerRevision.
-func (c simClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (c apiClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	cr, ok := o.(*appsv1.ControllerRevision)
 	if !ok {
 		return fmt.Errorf("unexpected create of %T", o)
 	}
-	if c.api.live.revisions[cr.Name] != nil {
+	if c.api.Live.Revisions[cr.Name] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
 	}
 	if err := c.api.wrote("create revision %s", cr.Name); err != nil {
 		return err
 	}
-	cr.UID, cr.ResourceVersion = types.UID(c.api.next()), c.api.next()
-	c.api.live.revisions[cr.Name], c.api.cached.revisions[cr.Name] = cr.DeepCopy(), cr.DeepCopy()
+	cr.UID, cr.ResourceVersion = types.UID(c.api.Next()), c.api.Next()
+	c.api.Live.Revisions[cr.Name], c.api.Cached.Revisions[cr.Name] = cr.DeepCopy(), cr.DeepCopy()
 	return nil
 }
 
 // Patch merges a patch into a ControllerRevision.
-func (c simClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
 	cr, ok := o.(*appsv1.ControllerRevision)
 	if !ok {
 		return fmt.Errorf("unexpected patch of %T", o)
 	}
-	live := c.api.live.revisions[cr.Name]
+	live := c.api.Live.Revisions[cr.Name]
 	if live == nil {
 		return notFound(client.ObjectKeyFromObject(cr))
 	}
@@ -231,8 +239,8 @@ func (c simClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if err := c.api.wrote("patch revision %s", cr.Name); err != nil {
 		return err
 	}
-	merged.ResourceVersion = c.api.next()
-	c.api.live.revisions[cr.Name], c.api.cached.revisions[cr.Name] = merged, merged
+	merged.ResourceVersion = c.api.Next()
+	c.api.Live.Revisions[cr.Name], c.api.Cached.Revisions[cr.Name] = merged, merged
 	merged.DeepCopyInto(cr)
 	return nil
 }
@@ -255,7 +263,7 @@ func merge(live client.Object, p client.Patch, into any) error {
 }
 
 // Delete deletes a revision or a child at once, and begins to delete a pod.
-func (c simClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
 	asked := client.DeleteOptions{}
 	asked.ApplyOptions(opts)
 	if asked.Preconditions == nil || asked.Preconditions.UID == nil {
@@ -264,15 +272,15 @@ func (c simClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 	var live client.Object
 	switch o.(type) {
 	case *corev1.Pod:
-		if p := c.api.live.pods[o.GetName()]; p != nil {
+		if p := c.api.Live.Pods[o.GetName()]; p != nil {
 			live = p
 		}
 	case *appsv1.ControllerRevision:
-		if r := c.api.live.revisions[o.GetName()]; r != nil {
+		if r := c.api.Live.Revisions[o.GetName()]; r != nil {
 			live = r
 		}
 	case *unstructured.Unstructured:
-		if u := c.api.live.sets[o.GetName()]; u != nil {
+		if u := c.api.Live.Sets[o.GetName()]; u != nil {
 			live = u
 		}
 	}
@@ -288,24 +296,24 @@ func (c simClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 	switch live := live.(type) {
 	case *corev1.Pod:
 		c.api.deletesPod(live)
-		c.api.deletePod(live)
-		c.api.cached.pods[live.Name] = c.api.live.pods[live.Name]
+		c.api.DeletePod(live)
+		c.api.Cached.Pods[live.Name] = c.api.Live.Pods[live.Name]
 	case *appsv1.ControllerRevision:
-		delete(c.api.live.revisions, live.Name)
-		delete(c.api.cached.revisions, live.Name)
+		delete(c.api.Live.Revisions, live.Name)
+		delete(c.api.Cached.Revisions, live.Name)
 	case *unstructured.Unstructured:
 		c.api.deletesSet(live)
-		delete(c.api.live.sets, live.GetName())
-		delete(c.api.cached.sets, live.GetName())
+		delete(c.api.Live.Sets, live.GetName())
+		delete(c.api.Cached.Sets, live.GetName())
 	}
 	return nil
 }
 
 // Apply creates or updates a child.
-func (c simClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	applied := &unstructured.Unstructured{Object: o.(runtime.Unstructured).UnstructuredContent()}
 	name := applied.GetName()
-	live := c.api.live.sets[name]
+	live := c.api.Live.Sets[name]
 	switch {
 	case applied.GetResourceVersion() == "1" && live != nil:
 		return conflict(name, "it exists")
@@ -317,7 +325,7 @@ func (c simClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	case live.GetResourceVersion() != applied.GetResourceVersion():
 		return conflict(name, "resourceVersion")
 	}
-	if err := c.api.refuse[subsetOf(name)]; err != nil {
+	if err := c.api.Refuse[subsetOf(name)]; err != nil {
 		return err
 	}
 	stored, changed, err := c.api.merged(applied, live)
@@ -331,15 +339,15 @@ func (c simClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 		return err
 	}
 	if changed {
-		c.api.putSet(stored)
+		c.api.PutSet(stored)
 	}
-	c.api.cached.sets[name] = c.api.live.sets[name]
-	o.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(c.api.live.sets[name].DeepCopy().Object)
+	c.api.Cached.Sets[name] = c.api.Live.Sets[name]
+	o.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(c.api.Live.Sets[name].DeepCopy().Object)
 	return nil
 }
 
 // merged is what the server makes of an apply.
-func (a *simAPI) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
+func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
 	stored = applied.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion"} {
 		unstructured.RemoveNestedField(stored.Object, "metadata", field)
@@ -356,7 +364,7 @@ func (a *simAPI) merged(applied, live *unstructured.Unstructured) (stored *unstr
 		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw)),
 	}})
 	if live == nil {
-		stored.SetUID(types.UID(a.next()))
+		stored.SetUID(types.UID(a.Next()))
 		stored.SetGeneration(1)
 		return stored, true, nil
 	}
@@ -389,32 +397,32 @@ func partitionIn(u *unstructured.Unstructured) int32 {
 }
 
 // Status patches the parent's status.
-func (c simClient) Status() client.SubResourceWriter { return simStatus{api: c.api} }
+func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
 
-type simStatus struct {
+type apiStatus struct {
 	client.SubResourceWriter
-	api *simAPI
+	api *API
 }
 
 // Patch merges a patch into the parent's status.
-func (s simStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	merged := &v1alpha1.UnitedDeployment{}
-	if err := merge(s.api.live.parent, p, merged); err != nil {
+	if err := merge(s.api.Live.Parent, p, merged); err != nil {
 		return err
 	}
-	if merged.UID != s.api.live.parent.UID {
+	if merged.UID != s.api.Live.Parent.UID {
 		return conflict(merged.Name, "uid")
 	}
 	if err := s.api.wrote("status"); err != nil {
 		return err
 	}
-	updated := s.api.live.parent.DeepCopy()
-	updated.Status, updated.ResourceVersion = merged.Status, s.api.next()
-	s.api.live.parent = updated
-	cached := s.api.cached.parent.DeepCopy()
+	updated := s.api.Live.Parent.DeepCopy()
+	updated.Status, updated.ResourceVersion = merged.Status, s.api.Next()
+	s.api.Live.Parent = updated
+	cached := s.api.Cached.Parent.DeepCopy()
 	// The answer to the write holds the object whole, but the controller reads
 	// it through the watch: the spec may still be older than the status.
 	cached.Status = merged.Status
-	s.api.cached.parent = cached
+	s.api.Cached.Parent = cached
 	return nil
 }

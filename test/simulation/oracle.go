@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package simulation
 
 import (
 	"maps"
@@ -21,18 +21,18 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// oracle knows what is protected in each subset, by the words of the design and
+// Oracle knows what is protected in each subset, by the words of the design and
 // not by what the controller makes of them: before Initialized nothing; then
 // what each child was made of; from then on what the subset last finished on.
 // It speaks of contents of pods, never of names of revisions.
-type oracle struct {
-	api         *simAPI
+type Oracle struct {
+	api         *API
 	fail        func(format string, args ...any)
 	initialized bool
 	subsets     map[string]*fate
 
-	// before is what the controller saw when its pass began.
-	before objects
+	// Before is what the controller saw when its pass began.
+	Before Objects
 	// wasCurrent gives the content that status.currentRevision had then.
 	wasCurrent func(subset string) string
 }
@@ -59,8 +59,8 @@ type asked struct {
 	partition, replicas int32
 }
 
-func newOracle(api *simAPI, fail func(string, ...any)) *oracle {
-	o := &oracle{api: api, fail: fail, subsets: map[string]*fate{}}
+func newOracle(api *API, fail func(string, ...any)) *Oracle {
+	o := &Oracle{api: api, fail: fail, subsets: map[string]*fate{}}
 	api.deletesSet = o.deletesSet
 	api.deletesPod = o.controllerDeletes
 	return o
@@ -68,7 +68,7 @@ func newOracle(api *simAPI, fail func(string, ...any)) *oracle {
 
 func subsetOf(set string) string { return strings.TrimPrefix(set, "web-") }
 
-func (o *oracle) fate(subset string) *fate {
+func (o *Oracle) fate(subset string) *fate {
 	if o.subsets[subset] == nil {
 		o.subsets[subset] = &fate{}
 	}
@@ -91,15 +91,15 @@ func lines(parent *v1alpha1.UnitedDeployment) map[string]asked {
 }
 
 // specChanged notes what the user asks for now.
-func (o *oracle) specChanged() {
-	now := lines(o.api.live.parent)
+func (o *Oracle) specChanged() {
+	now := lines(o.api.Live.Parent)
 	for name := range now {
 		o.fate(name)
 	}
 	for name, f := range o.subsets {
 		line, ok := now[name]
 		if !ok {
-			line = asked{generation: o.api.live.parent.Generation} // the subset is gone
+			line = asked{generation: o.api.Live.Parent.Generation} // the subset is gone
 		}
 		f.asked = append(f.asked, line)
 	}
@@ -122,38 +122,38 @@ func (f *fate) floor() (partition, replicas int32) {
 func (f *fate) protects(content string) bool { return slices.Contains(f.protected, content) }
 
 // creates judges a replica that a set makes.
-func (o *oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
+func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
 	f := o.fate(subsetOf(set.Name))
 	partition, _ := f.floor()
-	if o.initialized && position < partition && !f.protects(podContent(pod)) {
-		o.fail("%s is created on %s; it is below the partition %d, and %v is protected", pod.Name, podContent(pod), partition, f.protected)
+	if o.initialized && position < partition && !f.protects(PodContent(pod)) {
+		o.fail("%s is created on %s; it is below the partition %d, and %v is protected", pod.Name, PodContent(pod), partition, f.protected)
 	}
 }
 
 // deletes judges a replica that a set deletes.
-func (o *oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string) {
+func (o *Oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string) {
 	f := o.fate(subsetOf(set.Name))
 	partition, replicas := f.floor()
-	if o.initialized && position < partition && position < replicas && slices.Equal(f.protected, []string{podContent(pod)}) {
-		o.fail("%s on %s is deleted for %s; it is below the partition %d of %d replicas and runs what is protected", pod.Name, podContent(pod), why, partition, replicas)
+	if o.initialized && position < partition && position < replicas && slices.Equal(f.protected, []string{PodContent(pod)}) {
+		o.fail("%s on %s is deleted for %s; it is below the partition %d of %d replicas and runs what is protected", pod.Name, PodContent(pod), why, partition, replicas)
 	}
 }
 
 // controllerDeletes judges a replica that the controller deletes.
-func (o *oracle) controllerDeletes(pod *corev1.Pod) {
+func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 	set := pod.Name[:strings.LastIndex(pod.Name, "-")]
 	f := o.fate(subsetOf(set))
 	partition, _ := f.floor()
-	if o.initialized && ordinalOf(set, pod.Name) < partition && f.protects(podContent(pod)) {
+	if o.initialized && OrdinalOf(set, pod.Name) < partition && f.protects(PodContent(pod)) {
 		o.fail("the controller deletes %s, below the partition %d", pod.Name, partition)
 	}
-	if isReady(pod) && o.api.cached.pods[pod.Name] == pod {
+	if IsReady(pod) && o.api.Cached.Pods[pod.Name] == pod {
 		o.fail("the controller deletes %s, which is ready", pod.Name)
 	}
 }
 
 // finishes notes that all replicas of a set are updated and ready.
-func (o *oracle) finishes(u *unstructured.Unstructured) {
+func (o *Oracle) finishes(u *unstructured.Unstructured) {
 	f := o.fate(subsetOf(u.GetName()))
 	content := contentOf(&typedSet(u).Spec.Template)
 	if o.initialized && !slices.Equal(f.protected, []string{content}) {
@@ -162,17 +162,17 @@ func (o *oracle) finishes(u *unstructured.Unstructured) {
 	}
 }
 
-// look: all replicas of a set are updated and ready, which its controller may
-// not have noted. Until it has, they may come back on either content.
-func (o *oracle) look() {
-	for name, u := range o.api.live.sets {
+// Look notes when all replicas of a set are updated and ready, which its controller
+// may not have noted. Until it has, they may come back on either content.
+func (o *Oracle) Look() {
+	for name, u := range o.api.Live.Sets {
 		set, hash := typedSet(u), hashOf(u)
 		if set.Status.ObservedGeneration != set.Generation {
 			continue
 		}
 		ready := int32(0)
-		for _, p := range o.api.live.pods {
-			if ordinalOf(name, p.Name) >= 0 && isReady(p) && p.DeletionTimestamp == nil && p.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
+		for _, p := range o.api.Live.Pods {
+			if OrdinalOf(name, p.Name) >= 0 && IsReady(p) && p.DeletionTimestamp == nil && p.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
 				ready++
 			}
 		}
@@ -192,9 +192,9 @@ func (f *fate) add(content string) {
 }
 
 // deletesSet judges a child that the controller deletes.
-func (o *oracle) deletesSet(u *unstructured.Unstructured) {
+func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 	name := subsetOf(u.GetName())
-	if _, wanted := lines(o.before.parent)[name]; wanted {
+	if _, wanted := lines(o.Before.Parent)[name]; wanted {
 		o.fail("the controller deletes %s, which the spec asks for", u.GetName())
 	}
 	f := o.fate(name)
@@ -202,15 +202,15 @@ func (o *oracle) deletesSet(u *unstructured.Unstructured) {
 }
 
 // beforePass looks at what the controller sees.
-func (o *oracle) beforePass() {
-	o.before = o.api.cached.clone()
-	o.wasCurrent = o.contentIn(o.before, o.before.parent.Status.CurrentRevision)
+func (o *Oracle) beforePass() {
+	o.Before = o.api.Cached.clone()
+	o.wasCurrent = o.ContentIn(o.Before, o.Before.Parent.Status.CurrentRevision)
 }
 
-// contentIn gives the content of a revision by subset; "" when it is not kept.
-func (o *oracle) contentIn(from objects, name string) func(subset string) string {
+// ContentIn gives the content of a revision by subset; "" when it is not kept.
+func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
 	return func(subset string) string {
-		cr := from.revisions[name]
+		cr := from.Revisions[name]
 		if cr == nil {
 			return ""
 		}
@@ -220,7 +220,7 @@ func (o *oracle) contentIn(from objects, name string) func(subset string) string
 			return ""
 		}
 		today := revision.Overlay{}
-		for _, s := range o.before.parent.Spec.Topology.Subsets {
+		for _, s := range o.Before.Parent.Spec.Topology.Subsets {
 			if s.Name == subset {
 				today.Patch = podPatchOf(&s)
 			}
@@ -235,10 +235,10 @@ func (o *oracle) contentIn(from objects, name string) func(subset string) string
 }
 
 // afterPass learns from what the controller saw and did; wrote: no write failed.
-func (o *oracle) afterPass(wrote bool) {
-	status := &o.api.live.parent.Status
-	isCurrent := o.contentIn(o.api.live, status.CurrentRevision)
-	for name := range lines(o.before.parent) {
+func (o *Oracle) afterPass(wrote bool) {
+	status := &o.api.Live.Parent.Status
+	isCurrent := o.ContentIn(o.api.Live, status.CurrentRevision)
+	for name := range lines(o.Before.Parent) {
 		o.fate(name)
 	}
 	names := slices.Sorted(maps.Keys(o.subsets))
@@ -249,7 +249,7 @@ func (o *oracle) afterPass(wrote bool) {
 		o.initialized = true
 		for _, name := range names {
 			f := o.subsets[name]
-			if u := o.before.sets["web-"+name]; u != nil {
+			if u := o.Before.Sets["web-"+name]; u != nil {
 				f.protected = []string{contentOf(&typedSet(u).Spec.Template)}
 				// A corrected template may not have reached the child in time.
 				f.add(o.wasCurrent(name))
@@ -262,18 +262,18 @@ func (o *oracle) afterPass(wrote bool) {
 	}
 	for _, name := range names {
 		// A subset without a fate of its own shares that of the whole.
-		_, known := lines(o.before.parent)[name]
-		if !known && o.api.live.sets["web-"+name] == nil {
+		_, known := lines(o.Before.Parent)[name]
+		if !known && o.api.Live.Sets["web-"+name] == nil {
 			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
 		}
-		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (subsetStatus(status, name) != nil || o.api.live.sets["web-"+name] != nil) {
+		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (statusOf(status, name) != nil || o.api.Live.Sets["web-"+name] != nil) {
 			f.add(o.wasCurrent(name))
 			f.add(isCurrent(name))
 		}
 	}
 	for _, name := range names {
 		f := o.subsets[name]
-		u := o.api.live.sets["web-"+name]
+		u := o.api.Live.Sets["web-"+name]
 		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts anew
 		if o.initialized && f.corrected {
 			f.add(contentOf(&typedSet(u).Spec.Template))
@@ -288,8 +288,8 @@ func (o *oracle) afterPass(wrote bool) {
 }
 
 // seen: the controller has seen that a set settled, and what on.
-func (o *oracle) seen(name string) {
-	f, u := o.subsets[name], o.before.sets["web-"+name]
+func (o *Oracle) seen(name string) {
+	f, u := o.subsets[name], o.Before.Sets["web-"+name]
 	if u == nil {
 		f.corrected = false
 		return
@@ -302,16 +302,16 @@ func (o *oracle) seen(name string) {
 			f.protected, f.finished = []string{f.finished}, ""
 		}
 	}
-	if now := o.api.live.sets["web-"+name]; !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && hashOf(now) != hashOf(u) {
+	if now := o.api.Live.Sets["web-"+name]; !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && hashOf(now) != hashOf(u) {
 		f.corrected = true
 	}
 }
 
 // sawReady: the controller has seen a replica that was ready.
-func (o *oracle) sawReady() bool {
-	for _, p := range o.before.pods {
-		u, owner := o.before.sets[p.Name[:strings.LastIndex(p.Name, "-")]], metav1.GetControllerOf(p)
-		if isReady(p) && p.DeletionTimestamp == nil && u != nil && owner != nil && owner.UID == u.GetUID() {
+func (o *Oracle) sawReady() bool {
+	for _, p := range o.Before.Pods {
+		u, owner := o.Before.Sets[p.Name[:strings.LastIndex(p.Name, "-")]], metav1.GetControllerOf(p)
+		if IsReady(p) && p.DeletionTimestamp == nil && u != nil && owner != nil && owner.UID == u.GetUID() {
 			return true
 		}
 	}
@@ -326,9 +326,9 @@ func settledSet(u *unstructured.Unstructured) bool {
 }
 
 // close forgets what was asked for before, once the child is as asked.
-func (o *oracle) close(name string) {
-	f, u := o.subsets[name], o.api.live.sets["web-"+name]
-	i := slices.IndexFunc(f.asked, func(a asked) bool { return a.generation == o.before.parent.Generation })
+func (o *Oracle) close(name string) {
+	f, u := o.subsets[name], o.api.Live.Sets["web-"+name]
+	i := slices.IndexFunc(f.asked, func(a asked) bool { return a.generation == o.Before.Parent.Generation })
 	if i < 0 || u == nil {
 		return
 	}
@@ -338,21 +338,21 @@ func (o *oracle) close(name string) {
 }
 
 // judgeStatus: the status says the truth about what is protected.
-func (o *oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent func(string) string) {
-	if !o.initialized || status.ObservedGeneration != o.before.parent.Generation {
+func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent func(string) string) {
+	if !o.initialized || status.ObservedGeneration != o.Before.Parent.Generation {
 		return
 	}
-	wanted := lines(o.before.parent)
+	wanted := lines(o.Before.Parent)
 	for _, s := range status.Subsets {
 		f := o.fate(s.Name)
 		if _, ok := wanted[s.Name]; !ok || s.CurrentRevision == "" {
 			continue
 		}
-		if content := o.contentIn(o.api.live, s.CurrentRevision)(s.Name); content != "" && !f.protects(content) {
+		if content := o.ContentIn(o.api.Live, s.CurrentRevision)(s.Name); content != "" && !f.protects(content) {
 			o.fail("the status says that %s protects %q; it is %v", s.Name, content, f.protected)
 		}
 		// A subset that had no replicas to finish with does not count.
-		was := subsetStatus(&o.before.parent.Status, s.Name)
+		was := statusOf(&o.Before.Parent.Status, s.Name)
 		had := wanted[s.Name].replicas > 0 && was != nil && was.DesiredReplicas > 0
 		if is := isCurrent(s.Name); is != o.wasCurrent(s.Name) && had && !slices.Contains(f.complete, is) {
 			o.fail("status.currentRevision is %s now, but %s was never complete on that", is, s.Name)

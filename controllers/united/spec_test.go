@@ -1,0 +1,140 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// parentWith is a sound parent of the given subsets.
+func parentWith(subsets ...string) *v1alpha1.UnitedDeployment {
+	parent := &v1alpha1.UnitedDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: v1alpha1.UnitedDeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{
+				Raw: []byte(`{"spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "v1"}]}}}}`),
+			}},
+			RevisionHistoryLimit: new(int32),
+		},
+	}
+	for _, name := range subsets {
+		parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: name})
+	}
+	return parent
+}
+
+func TestReadSpecRefuses(t *testing.T) {
+	one := func(edit func(*v1alpha1.Subset)) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { edit(&u.Spec.Topology.Subsets[0]) }
+	}
+	template := func(text string) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate.Raw = []byte(text) }
+	}
+	manual := func(name string, to intstr.IntOrString) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{name: to}}
+			if name == "" {
+				u.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{DefaultPartition: &to}
+			}
+		}
+	}
+	const pods = `"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}`
+	for _, tc := range []struct {
+		name string
+		edit func(*v1alpha1.UnitedDeployment)
+		says string
+	}{
+		{"no template", func(u *v1alpha1.UnitedDeployment) { u.Spec.Template.StatefulSetTemplate = nil }, "spec.template:"},
+		{"a template of text", template(`"x"`), "spec.template.statefulSetTemplate:"},
+		{"an empty template", template(`{}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"no pods", template(`{"spec": {"serviceName": "web"}}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"pods of text", template(`{"spec": {"template": "x"}}`), "spec.template.statefulSetTemplate.spec.template"},
+		{"a spec of text", template(`{"spec": "x"}`), "spec.template.statefulSetTemplate.spec:"},
+		{"metadata of text", template(`{"metadata": "x", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata:"},
+		{"another kind", template(`{"kind": "Deployment", "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.kind:"},
+		{"a label that is a number", template(`{"metadata": {"labels": {"a": 1}}, "spec": {` + pods + `}}`), "spec.template.statefulSetTemplate.metadata.labels"},
+		{"replicas", template(`{"spec": {"replicas": 3, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.replicas:"},
+		{"a partition", template(`{"spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.rollingUpdate.partition:"},
+		{"OnDelete", template(`{"spec": {"updateStrategy": {"type": "OnDelete"}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.type:"},
+		{"another selector", template(`{"spec": {"selector": {"matchLabels": {"app": "x"}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.selector:"},
+		{"pod labels that the selector does not match", template(`{"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}`), "spec.template.statefulSetTemplate.spec.template.metadata.labels:"},
+		{"no selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = nil }, "spec.selector:"},
+		{"an empty selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector:"},
+		{"a selector that is none", func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+		}, "spec.selector:"},
+		{"a subset twice", one(func(s *v1alpha1.Subset) { s.Name = "b" }), "spec.topology.subsets[b].name:"},
+		{"a name that is too long", one(func(s *v1alpha1.Subset) { s.Name = strings.Repeat("a", 49) }), "spec.topology.subsets[" + strings.Repeat("a", 49) + "].name:"},
+		{"a patch that is a list", one(func(s *v1alpha1.Subset) {
+			s.Patch = &runtime.RawExtension{Raw: []byte(`{"spec": {"template": {"metadata": {"annotations": {"patch": "x"}}}}}`)}
+			s.Patch.Raw = []byte("[]")
+		}), "spec.topology.subsets[a].patch:"},
+		{"a partition that is negative", manual("a", intstr.FromInt32(-1)), "spec.updateStrategy.manualUpdate.partitions[a]:"},
+		{"a partition above all", manual("b", intstr.FromString("101%")), "spec.updateStrategy.manualUpdate.partitions[b]:"},
+		{"a default partition that is text", manual("", intstr.FromString("all")), "spec.updateStrategy.manualUpdate.defaultPartition:"},
+		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "BlueGreen" }, "spec.updateStrategy.type:"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			parent := parentWith("a", "b")
+			tc.edit(parent)
+			read, err := readSpec(parent, adapters.Registry{statefulset.New()})
+			if err == nil || read != nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("want an error at %s, have %v", tc.says, err)
+			}
+		})
+	}
+}
+
+func TestReadSpec(t *testing.T) {
+	parent := parentWith("a", "b")
+	parent.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"web", "api"}}}}
+	parent.Spec.Topology.Subsets[0].Patch = &runtime.RawExtension{Raw: []byte(`{"spec": {"template": {"metadata": {"annotations": {"patch": "x"}}}}}`)}
+	parent.Spec.Topology.Subsets[1].Tolerations = []corev1.Toleration{{Key: "k"}}
+	// Fifty characters and the parent's name make the 52 that a child may have.
+	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: strings.Repeat("c", 48)})
+	read, err := readSpec(parent, adapters.Registry{statefulset.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read.podSelector != "app in (api,web),united.dev/name=web" {
+		t.Error(read.podSelector)
+	}
+	overlays := read.overlays()
+	if len(overlays) != 3 || overlays["a"].Patch == nil || overlays["a"].Tolerations != nil || overlays["b"].Patch != nil || overlays["b"].Tolerations == nil {
+		t.Errorf("%+v", overlays)
+	}
+	// A patch whose pod part cannot be told is the business of its subset alone.
+	parent.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec": {"template": "x"}}`)
+	if _, err := readSpec(parent, adapters.Registry{statefulset.New()}); err != nil {
+		t.Error(err)
+	}
+	if revisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || revisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
+		t.Error("the defaults are not those of the CRD")
+	}
+}
+
+func TestWakeUpIsNeverNever(t *testing.T) {
+	now := time.Unix(1767225600, 0)
+	w := &world{now: now, parent: &v1alpha1.UnitedDeployment{}}
+	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
+	if got := wakeUp(w, &plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
+		t.Error("what is due already is never looked at again:", got)
+	}
+	if got := wakeUp(w, &plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+var (
+	images     = []string{"v1", "v2", "v3", "broken1"}
+	partitions = []intstr.IntOrString{
+		intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromInt32(9), intstr.FromString("50%"), intstr.FromString("100%"),
+	}
+	wishes = []*intstr.IntOrString{nil, nil, ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(3)), ptr.To(intstr.FromString("50%")), ptr.To(intstr.FromString("0%"))}
+)
+
+func pick[T any](t *rapid.T, label string, from []T) T {
+	return from[rapid.IntRange(0, len(from)-1).Draw(t, label)]
+}
+
+// user does one thing that a user may do.
+func (s *World) user(t *rapid.T, policy string) {
+	names := []string{"a", "b", "c"}
+	switch what := rapid.IntRange(0, 15).Draw(t, "user"); what {
+	case 0, 1, 2:
+		image := pick(t, "image", images)
+		s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, policy) })
+	case 3, 4, 5, 6:
+		name, to := pick(t, "subset", append(names, "")), pick(t, "partition", partitions)
+		s.Edit("partition "+name+" "+to.String(), func(spec *v1alpha1.UnitedDeploymentSpec) { SetPartition(spec, name, to) })
+	case 7, 8, 9:
+		n := rapid.Int32Range(0, 6).Draw(t, "replicas")
+		s.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
+	case 10:
+		name, wish := pick(t, "subset", names), pick(t, "wish", wishes)
+		s.EditSubset("wish", name, func(sub *v1alpha1.Subset) { sub.Replicas = wish })
+	case 11:
+		name, word := pick(t, "subset", names), pick(t, "patch", []string{"", "x", "y"})
+		s.EditSubset("patch "+word, name, func(sub *v1alpha1.Subset) { sub.Patch = PatchOf(word) })
+	case 12:
+		name := pick(t, "subset", names)
+		s.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, name) })
+	case 13:
+		s.Edit(fmt.Sprint("paused ", !s.API.Live.Parent.Spec.Paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = !spec.Paused })
+	case 14:
+		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
+			name := pick(t, "pod", pods)
+			s.Note("user: deletes %s", name)
+			s.API.DeletePod(s.API.Live.Pods[name])
+		}
+	case 15:
+		if sets := slices.Sorted(maps.Keys(s.API.Live.Sets)); len(sets) > 0 {
+			name, orphan := pick(t, "set", sets), rapid.Bool().Draw(t, "orphan")
+			s.Note("user: deletes %s, orphan %v", name, orphan)
+			s.Sets.DeleteSet(name, orphan)
+		}
+	}
+}
+
+// cluster lets one of the others do one thing.
+func (s *World) cluster(t *rapid.T) {
+	switch what := rapid.IntRange(0, 12).Draw(t, "cluster"); {
+	case what < 4:
+		s.API.Refresh()
+		s.Note("controller looks")
+		s.Reconcile()
+	case what == 4:
+		s.Note("controller looks at an old cache")
+		s.Reconcile()
+	case what < 8:
+		s.Sync("web-" + pick(t, "subset", []string{"a", "b", "c"}))
+	case what < 10:
+		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
+			s.Sets.Kubelet(pick(t, "pod", pods))
+			s.Oracle.Look()
+		}
+	case what == 10:
+		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+			s.Everybody()
+		}
+	case what == 11:
+		s.Sets.Collect()
+	default:
+		if rapid.Bool().Draw(t, "restart") {
+			s.Note("the controller restarts")
+			s.Restart()
+		} else {
+			s.Note("the next write fails")
+			s.API.Fail = apierrors.NewInternalError(errors.New("etcd is away"))
+		}
+	}
+}
+
+// The promise of United, over random histories: what is protected is neither
+// moved to, nor re-created on, nor created on another revision, nor deleted; and
+// in the end everything arrives where it shall.
+func TestProtectedReplicasStay(t *testing.T) {
+	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
+		t.Run(string(policy), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { simulate(t, string(policy)) })
+		})
+	}
+}
+
+func simulate(t *rapid.T, policy string) {
+	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
+	s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
+	s.Restart()
+	if rapid.Bool().Draw(t, "started") {
+		s.Settle()
+		s.Judge(true)
+	}
+	for range rapid.IntRange(0, 60).Draw(t, "steps") {
+		if rapid.IntRange(0, 3).Draw(t, "who") == 0 {
+			s.user(t, policy)
+		} else {
+			s.cluster(t)
+		}
+	}
+	s.API.Fail = nil
+	s.Note("all settles")
+	s.Settle()
+	s.Judge(false)
+	s.Finish(policy)
+}
+
+// Paused, whatever the user asks for and however it scales, no replica that
+// exists is moved: the partition is above every one that is not updated.
+func TestPausedMovesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(t, "Parallel", "a")
+		s.Settle()
+		s.Edit("image v2", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf("v2", "Parallel") })
+		s.Edit("partition", func(spec *v1alpha1.UnitedDeploymentSpec) { SetPartition(spec, "a", pick(t, "partition", partitions)) })
+		for range rapid.IntRange(0, 6).Draw(t, "moves") {
+			s.Everybody()
+		}
+		s.Edit("paused", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = true })
+		s.API.Refresh()
+		s.Reconcile()
+		s.Everybody()
+		before := map[string]string{}
+		for name, p := range s.API.Live.Pods {
+			if p.DeletionTimestamp == nil {
+				before[name] = PodContent(p)
+			}
+		}
+		n := rapid.Int32Range(0, 6).Draw(t, "replicas")
+		to := pick(t, "partition", partitions)
+		s.Edit(fmt.Sprintf("replicas %d partition %s", n, to.String()), func(spec *v1alpha1.UnitedDeploymentSpec) {
+			spec.Replicas = &n
+			SetPartition(spec, "a", to)
+			spec.Template = TemplateOf("v3", "Parallel")
+		})
+		s.Settle()
+		for name, p := range s.API.Live.Pods {
+			was, is := before[name], PodContent(p)
+			if is == "v3" || was != "" && was != is {
+				s.Fail("%s was %q and is %q", name, was, is)
+			}
+			if was == "" && is != "v1" && OrdinalOf("web-a", name) >= int32(len(before)) {
+				s.Fail("%s is new, and on %s", name, is)
+			}
+		}
+	})
+}
