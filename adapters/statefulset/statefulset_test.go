@@ -350,6 +350,38 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// Between two tries of a crash loop a container runs, or has just ended.
+func TestCrashed(t *testing.T) {
+	ended := func(code int32) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{ExitCode: code}
+	}
+	status := func(s corev1.ContainerStatus) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Ready: true}, s)
+		}
+	}
+	now, before := corev1.ContainerStatus{}, corev1.ContainerStatus{}
+	now.State.Terminated, before.LastTerminationState.Terminated = ended(1), ended(137)
+	wellAgain, done := before, now
+	wellAgain.Ready, done.State.Terminated = true, ended(0)
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"never", pod("w-0", status(corev1.ContainerStatus{})), false},
+		{"just now", pod("w-0", status(now)), true},
+		{"before, and not ready since", pod("w-0", status(before)), true},
+		{"before, and ready now", pod("w-0", status(wellAgain)), false},
+		{"ended well", pod("w-0", status(done)), false},
+		{"an init container", pod("w-0", func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{now} }), true},
+	} {
+		if r := observeOne(t, tc.pod); r.Crashed != tc.want {
+			t.Errorf("%s: want %v, have %v", tc.name, tc.want, r.Crashed)
+		}
+	}
+}
+
 // observeOne observes StatefulSet w with one pod.
 func observeOne(t *testing.T, p *corev1.Pod) adapters.Replica {
 	t.Helper()

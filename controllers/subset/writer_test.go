@@ -413,6 +413,34 @@ func TestCarryRefusesABadPatch(t *testing.T) {
 	}
 }
 
+func TestShrink(t *testing.T) {
+	b := newBench(t, set())
+	stored := &appsv1.StatefulSet{}
+	if err := b.server.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-zone-a"}, stored); err != nil {
+		t.Fatal(err)
+	}
+	current := b.asStored(childSpec(), nil)
+	current.SetUID(stored.UID)
+	current.SetResourceVersion(stored.ResourceVersion)
+	after, err := b.Shrink(t.Context(), current, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replicas, _, _ := unstructured.NestedInt64(after.Object, "spec", "replicas"); replicas != 1 {
+		t.Error(replicas)
+	}
+	if replicas, _, _ := unstructured.NestedInt64(current.Object, "spec", "replicas"); replicas == 1 {
+		t.Error("what was read is changed")
+	}
+	if _, err := b.Shrink(t.Context(), current, 0); !errors.Is(err, ErrStale) {
+		t.Error("an old child is shrunk:", err)
+	}
+	current.SetName("web-zone-x")
+	if _, err := b.Shrink(t.Context(), current, 0); !errors.Is(err, ErrStale) {
+		t.Error("a child that is gone:", err)
+	}
+}
+
 func TestRemoveAndFree(t *testing.T) {
 	b := newBench(t, set(), orphan("web-zone-a-2"))
 	current := b.asStored(childSpec(), nil)

@@ -32,8 +32,17 @@ var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 		return metav1.Unix(rapid.Int64Range(1767225600, 1767225700).Draw(t, label), 0)
 	}
 	statuses := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.ContainerStatus {
-		s := corev1.ContainerStatus{Name: "c", RestartCount: 7, Image: "i"}
-		switch rapid.IntRange(0, 2).Draw(t, "state") {
+		s := corev1.ContainerStatus{Name: "c", RestartCount: 7, Image: "i", Ready: rapid.Bool().Draw(t, "ready")}
+		ended := func(label string) *corev1.ContainerStateTerminated {
+			if !rapid.Bool().Draw(t, label) {
+				return nil
+			}
+			return &corev1.ContainerStateTerminated{ExitCode: rapid.Int32Range(0, 1).Draw(t, "exit code"), Message: "m"}
+		}
+		s.LastTerminationState.Terminated = ended("ended before")
+		switch rapid.IntRange(0, 3).Draw(t, "state") {
+		case 3:
+			s.State.Terminated = ended("ended")
 		case 0:
 			s.State.Waiting = &corev1.ContainerStateWaiting{
 				Reason: pick(t, "reason", []string{"ContainerCreating", "CrashLoopBackOff", "ImagePullBackOff"}), Message: "m"}

@@ -38,6 +38,7 @@ func rolloutEnds(t *rapid.T) {
 	if rapid.Bool().Draw(t, "ordered") {
 		w.ordered()
 	}
+	w.slow = time.Duration(rapid.IntRange(0, 4).Draw(t, "seconds to ready")) * time.Second
 	w.roll("v2")
 	for quiet := 0; quiet < 3; {
 		quiet++

@@ -38,6 +38,8 @@ type world struct {
 	// narrative is what the planner decided, and why.
 	narrative []string
 	began     time.Time
+	// slow is how long a pod takes to become ready.
+	slow time.Duration
 	// most is how many replicas were unavailable at once at most.
 	most int
 	last coordination.Plan
@@ -115,7 +117,7 @@ func (w *world) ready() {
 			if w.broken[m.Hash] && !m.Ready {
 				m.Failure = "ImagePullBackOff"
 			}
-			if !m.Ready && m.Failure == "" {
+			if !m.Ready && m.Failure == "" && w.now.Sub(m.Created) >= w.slow {
 				m.Ready, m.ReadySince = true, w.now
 			}
 		}
@@ -256,7 +258,14 @@ func (w *world) round() bool {
 	if after != before {
 		w.story = append(w.story, after)
 	}
-	return after != before || w.state.Phase == v1alpha1.RolloutStaging
+	return after != before || w.state.Phase == v1alpha1.RolloutStaging || w.starting()
+}
+
+// starting: a pod will become ready if one waits.
+func (w *world) starting() bool {
+	return slices.ContainsFunc(w.subsets, func(c *child) bool {
+		return slices.ContainsFunc(c.Observed.Members, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
+	})
 }
 
 func (w *world) complete() bool {
