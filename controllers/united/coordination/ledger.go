@@ -107,8 +107,29 @@ func (c *coordinator) capPotential(candidates []*view) {
 		anybody = anybody || v.potential < v.potentialCap
 	}
 	if slowest != nil && !anybody {
+		slowest = readiest(slowest, candidates)
 		slowest.potentialCap = max(slowest.potentialCap, slowest.arrived+1)
 	}
+}
+
+// readiest is, of the candidates that are as far behind as the slowest, one that
+// has a replica on the way, else one whose next replica is down anyway, else the
+// slowest itself. Another might wait for the very replica that is down.
+func readiest(slowest *view, candidates []*view) *view {
+	best, rank := slowest, 0
+	for _, v := range candidates {
+		if v.size() == 0 || v.arrived*slowest.size() != slowest.arrived*v.size() {
+			continue
+		}
+		top := min(v.next, v.Desired)
+		switch m := v.at(top - 1); {
+		case rank < 2 && v.potential > v.arrived:
+			best, rank = v, 2
+		case rank < 1 && top > v.target && (m == nil || !m.usable):
+			best, rank = v, 1
+		}
+	}
+	return best
 }
 
 // share is floor(n * (u/m + percent/100)), at most n.
@@ -263,7 +284,7 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 		return count, "" // it works its way through them one by one
 	}
 	if v.potential >= v.potentialCap {
-		return 0, fmt.Sprintf("waits for other subsets, so as not to be more than %d%% ahead", max(c.rules.maxSkew, 0))
+		return 0, c.ahead()
 	}
 	count = min(count, v.potentialCap-v.potential)
 	if ordered {
@@ -288,6 +309,10 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 	return count, ""
 }
 
+func (c *coordinator) ahead() string {
+	return fmt.Sprintf("waits for other subsets, so as not to be more than %d%% ahead", max(c.rules.maxSkew, 0))
+}
+
 // outOfOrder says what keeps a child that works in order from moving a replica.
 func (v *view) outOfOrder() string {
 	if p := v.unavailableBelow(v.live); p >= 0 {
@@ -303,7 +328,8 @@ func (v *view) outOfOrder() string {
 // as to reach the one that it waits for.
 func (c *coordinator) unlock(v *view, top int32) int64 {
 	lowest := v.unavailableBelow(top)
-	if !c.rules.forced || lowest < v.target || c.inFlight+1 > c.rules.maxUnavailable {
+	others := c.inFlight - v.inFlight(true) // what this child has released cannot move
+	if !c.rules.forced || lowest < v.target || others+1 > c.rules.maxUnavailable {
 		return 0
 	}
 	return int64(top - lowest)
@@ -360,9 +386,6 @@ func (c *coordinator) freeParallel(v *view) {
 // forever: the lowest that is not ready, if it is released and all below it are
 // ready. One deleted above an unready one would not be made again.
 func (c *coordinator) freeInOrder(v *view) {
-	if v.potential > v.potentialCap {
-		return
-	}
 	expected := int32(0)
 	for _, m := range v.marks {
 		if m.Position != expected || m.Terminating {
@@ -372,7 +395,11 @@ func (c *coordinator) freeInOrder(v *view) {
 		if m.Ready {
 			continue
 		}
-		if m.Position >= v.partition && m.Position < v.Desired && !m.updated {
+		switch {
+		case m.Position < v.partition || m.Position >= v.Desired || m.updated:
+		case v.potential > v.potentialCap:
+			v.gated, v.waits = true, c.ahead()
+		default:
 			v.deletes = []adapters.Replica{*m.Replica}
 		}
 		return
@@ -404,7 +431,10 @@ func (c *coordinator) blocked() (message string, broken bool) {
 			return "", false // something else goes on
 		}
 		p := v.unavailableBelow(min(v.partition, v.live))
-		if v.inFlight(true) > 0 && (p < 0 || !v.Observed.Ordered) {
+		if v.gated {
+			p = v.unavailableBelow(v.live)
+		}
+		if v.inFlight(true) > 0 && !v.gated {
 			return "", false // replicas are on their way
 		}
 		if p < 0 {
@@ -413,7 +443,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}
-		ordered = ordered && v.Observed.Ordered
+		ordered = ordered && v.Observed.Ordered && !v.gated
 		if len(culprits) == most {
 			more++
 			continue

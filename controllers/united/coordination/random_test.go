@@ -59,6 +59,91 @@ func rolloutEnds(t *rapid.T) {
 	}
 }
 
+// TestRandomRolloutsFromBrokenReplicas: whatever is broken before, a rollout ends,
+// or is Blocked by the words of the package comment; then force ends it, unless an
+// in-order child waits for a replica below its floor.
+func TestRandomRolloutsFromBrokenReplicas(t *testing.T) {
+	for range 20 {
+		rapid.Check(t, brokenRolloutEnds)
+	}
+}
+
+func brokenRolloutEnds(t *rapid.T) {
+	sizes := rapid.SliceOfN(rapid.Int32Range(0, 8), 1, 4).Draw(t, "sizes")
+	percent := rapid.SampledFrom([]string{"", "0%", "10%", "33%"}).Draw(t, "maxSkew")
+	floor := fmt.Sprintf("%d%%", rapid.SampledFrom([]int{0, 0, 30, 50, 100}).Draw(t, "floor"))
+	most := rapid.IntRange(1, 6).Draw(t, "maxUnavailable")
+	order := v1alpha1.ParallelOrder
+	if percent == "" && rapid.Bool().Draw(t, "sequential") {
+		order = v1alpha1.SequentialOrder
+	}
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Partition, s.MaxUnavailable, s.MaxSkew, s.Order = amount(floor), amount(fmt.Sprint(most)), percent, order
+	}), sizes...)
+	ordered := rapid.Bool().Draw(t, "ordered")
+	if ordered {
+		w.ordered()
+	}
+	sick := 0
+	for i, size := range sizes {
+		for p := range size {
+			if rapid.IntRange(0, 4).Draw(t, "sick") == 0 {
+				w.sicken(i, p)
+				sick++
+			}
+		}
+	}
+	w.slow = time.Duration(rapid.IntRange(0, 2).Draw(t, "seconds to ready")) * time.Second
+	w.roll("v2")
+	for quiet := 0; quiet < 3; {
+		quiet++
+		if w.round() {
+			quiet = 0
+		}
+		w.inBounds(t, percent)
+	}
+	if w.most > max(most, sick) && w.most > most+sick-1 {
+		t.Fatalf("%d down\n%s", w.most, strings.Join(w.narrative, "\n"))
+	}
+	switch w.state.Phase {
+	case v1alpha1.RolloutComplete:
+		return
+	case v1alpha1.RolloutBlocked:
+		w.blockedRightly(t, most)
+	default:
+		t.Fatalf("%s\n%s", w.picture(), strings.Join(w.narrative, "\n"))
+	}
+	w.forced = "v2"
+	w.settle()
+	hopeless := false
+	for i, c := range w.subsets {
+		for p := range floorOf(floor, sizes[i]) {
+			hopeless = hopeless || ordered && !c.member(p).Ready
+		}
+	}
+	if !hopeless && w.state.Phase != v1alpha1.RolloutComplete {
+		t.Fatalf("forced: %s\n%s", w.picture(), strings.Join(w.narrative, "\n"))
+	}
+}
+
+// blockedRightly: what cannot be released yet is broken, and uses up the ledger;
+// or, where replicas move in order, is in the way.
+func (w *world) blockedRightly(t *rapid.T, most int) {
+	reachable := true
+	for _, c := range w.subsets {
+		for _, m := range c.Observed.Members {
+			// In-order replicas that are broken are released together, and replaced one by
+			// one as skew allows.
+			if !m.Ready && (m.Position < c.Observed.Partition || c.Observed.Ordered && w.strategy.MaxSkew != "") {
+				reachable = false
+			}
+		}
+	}
+	if reachable || w.down() < most && !w.subsets[0].Observed.Ordered {
+		t.Fatalf("blocked with %d down: %s\n%s", w.down(), w.picture(), strings.Join(w.narrative, "\n"))
+	}
+}
+
 func amountOf(s string) *int32 { return ptr.To(amount(s).IntVal) }
 
 // floorOf is the percentage of the replicas, rounded up.

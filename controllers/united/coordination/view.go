@@ -31,6 +31,8 @@ type view struct {
 	arrived int64
 	// idle: nothing more can be released in this pass. busy: something was.
 	idle, busy bool
+	// gated: skew alone keeps it from deleting a replica that it waits for.
+	gated bool
 	// freed is how many replicas it releases in this pass, freedDown how many of
 	// them were unavailable.
 	freed, freedDown int64
@@ -143,7 +145,7 @@ func (v *view) through() bool {
 }
 
 // inFlight is how many released replicas are not back yet; healthy leaves out
-// those that failed.
+// those that failed, or cannot move.
 func (v *view) inFlight(healthy bool) int64 {
 	end := min(v.live, v.Desired)
 	if v.Removed || v.Observed == nil || v.partition >= end {
@@ -160,6 +162,9 @@ func (v *view) inFlight(healthy bool) int64 {
 		}
 	}
 	if v.Observed.Ordered {
+		if healthy && v.unavailableBelow(v.partition) >= 0 {
+			return 0 // nothing of it can move
+		}
 		return min(count, 1) // it moves no more than one
 	}
 	return count
