@@ -30,7 +30,11 @@ import (
 // the metrics. Nothing else writes any of the three.
 func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, done *carried) error {
 	if !equality.Semantic.DeepEqual(&parent.Status, status) {
-		if err := r.writeStatus(ctx, parent, status); err != nil {
+		err := r.writeStatus(ctx, parent, status)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil // gone, or not what it was when it was read: the watch tells
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -52,10 +56,10 @@ func truncated(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
-// writeStatus patches what differs. The UID fences it: the name may have been
-// given to another object since. It is not fenced by resourceVersion: what the
-// users do to the spec in the meantime does not make it wrong, since it names
-// the generation it speaks of.
+// writeStatus patches what differs. The UID fences it, since the name may have
+// been given to another object, and so does the resourceVersion: the status
+// remembers what each subset protects, and a controller that stood still while
+// another one led would move that back.
 func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
 	type body struct {
 		Status *v1alpha1.UnitedDeploymentStatus `json:"status"`
@@ -81,14 +85,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	if err := json.Unmarshal(raw, &patch); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
-	patch["metadata"] = map[string]any{"uid": parent.UID}
+	patch["metadata"] = map[string]any{"uid": parent.UID, "resourceVersion": parent.ResourceVersion}
 	if raw, err = json.Marshal(patch); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
 	err = r.Client.Status().Patch(ctx, parent.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // deleted, or re-created: the watch tells
-	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}

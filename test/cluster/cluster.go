@@ -60,6 +60,8 @@ type Cluster struct {
 	mu        sync.Mutex // of what follows
 	ports     []io.Closer
 	processes []*Process // in the order of their start
+	apiserver *Process
+	scheduler *Process
 	stopped   bool
 }
 

@@ -54,6 +54,7 @@ func TestCluster(t *testing.T) {
 	t.Run("apply", f.testApply)
 	t.Run("processes", f.testProcesses)
 	t.Run("second cluster", f.testSecondCluster)
+	t.Run("restart of the API server", f.testRestartAPIServer)
 	t.Run("stop", f.testStop) // the last one
 }
 
@@ -98,6 +99,43 @@ func (f *fixture) testAudit(t *testing.T) {
 	events, err = f.c.Writes(f.ctx, 0, ByServiceAccount("kube-system", "statefulset-controller"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(events).To(ContainElement(And(HaveField("Verb", "create"), HaveField("Resource", "pods"), HaveField("Name", "web-0"))))
+}
+
+// testRestartAPIServer looks that what was written is still there, that the rest of the control plane works on, and that
+// the audit log goes on in the same file.
+func (f *fixture) testRestartAPIServer(t *testing.T) {
+	g := NewWithT(t)
+	maps := f.client.CoreV1().ConfigMaps(namespace)
+	mark, err := f.c.AuditMark(f.ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = maps.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "before"}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	first := f.c.apiserver
+
+	g.Expect(f.c.RestartAPIServer(f.ctx)).To(Succeed())
+	g.Expect(first.Done()).To(BeClosed())
+	g.Expect(f.c.apiserver.Pid()).NotTo(Equal(first.Pid()))
+	_, err = maps.Get(f.ctx, "before", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "after"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:v1"}}},
+	}
+	g.Eventually(func() error {
+		_, err := f.client.CoreV1().Pods(namespace).Create(f.ctx, pod, metav1.CreateOptions{})
+		return err
+	}, patience).Should(Succeed())
+	g.Eventually(func(g Gomega) {
+		now, err := f.client.CoreV1().Pods(namespace).Get(f.ctx, "after", metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(now.Status.Phase).To(Equal(corev1.PodRunning), "the scheduler and kwok are back")
+	}, patience).Should(Succeed())
+	events, err := f.c.Writes(f.ctx, mark, func(e Event) bool {
+		return e.User == "admin" && e.Code == 201 && e.Resource != "selfsubjectaccessreviews"
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(events).To(HaveExactElements(HaveField("Name", "before"), HaveField("Name", "after")))
 }
 
 func (f *fixture) testServiceAccount(t *testing.T) {

@@ -108,10 +108,35 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.apiserver = apiserver
+	c.mu.Unlock()
 	return c.poll(ctx, func(ctx context.Context) (bool, error) {
 		_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return err == nil, err
 	}, apiserver)
+}
+
+// RestartAPIServer kills kube-apiserver with SIGKILL, as a crash would, starts another on the same data and the same
+// address, and returns once that is ready. Whoever watched it has to begin again.
+//
+// kube-scheduler goes with it. Trap: when the answer to a binding is lost it binds the pod to another node, finds out
+// later that its memory is wrong, and exits; a kubelet would start it again.
+func (c *Cluster) RestartAPIServer(ctx context.Context) error {
+	c.mu.Lock()
+	apiserver, scheduler := c.apiserver, c.scheduler
+	c.mu.Unlock()
+	for _, p := range []*Process{scheduler, apiserver} {
+		if err := p.Kill(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.startAPIServer(ctx); err != nil {
+		return fmt.Errorf("restarting kube-apiserver: %w", err)
+	}
+	return c.startScheduler()
 }
 
 // startControllers starts the components that are clients of the API server, and does not wait: waitUsable sees their
@@ -135,13 +160,7 @@ func (c *Cluster) startControllers(context.Context) error {
 	); err != nil {
 		return err
 	}
-	if _, err := c.startComponent("kube-scheduler", nil,
-		"--kubeconfig="+c.path("kube-scheduler.kubeconfig"),
-		"--secure-port=0",
-		"--leader-elect=false",
-		"--kube-api-qps=5000", "--kube-api-burst=5000",
-		"--profiling=false",
-	); err != nil {
+	if err := c.startScheduler(); err != nil {
 		return err
 	}
 	// Without a work directory of its own kwok would also read ~/.kwok/kwok.yaml.
@@ -150,4 +169,21 @@ func (c *Cluster) startControllers(context.Context) error {
 		"--config="+c.kwokConfig(),
 	)
 	return err
+}
+
+func (c *Cluster) startScheduler() error {
+	scheduler, err := c.startComponent("kube-scheduler", nil,
+		"--kubeconfig="+c.path("kube-scheduler.kubeconfig"),
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=5000", "--kube-api-burst=5000",
+		"--profiling=false",
+	)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scheduler = scheduler
+	return nil
 }

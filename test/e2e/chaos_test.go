@@ -16,20 +16,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seedVariable sets the seed of TestChaos, to explore or to repeat.
+// seedVariable sets the seed of TestChaos and TestFaults, to explore or to repeat.
 const seedVariable = "UNITED_E2E_SEED"
+
+func seedOfTest(e *env) uint64 {
+	e.t.Helper()
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return 1
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	e.Expect(err).NotTo(HaveOccurred())
+	return seed
+}
 
 // TestChaos does whatever users and accidents do, in random order and without
 // waiting. Through all of it zone-a protects v2 below 1, zone-b v1 below 2, and
 // zone-c is held on v1.
 func TestChaos(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
-		seed := uint64(1)
-		if text := os.Getenv(seedVariable); text != "" {
-			var err error
-			seed, err = strconv.ParseUint(text, 10, 64)
-			e.Expect(err).NotTo(HaveOccurred())
-		}
+		seed := seedOfTest(e)
 		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), hold()))
 		w.Settle()
 		w.SetImage("v2")

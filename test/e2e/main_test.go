@@ -82,7 +82,11 @@ func run(m *testing.M) (code int) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr})
+	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr, APIServerArgs: []string{
+		// An API server that starts again does not know the past of what it caches.
+		// The watch of the pods must not miss any of it: it asks etcd.
+		"--watch-cache-sizes=pods#0",
+	}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

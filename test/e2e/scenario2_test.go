@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
 )
 
 // TestZoneByZone is the main job: a canary that is moved on with kubectl patch
@@ -120,8 +121,11 @@ func expectRest(w *Workload, subsets ...string) {
 		w.PatchChild(subsets[len(subsets)-1], `{"metadata":{"labels":{"app":"drift"}}}`)
 		w.Eventually(func() string { return w.Child(subsets[len(subsets)-1]).Labels["app"] }).Should(Equal(w.Name))
 	}
-	writes := w.Writes(mark)
-	w.Expect(writes).To(HaveLen(2))
+	var writes []cluster.Event
+	w.Eventually(func() []cluster.Event { // a write takes effect a moment before it is answered and logged
+		writes = w.Writes(mark)
+		return writes
+	}).Should(HaveLen(2))
 	for _, write := range writes {
 		w.Expect(write.Resource + "/" + write.Name).To(Equal(children + "/" + last))
 	}

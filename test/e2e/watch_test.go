@@ -103,17 +103,28 @@ func (w *podWatch) stop() {
 
 // follow never returns without an error.
 func (w *podWatch) follow(ctx context.Context, from string) error {
-	for {
+	for ctx.Err() == nil {
 		watching, err := w.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
 			ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: new(int64(7200)),
 		})
-		if err != nil {
+		if gone(err) {
 			return fmt.Errorf("pod watch from %s: %w", from, err)
+		}
+		if err != nil {
+			// The API server may be away for a while.
+			select {
+			case <-time.After(interval):
+			case <-ctx.Done():
+			}
+			continue
 		}
 		for event := range watching.ResultChan() {
 			if event.Type == watch.Error {
 				watching.Stop()
-				return fmt.Errorf("pod watch from %s: %w", from, apierrors.FromObject(event.Object))
+				if err := apierrors.FromObject(event.Object); gone(err) {
+					return fmt.Errorf("pod watch from %s: %w", from, err)
+				}
+				break
 			}
 			p, ok := event.Object.(*corev1.Pod)
 			if !ok {
@@ -125,10 +136,13 @@ func (w *podWatch) follow(ctx context.Context, from string) error {
 				w.note(event.Type, p)
 			}
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
+}
+
+// gone tells that events were missed, and not only the API server.
+func gone(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
 func (w *podWatch) note(event watch.EventType, p *corev1.Pod) {

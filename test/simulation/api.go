@@ -38,7 +38,8 @@ type Objects struct {
 	Revisions map[string]*appsv1.ControllerRevision
 }
 
-func (o Objects) clone() Objects {
+// Clone is a copy; what is in it is shared, since that is never changed.
+func (o Objects) Clone() Objects {
 	return Objects{o.Parent, maps.Clone(o.Sets), maps.Clone(o.Pods), maps.Clone(o.Revisions)}
 }
 
@@ -82,7 +83,7 @@ func (a *API) Next() string {
 }
 
 // Refresh brings the cache up to date.
-func (a *API) Refresh() { a.Cached = a.Live.clone() }
+func (a *API) Refresh() { a.Cached = a.Live.Clone() }
 
 // PutSet changes a set behind the controller's back.
 func (a *API) PutSet(u *unstructured.Unstructured) {
@@ -290,6 +291,9 @@ func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 	if live.GetUID() != *asked.Preconditions.UID {
 		return conflict(o.GetName(), "uid")
 	}
+	if rv := asked.Preconditions.ResourceVersion; rv != nil && *rv != live.GetResourceVersion() {
+		return conflict(o.GetName(), "resourceVersion")
+	}
 	if err := c.api.wrote("delete %T %s", o, o.GetName()); err != nil {
 		return err
 	}
@@ -413,16 +417,14 @@ func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ .
 	if merged.UID != s.api.Live.Parent.UID {
 		return conflict(merged.Name, "uid")
 	}
+	if merged.ResourceVersion != s.api.Live.Parent.ResourceVersion {
+		return conflict(merged.Name, "resourceVersion")
+	}
 	if err := s.api.wrote("status"); err != nil {
 		return err
 	}
 	updated := s.api.Live.Parent.DeepCopy()
 	updated.Status, updated.ResourceVersion = merged.Status, s.api.Next()
-	s.api.Live.Parent = updated
-	cached := s.api.Cached.Parent.DeepCopy()
-	// The answer to the write holds the object whole, but the controller reads
-	// it through the watch: the spec may still be older than the status.
-	cached.Status = merged.Status
-	s.api.Cached.Parent = cached
+	s.api.Live.Parent, s.api.Cached.Parent = updated, updated
 	return nil
 }

@@ -203,7 +203,7 @@ func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 
 // beforePass looks at what the controller sees.
 func (o *Oracle) beforePass() {
-	o.Before = o.api.Cached.clone()
+	o.Before = o.api.Cached.Clone()
 	o.wasCurrent = o.ContentIn(o.Before, o.Before.Parent.Status.CurrentRevision)
 }
 

@@ -128,11 +128,13 @@ func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*
 	return Parse(cr)
 }
 
-// Truncate deletes revisions that are not in use, but for the limit youngest.
+// Truncate deletes revisions that are not in use, but for the limit youngest. The
+// deletes are fenced by resourceVersion: a revision that is used again was brought
+// to the front since.
 func (s *Store) Truncate(ctx context.Context, kept []*Revision, inUse map[string]bool, limit int) error {
 	for _, r := range Surplus(kept, inUse, limit) {
-		uid := r.Object.UID
-		err := s.Client.Delete(ctx, r.Object, client.Preconditions{UID: &uid})
+		uid, version := r.Object.UID, r.Object.ResourceVersion
+		err := s.Client.Delete(ctx, r.Object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete revision %s: %w", r.Name, err)
 		}

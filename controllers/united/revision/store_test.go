@@ -23,14 +23,16 @@ import (
 
 // history is a store on a fake API server, and the writes it has seen. The fake
 // one knows what is used here, creates that clash and merge patches, but not
-// the UID that fences a delete: that one is only looked at.
+// what fences a delete: that is only looked at.
 type history struct {
 	revision.Store
 	t      *testing.T
 	server client.Client
 	writes []string
-	// deletes are the UIDs that deletes were fenced by.
-	deletes []types.UID
+	// deletes are the UIDs that deletes were fenced by, versions the
+	// resourceVersions.
+	deletes  []types.UID
+	versions []string
 }
 
 func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
@@ -67,6 +69,9 @@ func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
 			asked.ApplyOptions(opts)
 			if asked.Preconditions != nil && asked.Preconditions.UID != nil {
 				h.deletes = append(h.deletes, *asked.Preconditions.UID)
+			}
+			if asked.Preconditions != nil && asked.Preconditions.ResourceVersion != nil {
+				h.versions = append(h.versions, *asked.Preconditions.ResourceVersion)
 			}
 			return c.Delete(ctx, o, opts...)
 		},
@@ -290,6 +295,11 @@ func TestTruncate(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{kept[0].Name, kept[3].Name}, names(h.list())); diff != "" {
 		t.Error("want -, have +\n", diff)
+	}
+	// Going back to a revision writes it, so whoever has not seen that cannot
+	// delete it.
+	if diff := cmp.Diff([]string{kept[1].Object.ResourceVersion, kept[2].Object.ResourceVersion}, h.versions); diff != "" || h.versions[0] == "" {
+		t.Error("deletes are not fenced:", diff)
 	}
 	// One that is gone already is not an error.
 	if err := h.Truncate(t.Context(), kept, nil, 0); err != nil {

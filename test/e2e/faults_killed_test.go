@@ -1,0 +1,42 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// killedAtAPoint kills the manager that leads with SIGKILL at chosen points of
+// its work. The other one takes over, and another is started in its place.
+func killedAtAPoint(t *testing.T) {
+	t.Parallel()
+	for _, run := range []struct {
+		seeding  point // in the situations that make it seed
+		revising point // in those with a new revision
+		other    point
+	}{
+		{seeding: seedWritten, revising: revisionWritten, other: childBeforeStatus},
+		{seeding: seedBeforeRelease, revising: revisionBeforeChild, other: childBeforeStatus},
+		{seeding: childBeforeStatus, revising: childBeforeStatus, other: childBeforeStatus},
+	} {
+		at := map[string]point{
+			"a canary": run.revising, "a finished zone is held": run.other, "a deleted child": run.seeding,
+			"a new subset": run.seeding, "no replicas": run.other, "back from 0": run.seeding, "another image": run.revising, "the end": run.other,
+		}
+		t.Run(run.seeding.name, func(t *testing.T) {
+			t.Parallel()
+			withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+				w := k.canary(p)
+				through(w, want, func(s situation) func() {
+					trap := k.KillAt(at[s.name])
+					return func() { trap.Springs(k.env) }
+				})
+				k.Expect(k.Kills()).To(Equal(len(situations)))
+			})
+		})
+	}
+}

@@ -1,0 +1,168 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// killedAtRandom kills managers with SIGKILL at random moments of the scenario,
+// the one that leads and the other. Both renew or look at their Lease five times
+// a second, so a random call is a random moment too.
+func killedAtRandom(t *testing.T) {
+	t.Parallel()
+	withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+		seed := seedOfTest(k.env)
+		random := &dice{random: rand.New(rand.NewPCG(seed, 1))}
+		w := k.canary(p)
+		k.Use(func(c *call, s send) (*http.Response, error) {
+			const mean = 30 // about three seconds
+			if c.watches() || random.roll(mean) != 0 {
+				return s()
+			}
+			if random.roll(2) == 0 {
+				answer, err := s()
+				if err != nil {
+					return nil, err
+				}
+				drop(answer)
+			}
+			c.replica.kill()
+			return nil, errCut
+		})
+		through(w, want, func(situation) func() {
+			before := k.Kills()
+			// Some of the situations are over before a random moment comes.
+			return func() { k.Eventually(k.Kills).Should(BeNumerically(">", before)) }
+		})
+		t := k.t
+		t.Logf("seed %d: %d kills", seed, k.Kills())
+	})
+}
+
+// badServer lets a share of the calls fail, in all the ways in which an API
+// server and what is between may fail.
+func badServer(t *testing.T) {
+	t.Parallel()
+	withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+		seed := seedOfTest(k.env)
+		random := &dice{random: rand.New(rand.NewPCG(seed, 2))}
+		ofChildren := &deck{dice: random, share: 2, seen: map[string]int{}}
+		ofOthers := &deck{dice: random, share: 8, seen: map[string]int{}}
+		w := k.canary(p)
+		k.Use(func(c *call, s send) (*http.Response, error) {
+			if c.child() != nil {
+				return ofChildren.deal(c, s)
+			}
+			return ofOthers.deal(c, s)
+		})
+		through(w, want, wellBehaved)
+		k.Use(pass)
+		t := k.t
+		t.Logf("seed %d: writes of children: %v; other calls: %v", seed, ofChildren.seen, ofOthers.seen)
+		for _, f := range failings {
+			k.Expect(ofChildren.seen).To(HaveKey(f.name), "writes of children")
+			k.Expect(ofOthers.seen).To(HaveKey(f.name), "other calls")
+		}
+	})
+}
+
+// failing is a way in which a call can fail.
+type failing struct {
+	name string
+	fail hook
+}
+
+var failings = []failing{
+	{"500", refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)},
+	{"503", refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)},
+	{"409", refuse(http.StatusConflict, metav1.StatusReasonConflict)},
+	{"429", refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)},
+	{"504, but done", func(c *call, s send) (*http.Response, error) {
+		answer, err := s()
+		if err != nil {
+			return nil, err
+		}
+		drop(answer)
+		return refusal(c, http.StatusGatewayTimeout, metav1.StatusReasonTimeout), nil
+	}},
+	{"cut", func(*call, send) (*http.Response, error) { return nil, errCut }},
+	{"cut, but done", func(_ *call, s send) (*http.Response, error) {
+		answer, err := s()
+		if err != nil {
+			return nil, err
+		}
+		drop(answer)
+		return nil, errCut
+	}},
+	{"late", func(c *call, s send) (*http.Response, error) {
+		select {
+		case <-time.After(700 * time.Millisecond):
+		case <-c.Context().Done():
+		}
+		return s()
+	}},
+}
+
+func refuse(code int, reason metav1.StatusReason) hook {
+	return func(c *call, _ send) (*http.Response, error) { return refusal(c, code, reason), nil }
+}
+
+// dice are random numbers for several goroutines.
+type dice struct {
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func (d *dice) roll(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.random.IntN(n)
+}
+
+// deck deals failings: none twice before each was dealt once.
+type deck struct {
+	*dice
+	// share: one call in so many fails, on average; twice as many at most.
+	share int
+
+	mu    sync.Mutex
+	left  int
+	cards []int
+	seen  map[string]int
+}
+
+func (d *deck) deal(c *call, s send) (*http.Response, error) {
+	if f := d.next(); f != nil {
+		return f.fail(c, s)
+	}
+	return s()
+}
+
+func (d *deck) next() *failing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left > 0 {
+		d.left--
+		return nil
+	}
+	d.left = d.roll(2*d.share - 1)
+	if len(d.cards) == 0 {
+		d.dice.mu.Lock()
+		d.cards = d.random.Perm(len(failings))
+		d.dice.mu.Unlock()
+	}
+	f := &failings[d.cards[0]]
+	d.cards = d.cards[1:]
+	d.seen[f.name]++
+	return f
+}

@@ -1,0 +1,48 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// apiServerKilled kills kube-apiserver, with SIGKILL, and starts it again, while a
+// manager is between two writes. Nothing runs beside it.
+func apiServerKilled(t *testing.T) {
+	const p = appsv1.OrderedReadyPodManagement
+	want := endsUndisturbed(t, p)
+	k := newCrew(t)
+	w := k.canary(p)
+	at := map[string]point{
+		"a deleted child": seedBeforeRelease,
+		"back from 0":     seedWritten,
+		"another image":   revisionBeforeChild,
+	}
+	restarts := 0
+	through(w, want, func(s situation) func() {
+		p, wanted := at[s.name]
+		if !wanted {
+			return func() {}
+		}
+		reached, restarted := make(chan struct{}), make(chan struct{})
+		trap := k.TrapAt(p, func(*call) {
+			close(reached)
+			select {
+			case <-restarted:
+			case <-k.ctx.Done():
+			}
+		})
+		return func() {
+			k.Eventually(reached).Should(BeClosed(), "nobody came to the point: %s", p.name)
+			k.Expect(shared.cluster.RestartAPIServer(k.ctx)).To(Succeed())
+			restarts++
+			close(restarted)
+			trap.Springs(k.env)
+		}
+	})
+	k.Expect(restarts).To(Equal(len(at)))
+}

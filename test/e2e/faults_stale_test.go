@@ -1,0 +1,208 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// staleWrite is a write that a leader decided on, and that reaches the API server
+// when another one has led for a while.
+type staleWrite struct {
+	name string
+	// before brings the workload to where cause makes the leader write.
+	before func(w *Workload)
+	is     func(c *call) bool
+	cause  func(w *Workload)
+	// meanwhile is what the users go on to do.
+	meanwhile func(w *Workload)
+	// runs is what runs in the end, forbidden what nothing may be made of from
+	// cause on.
+	runs      images
+	forbidden []rule
+	// after goes on when the stale leader is gone, to the same images.
+	after func(w *Workload)
+}
+
+func nothing(*Workload) {}
+
+// heldCanary is v2, which zone-a has finished, zone-b has from 2 on, and zone-c
+// does not have.
+func heldCanary(w *Workload) {
+	w.SetImage("v2")
+	w.SetPartitions(parts{"zone-a": 0, "zone-b": 2})
+	w.Settle()
+	w.SetPartitions(parts{"zone-a": nil})
+	w.Settle()
+}
+
+func isWriteOf(c *call, name string) bool {
+	return c.child() != nil && strings.HasSuffix(c.URL.Path, "/"+name)
+}
+
+// never forbids an image everywhere.
+func never(image string) rule {
+	return func(i incarnation) string {
+		if i.Image == image {
+			return "nothing may run " + image
+		}
+		return ""
+	}
+}
+
+var allOpen = parts{"zone-a": 0, "zone-b": 0, "zone-c": 0}
+
+var staleWrites = []staleWrite{
+	{
+		name:   "a lower partition",
+		before: func(w *Workload) { w.SetImage("v2"); w.Settle() },
+		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") },
+		cause:  func(w *Workload) { w.SetPartitions(parts{"zone-b": 2}) },
+		meanwhile: func(w *Workload) {
+			w.SetImage("v3")
+			w.SetPartitions(parts{"zone-b": 3})
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v1 v1 v1", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
+		forbidden: []rule{never("v2"), protect("zone-a", everything, "v1"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
+		after:     nothing,
+	},
+	{
+		name:   "a seed",
+		before: heldCanary,
+		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && c.child().seeds() },
+		cause:  deleteZoneB,
+		meanwhile: func(w *Workload) {
+			w.SetImage("v3")
+			w.SetPartitions(parts{"zone-b": 3})
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
+		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
+		after:     nothing,
+	},
+	{
+		name:   "the release of a seed",
+		before: heldCanary,
+		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && !c.child().seeds() },
+		cause:  deleteZoneB,
+		meanwhile: func(w *Workload) {
+			w.SetImage("v3")
+			w.SetPartitions(parts{"zone-b": 3})
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
+		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
+		after:     nothing,
+	},
+	{
+		// It speaks of v1 as what the zones protect, and they have finished v2 since.
+		name:   "a status",
+		before: nothing,
+		is:     func(c *call) bool { return isStatus(c, nil) },
+		cause: func(w *Workload) {
+			w.SetPartitions(allOpen)
+			w.SetImage("v2")
+		},
+		meanwhile: func(w *Workload) {
+			w.Settle()
+			w.SetPartitions(parts{"zone-a": nil, "zone-b": nil, "zone-c": nil})
+			w.SetImage("v3")
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2 v2", "zone-c": "v2 v2"},
+		forbidden: []rule{never("v3")},
+		after:     nothing,
+	},
+	{
+		// That of v1, which nothing used any more, but uses again.
+		name: "the end of a revision",
+		before: func(w *Workload) {
+			w.Patch(`{"spec":{"revisionHistoryLimit":0}}`)
+			w.SetPartitions(allOpen)
+			w.SetImage("v2")
+			w.Settle()
+		},
+		is:    func(c *call) bool { return c.on(http.MethodDelete, "controllerrevisions") },
+		cause: func(w *Workload) { w.SetImage("v2b") },
+		meanwhile: func(w *Workload) {
+			w.SetImage("v1")
+			w.Settle()
+			w.SetPartitions(parts{"zone-a": nil, "zone-b": nil, "zone-c": nil})
+			w.SetImage("v3")
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v1 v1 v1", "zone-b": "v1 v1 v1 v1", "zone-c": "v1 v1"},
+		forbidden: []rule{never("v3")},
+		after:     deleteZoneB,
+	},
+	{
+		name: "the end of a stuck replica",
+		before: func(w *Workload) {
+			w.SetImage("broken")
+			w.SetPartitions(parts{"zone-b": 2})
+			w.Eventually(w.Images).Should(HaveKeyWithValue("zone-b", "v1 v1 v1 broken"))
+		},
+		is:    func(c *call) bool { return c.on(http.MethodDelete, "pods") },
+		cause: func(w *Workload) { w.SetImage("v2") },
+		meanwhile: func(w *Workload) {
+			w.SetImage("v3")
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v1 v1 v1", "zone-b": "v1 v1 v3 v3", "zone-c": "v1 v1"},
+		forbidden: []rule{protect("zone-a", everything, "v1"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1")},
+		after:     nothing,
+	},
+}
+
+// staleLeader stops the manager that leads (SIGSTOP) when it has decided on a
+// write, which is kept back. Its Lease runs out, the other one takes over, and the
+// users go on. Then the write goes through to the API server, and the stopped one
+// goes on too (SIGCONT).
+func staleLeader(t *testing.T) {
+	t.Parallel()
+	for _, s := range staleWrites {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			k := newCrew(t)
+			w := k.canary(appsv1.OrderedReadyPodManagement)
+			s.before(w)
+			line := w.History.Forbid(s.forbidden...)
+			h := k.HoldAt(s.is, func() { s.cause(w) })
+			k.Expect(h.process.Signal(syscall.SIGSTOP)).To(Succeed())
+			byOther := k.other(h.replica).Accepted()
+			s.meanwhile(w)
+			k.Expect(w.Images()).To(Equal(s.runs))
+			k.Expect(k.other(h.replica).Accepted()).To(BeNumerically(">", byOther), "the other one has led")
+			want, writes := w.endAtRest(), len(h.replica.Writes(h.process))
+
+			k.Expect(h.Release(k.env)).To(Equal(http.StatusConflict), "%s", h.call)
+			k.Expect(h.process.Signal(syscall.SIGCONT)).To(Succeed())
+			k.Eventually(h.process.Done()).Should(BeClosed(), "it ends by itself")
+			k.Expect(k.Kills()).To(BeZero())
+			for _, late := range h.replica.Writes(h.process)[writes:] {
+				if !strings.HasSuffix(late.Call, "/status") { // it may have read the parent anew in its last moments
+					k.Expect(late.Code).To(BeNumerically(">=", 400), late.Call)
+				}
+			}
+			k.Eventually(func() string { return cmp.Diff(want, w.end()) }).Should(BeEmpty())
+			s.after(w)
+			w.Settle()
+			k.Expect(w.Images()).To(Equal(s.runs))
+			line.Holds()
+
+			w.SetImage("v3")
+			w.SetPartitions(allOpen)
+			w.Settle()
+			line.Fires()
+		})
+	}
+}
