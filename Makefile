@@ -11,6 +11,7 @@ BIN := $(CURDIR)/bin
 export UNITED_BIN_DIR ?= $(BIN)
 TESTFLAGS ?=
 FUZZTIME ?= 30s
+BENCHFLAGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -136,6 +137,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each
 		echo "== $$file $${decl#func }"; \
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
+
+.PHONY: bench
+bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")
+	$(GO) build -o $(BIN)/bench ./test/bench
+	@exec $(BIN)/bench $(BENCHFLAGS)
 
 ##### Try it ###########################################################################################################
 

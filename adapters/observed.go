@@ -31,6 +31,9 @@ type Observed struct {
 	// its replicas of below and from its partition on. Empty until its
 	// controller first looked at it.
 	CurrentHash, UpdateHash string
+	// Trailing: the child's status does not tell yet of replicas that are known
+	// here, so its controller is as a rule about to write it.
+	Trailing bool
 
 	// Members are the replicas that exist, by position.
 	Members []Replica

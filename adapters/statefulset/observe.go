@@ -64,7 +64,24 @@ func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (
 		}
 	}
 	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
+	o.Trailing = trailing(&set.Status, o.Members)
 	return o, nil
+}
+
+// trailing tells whether the status counts other replicas than there are, the way
+// the StatefulSet controller counts: a replica that is being deleted is not an
+// updated one, but may be ready.
+func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool {
+	var ready, updated int32
+	for _, m := range members {
+		if m.Ready {
+			ready++
+		}
+		if !m.Terminating && m.Hash == status.UpdateRevision {
+			updated++
+		}
+	}
+	return int(status.Replicas) != len(members) || status.ReadyReplicas != ready || status.UpdatedReplicas != updated
 }
 
 // Orphans counts as the StatefulSet adopts: pods that nobody controls and that

@@ -202,7 +202,7 @@ spec:
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}
   template: {spec: {containers: of-another-type}}
   volumeClaimTemplates: 5
-status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2}
+status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replicas: 4, readyReplicas: 1, updatedReplicas: 1}
 `)}
 	pods := []*corev1.Pod{
 		pod("web-zone-a-10", ready(corev1.ConditionTrue, after(5))),
@@ -239,6 +239,31 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("want -, have +\n", diff)
+	}
+}
+
+// TestTrailing counts as the StatefulSet controller does: a terminating replica is
+// a replica, ready perhaps, but not an updated one.
+func TestTrailing(t *testing.T) {
+	updated := func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "h2" }
+	pods := []*corev1.Pod{
+		pod("web-zone-a-0", ready(corev1.ConditionTrue, after(1))),
+		pod("web-zone-a-1", ready(corev1.ConditionTrue, after(1)), updated),
+		pod("web-zone-a-2", ready(corev1.ConditionTrue, after(1)), updated, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(after(1)) }),
+	}
+	for status, want := range map[string]bool{
+		"replicas: 3, readyReplicas: 3, updatedReplicas: 1": false,
+		"replicas: 2, readyReplicas: 3, updatedReplicas: 1": true,
+		"replicas: 3, readyReplicas: 2, updatedReplicas: 1": true,
+		"replicas: 3, readyReplicas: 3, updatedReplicas: 2": true,
+		"": true,
+	} {
+		set := &unstructured.Unstructured{Object: object(t, `{apiVersion: apps/v1, kind: StatefulSet,
+metadata: {name: web-zone-a, namespace: shop, uid: s-1}, status: {updateRevision: h2, `+status+`}}`)}
+		got, err := statefulset.New().Observe(set, pods)
+		if err != nil || got.Trailing != want {
+			t.Errorf("%q: %v, %v", status, got, err)
+		}
 	}
 }
 

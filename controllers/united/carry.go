@@ -104,6 +104,9 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	if c := w.children[s.Name]; c != nil {
 		current = c.object
 	}
+	if subset.Yields(s.step, w.observed(s.Name), w.now) {
+		return &outcome{stale: true} // as if it had been refused
+	}
 	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
 		after, wrote, err := writer.Carry(ctx, s.step, current)
 		o.wrote = wrote

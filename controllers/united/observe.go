@@ -39,6 +39,7 @@ type world struct {
 
 // child is one child workload.
 type child struct {
+	// object may be shared with the cache: read only.
 	object   *unstructured.Unstructured
 	observed *adapters.Observed
 }
@@ -57,7 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(s.adapter.GroupVersionKind())
 	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: parent.Name}); err != nil {
+		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list children: %w", err)
 	}
 	for i := range list.Items {

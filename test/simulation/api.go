@@ -186,7 +186,11 @@ func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...clien
 		}
 	case *unstructured.UnstructuredList:
 		for _, name := range slices.Sorted(maps.Keys(from.Sets)) {
-			into.Items = append(into.Items, *from.Sets[name].DeepCopy())
+			u := from.Sets[name]
+			if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
+				u = u.DeepCopy()
+			}
+			into.Items = append(into.Items, *u)
 		}
 	case *metav1.PartialObjectMetadataList:
 		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
@@ -359,7 +363,14 @@ func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstruct
 	metadata := maps.Clone(stored.Object["metadata"].(map[string]any))
 	delete(metadata, "name")
 	delete(metadata, "namespace")
-	owned := fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]}))
+	owned := &fieldpath.Set{}
+	fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]})).Iterate(func(path fieldpath.Path) {
+		// A list whose items have no name is owned whole.
+		if i := slices.IndexFunc(path, func(e fieldpath.PathElement) bool { return e.Index != nil }); i >= 0 {
+			path = path[:i]
+		}
+		owned.Insert(path.Copy())
+	})
 	raw, err := owned.ToJSON()
 	if err != nil {
 		return nil, false, err

@@ -60,6 +60,7 @@ func (c *coordinator) look(s *Subset) *view {
 		return v
 	}
 	v.live, v.partition, v.next = o.Replicas, o.Partition, o.Partition
+	v.marks = make([]mark, 0, len(o.Members))
 	v.staged = s.Revision == c.Update && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil
 	for i := range o.Members {
 		if r := &o.Members[i]; r.Position >= 0 && r.Position < o.Replicas {

@@ -1,0 +1,329 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+const (
+	canarySubsets = 4
+	canaryEach    = 5
+	// latencyBound is how many times as long a partition may take on its way
+	// through the parent.
+	latencyBound = 3
+)
+
+// canary is many parents in the middle of a canary: zone-a is on v2, half of
+// zone-b too, zone-c and zone-d are held.
+type canary struct {
+	*env
+	parents []client.ObjectKey
+	bare    []client.ObjectKey
+}
+
+func hold(partitions map[string]intstr.IntOrString) v1alpha1.UpdateStrategy {
+	return v1alpha1.UpdateStrategy{
+		Type:         v1alpha1.ManualUpdateStrategy,
+		ManualUpdate: &v1alpha1.ManualUpdate{Partitions: partitions, DefaultPartition: ptr.To(intstr.FromString("100%"))},
+	}
+}
+
+func runCanary(ctx context.Context, o *options, r *report) error {
+	return with(ctx, func(ctx context.Context, e *env) error {
+		c := &canary{env: e}
+		if err := c.setUp(ctx, o.parents); err != nil {
+			return err
+		}
+		if err := c.patchPartitions(ctx, o, r); err != nil {
+			return err
+		}
+		if err := c.rest(ctx, o, r); err != nil {
+			return err
+		}
+		return c.roll(ctx, r)
+	})
+}
+
+func (c *canary) setUp(ctx context.Context, parents int) error {
+	const namespace = "canary"
+	if err := c.namespace(ctx, namespace); err != nil {
+		return err
+	}
+	s := shape{
+		namespace: namespace, name: "web", subsets: canarySubsets, each: canaryEach,
+		policy: appsv1.OrderedReadyPodManagement, tag: "v1", strategy: hold(nil),
+	}
+	var err error
+	if c.parents, err = c.createParents(ctx, s, 0, parents); err != nil {
+		return err
+	}
+	s.name = "bare"
+	for i := range parents {
+		set := s.bare(zones()[i%canarySubsets], canaryEach)
+		set.Name = fmt.Sprintf("bare-%d", i)
+		set.Spec.Selector.MatchLabels["app"], set.Spec.Template.Labels["app"] = set.Name, set.Name
+		if err := c.Create(ctx, set); err != nil {
+			return err
+		}
+		c.bare = append(c.bare, client.ObjectKeyFromObject(set))
+	}
+	for _, key := range c.bare {
+		if err := await(ctx, c.sight, &appsv1.StatefulSet{}, key, whole); err != nil {
+			return err
+		}
+		if _, err := c.patchSet(ctx, key, types.JSONPatchType, fmt.Appendf(nil,
+			`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image("v2"))); err != nil {
+			return err
+		}
+	}
+	staged := rolls("v2", hold(map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0), "zone-b": intstr.FromString("50%")}))
+	if err := inParallel(c.parents, func(key client.ObjectKey) error {
+		return c.patchAndWait(ctx, key, types.JSONPatchType, staged)
+	}); err != nil {
+		return err
+	}
+	return c.manager.idle(ctx)
+}
+
+// patchPartitions patches partitions of held subsets, one at a time, by turns of a
+// parent and of a bare StatefulSet. The partition goes up to above the replicas
+// and back, so no pod moves.
+func (c *canary) patchPartitions(ctx context.Context, o *options, r *report) error {
+	mark, err := c.cluster.AuditMark(ctx)
+	if err != nil {
+		return err
+	}
+	var through, direct samples
+	for i := range o.patches {
+		round := i / len(c.parents)
+		partition := int32(canaryEach + 1 + round%2)
+		key, zone := c.parents[i%len(c.parents)], zones()[canarySubsets-1]
+		took, err := c.measure(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-" + zone}, partition, func() error {
+			generation, err := c.patchParent(ctx, key, types.MergePatchType,
+				fmt.Appendf(nil, `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{%q:%d}}}}}`, zone, partition))
+			if err != nil {
+				return err
+			}
+			return await(ctx, c.sight, &v1alpha1.UnitedDeployment{}, key, ready(generation))
+		})
+		if err != nil {
+			return err
+		}
+		through = append(through, took)
+		key = c.bare[i%len(c.bare)]
+		took, err = c.measure(ctx, key, partition, func() error {
+			_, err := c.patchSet(ctx, key, types.MergePatchType,
+				fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, partition))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		direct = append(direct, took)
+	}
+	if err := c.manager.idle(ctx); err != nil {
+		return err
+	}
+	written, err := c.writes(ctx, mark)
+	if err != nil {
+		return err
+	}
+	t := r.table(fmt.Sprintf("A partition patch, %d parents of %d subsets of %d", len(c.parents), canarySubsets, canaryEach), "what", "measured", "must be")
+	for _, p := range []int{50, 95} {
+		t.row(fmt.Sprintf("patch on a StatefulSet -> seen by a watch, p%d", p), millis(direct.percentile(p)), "")
+		t.row(fmt.Sprintf("patch on the parent -> child seen by a watch, p%d", p), millis(through.percentile(p)), "")
+		t.row(fmt.Sprintf("ratio, p%d", p), times(ratio(through.percentile(p), direct.percentile(p))), bound(p))
+	}
+	p50 := ratio(through.percentile(50), direct.percentile(50))
+	t.must(p50 <= latencyBound, "p50 through the parent is %.2f times the direct one, at most %d", p50, latencyBound)
+	t.exactly(fmt.Sprintf("child writes for %d patches", len(through)), written.of("statefulsets", ""), len(through))
+	t.row("status writes", written.of("uniteddeployments", "status"), "")
+	t.exactly("conflicts", written.conflicts(), 0)
+	t.print()
+	return nil
+}
+
+func bound(percentile int) string {
+	if percentile != 50 {
+		return ""
+	}
+	return fmt.Sprintf("at most %d", latencyBound)
+}
+
+// measure patches something, and gives the time until the StatefulSet is seen with
+// the partition. It returns when its controller has observed that, so that the
+// next one finds all at rest.
+func (c *canary) measure(ctx context.Context, set client.ObjectKey, partition int32, patch func() error) (time.Duration, error) {
+	seen := expect(c.sight, set, func(s *appsv1.StatefulSet) bool { return partitionOf(s) == partition })
+	began := time.Now()
+	if err := patch(); err != nil {
+		return 0, err
+	}
+	at, err := seen.wait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return at.Sub(began), await(ctx, c.sight, &appsv1.StatefulSet{}, set, func(s *appsv1.StatefulSet) bool {
+		return partitionOf(s) == partition && s.Status.ObservedGeneration == s.Generation
+	})
+}
+
+// rest looks at the manager when nothing happens, and when all children are
+// touched in the middle of the canary. The control is a child whose replicas are
+// changed: it is put right, and because its event comes after all others, the
+// manager has been told of them by then.
+func (c *canary) rest(ctx context.Context, o *options, r *report) error {
+	mark, err := c.cluster.AuditMark(ctx)
+	if err != nil {
+		return err
+	}
+	share, err := c.manager.rest(ctx, o.window)
+	if err != nil {
+		return err
+	}
+	resting, err := c.writes(ctx, mark)
+	if err != nil {
+		return err
+	}
+	if mark, err = c.cluster.AuditMark(ctx); err != nil {
+		return err
+	}
+	touched := 0
+	for _, key := range c.parents {
+		for _, zone := range zones()[:canarySubsets] {
+			child := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-" + zone}
+			if _, err := c.patchSet(ctx, child, types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/touched":"yes"}}}`)); err != nil {
+				return err
+			}
+			touched++
+		}
+	}
+	touching, control, err := c.drift(ctx, mark)
+	if err != nil {
+		return err
+	}
+	t := r.table("At rest, in the middle of a canary", "what", "measured", "must be")
+	t.exactly(fmt.Sprintf("writes in %s", o.window), len(resting), 0)
+	t.row("CPU of the manager", fmt.Sprintf("%.2f%% of one", 100*share), "")
+	t.exactly(fmt.Sprintf("child writes when %d children are touched", touched), touching.of("statefulsets", ""), 0)
+	t.row("all writes when they are touched", len(touching), "")
+	t.exactly("control: child writes when one child is scaled by somebody else", control, 1)
+	t.print()
+	return nil
+}
+
+// drift scales a child and waits until that is put right. It gives the writes
+// since the mark without those to that child, and how many the latter are.
+func (c *canary) drift(ctx context.Context, mark int64) (others writes, control int, err error) {
+	parent := c.parents[0]
+	child := client.ObjectKey{Namespace: parent.Namespace, Name: parent.Name + "-" + zones()[0]}
+	generation, err := c.patchSet(ctx, child, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, canaryEach+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := await(ctx, c.sight, &appsv1.StatefulSet{}, child, func(s *appsv1.StatefulSet) bool {
+		return s.Generation > generation && *s.Spec.Replicas == canaryEach && s.Status.Replicas == canaryEach && s.Status.ObservedGeneration == s.Generation
+	}); err != nil {
+		return nil, 0, err
+	}
+	if err := c.manager.idle(ctx); err != nil {
+		return nil, 0, err
+	}
+	all, err := c.writes(ctx, mark)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, w := range all {
+		switch {
+		case w.Name == child.Name && w.Resource == "statefulsets":
+			control++
+		case w.Name == parent.Name && w.Subresource == "status": // it tells of the same
+		default:
+			others = append(others, w)
+		}
+	}
+	return others, control, nil
+}
+
+// roll rolls all parents out at once: zone by zone as the user does it, each zone
+// when the one before is Ready, and by the controller.
+func (c *canary) roll(ctx context.Context, r *report) error {
+	t := r.table(fmt.Sprintf("A gated roll of %d parents of %d subsets of %d at once", len(c.parents), canarySubsets, canaryEach),
+		"", "zone by zone, Manual", "RollingUpdate, maxUnavailable 2", "must be")
+	byHand, handTook, err := c.counted(ctx, func(key client.ObjectKey) error {
+		if err := c.patchAndWait(ctx, key, types.JSONPatchType, rolls("v3", hold(nil))); err != nil {
+			return err
+		}
+		for _, zone := range zones()[:canarySubsets] {
+			patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{%q:0}}}}}`, zone)
+			if err := c.patchAndWait(ctx, key, types.MergePatchType, patch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rolling := v1alpha1.UpdateStrategy{
+		Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(2))},
+	}
+	byController, controllerTook, err := c.counted(ctx, func(key client.ObjectKey) error {
+		return c.patchAndWait(ctx, key, types.JSONPatchType, rolls("v4", rolling))
+	})
+	if err != nil {
+		return err
+	}
+	t.row("took", seconds(handTook), seconds(controllerTook), "")
+	t.row("child writes", byHand.of("statefulsets", ""), byController.of("statefulsets", ""), "")
+	t.row("status writes", byHand.of("uniteddeployments", "status"), byController.of("uniteddeployments", "status"), "")
+	t.row("pods deleted", byHand.of("pods", ""), byController.of("pods", ""), "")
+	t.row("all writes", len(byHand), len(byController), "")
+	t.row("conflicts", byHand.conflicts(), byController.conflicts(), "0, 0")
+	t.must(byHand.conflicts() == 0, "%d conflicts, Manual: %v", byHand.conflicts(), first(byHand))
+	t.must(byController.conflicts() == 0, "%d conflicts, RollingUpdate: %v", byController.conflicts(), first(byController))
+	t.print()
+	return nil
+}
+
+// first is the first conflict.
+func first(all writes) cluster.Event {
+	for _, w := range all {
+		if w.Code == 409 {
+			return w
+		}
+	}
+	return cluster.Event{}
+}
+
+// counted does something with all parents at once, and gives what the manager
+// wrote meanwhile.
+func (c *canary) counted(ctx context.Context, do func(client.ObjectKey) error) (writes, time.Duration, error) {
+	mark, err := c.cluster.AuditMark(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := inParallel(c.parents, do); err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(began)
+	if err := c.manager.idle(ctx); err != nil {
+		return nil, 0, err
+	}
+	written, err := c.writes(ctx, mark)
+	return written, took, err
+}

@@ -1,0 +1,85 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Bench measures United on a real control plane that it starts and throws away,
+// with the manager as its Helm chart runs it, and prints tables. It exits with an
+// error when a count is wrong: writes where there should be none, more than one
+// where one is enough, conflicts. Of times only ratios from one run are worth
+// something, and only one of them has a bound. docs/benchmarks.md tells how to
+// read it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/unitedworkloads/united/test/united"
+)
+
+// options are the flags.
+type options struct {
+	parts    string
+	parents  int
+	patches  int
+	window   time.Duration
+	foreign  int
+	sizes    string
+	deadline time.Duration
+}
+
+// part is one part of the benchmark.
+type part struct {
+	name string
+	run  func(ctx context.Context, o *options, r *report) error
+}
+
+func parts() []part {
+	return []part{
+		{"planner", runPlanner},
+		{"canary", runCanary},
+		{"rollout", runRollout},
+		{"size", runSize},
+	}
+}
+
+func main() { united.Main("bench", run) }
+
+func run(ctx context.Context) error {
+	log.SetLogger(logr.Discard()) // of the library that watches
+	o := &options{}
+	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,size", "what to measure")
+	flag.IntVar(&o.parents, "parents", 20, "canary: UnitedDeployments, of 4 subsets of 5 each")
+	flag.IntVar(&o.patches, "patches", 200, "canary: partitions to patch")
+	flag.DurationVar(&o.window, "window", 30*time.Second, "how long nothing is done, to see the manager at rest")
+	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")
+	flag.StringVar(&o.sizes, "sizes", "20,200", "size: UnitedDeployments, of 5 subsets of 10 each, in rising order")
+	flag.DurationVar(&o.deadline, "deadline", 90*time.Minute, "when to give up")
+	flag.Parse()
+	wanted := strings.Split(o.parts, ",")
+	for _, name := range wanted {
+		if !slices.ContainsFunc(parts(), func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("there is no part %q", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.deadline)
+	defer cancel()
+	r := &report{out: os.Stdout}
+	r.machine()
+	for _, p := range parts() {
+		if !slices.Contains(wanted, p.name) {
+			continue
+		}
+		if err := p.run(ctx, o, r); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return r.verdict()
+}

@@ -1,0 +1,172 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/united"
+)
+
+// manager is the running manager.
+type manager struct {
+	*united.Manager
+	cluster *cluster.Cluster
+	metrics string
+}
+
+// startManager starts the manager as the chart does, but for its metrics, which
+// it serves to everybody: with the metrics of the chart each look at them would
+// cost it a TokenReview, which is a write.
+func startManager(ctx context.Context, c *cluster.Cluster) (*manager, error) {
+	d, err := united.FromChart(ctx, c, united.Namespace, united.Deployment)
+	if err != nil {
+		return nil, err
+	}
+	d.Args = append(d.Args, "--metrics-secure=false")
+	started, err := d.Start(ctx, c, "united-manager")
+	if err != nil {
+		return nil, err
+	}
+	m := &manager{Manager: started, cluster: c, metrics: "http://" + d.Metrics + "/metrics"}
+	return m, m.idle(ctx)
+}
+
+// restart starts it anew, so that its memory tells of the present alone.
+func (e *env) restart(ctx context.Context) error {
+	if err := e.manager.Stop(); err != nil {
+		return err
+	}
+	var err error
+	e.manager, err = startManager(ctx, e.cluster)
+	return err
+}
+
+// usage is what it takes.
+type usage struct {
+	// rss and peak are the resident memory, now and at most so far, heap what is
+	// allocated of it in Go; all in bytes.
+	rss, peak, heap float64
+	cpu             time.Duration
+}
+
+// idle waits until its queue is empty and nobody is at work.
+func (m *manager) idle(ctx context.Context) error {
+	before := -1.0
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		families, err := m.scrape(ctx)
+		if err != nil {
+			return false, nil //nolint:nilerr // it may not serve them yet
+		}
+		added := ofController(families["workqueue_adds_total"]).GetCounter().GetValue()
+		done := float64(ofController(families["workqueue_work_duration_seconds"]).GetHistogram().GetSampleCount())
+		earlier := before
+		before = done
+		// As many were done then as were ever added until now: nothing was left in between.
+		return added == earlier, nil
+	})
+}
+
+func ofController(family *dto.MetricFamily) *dto.Metric {
+	for _, m := range family.GetMetric() {
+		for _, label := range m.GetLabel() {
+			if label.GetName() == "name" && label.GetValue() == "uniteddeployment" {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+func (m *manager) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // read only
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(response.Body)
+}
+
+// usage reads what it takes. The peak is not among the metrics; where there is no
+// /proc it is 0.
+func (m *manager) usage(ctx context.Context) (usage, error) {
+	families, err := m.scrape(ctx)
+	if err != nil {
+		return usage{}, fmt.Errorf("metrics of the manager: %w", err)
+	}
+	gauge := func(name string) float64 {
+		if metrics := families[name].GetMetric(); len(metrics) == 1 {
+			return metrics[0].GetGauge().GetValue() + metrics[0].GetCounter().GetValue()
+		}
+		return 0
+	}
+	peak, err := peakOf(m.Pid())
+	u := usage{
+		rss: gauge("process_resident_memory_bytes"), heap: gauge("go_memstats_heap_alloc_bytes"), peak: peak,
+		cpu: time.Duration(gauge("process_cpu_seconds_total") * float64(time.Second)),
+	}
+	if err == nil && (u.rss == 0 || u.heap == 0 || u.cpu == 0) {
+		err = fmt.Errorf("metrics of the manager: resident memory, heap or CPU is not among them")
+	}
+	return u, err
+}
+
+func peakOf(pid int) (float64, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if text, found := strings.CutPrefix(lines.Text(), "VmHWM:"); found {
+			kibi, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 64)
+			return kibi * 1024, err
+		}
+	}
+	return 0, lines.Err()
+}
+
+// rest lets the manager be for a while, and gives the share of one CPU that it
+// took.
+func (m *manager) rest(ctx context.Context, window time.Duration) (float64, error) {
+	before, err := m.usage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(window):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, err := m.usage(ctx)
+	return float64(after.cpu-before.cpu) / float64(time.Since(began)), err
+}
+
+func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, done)
+}

@@ -1,0 +1,128 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// report is what was measured, as Markdown tables. A table is printed as soon as
+// it is complete.
+type report struct {
+	out   io.Writer
+	wrong []error
+}
+
+// machine says where and when.
+func (r *report) machine() {
+	load := "unknown"
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(raw), " ")
+	}
+	model := runtime.GOARCH
+	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	fmt.Fprintf(r.out, "%s, %d CPUs (%s), %s, load %s at the start\n",
+		time.Now().Format(time.DateOnly), runtime.NumCPU(), model, runtime.Version(), load)
+}
+
+// verdict is an error that names all counts that are wrong.
+func (r *report) verdict() error {
+	if len(r.wrong) == 0 {
+		fmt.Fprintln(r.out, "\nAll counts are right.")
+		return nil
+	}
+	return fmt.Errorf("%d figures are wrong:\n%w", len(r.wrong), errors.Join(r.wrong...))
+}
+
+// table is one table of a report.
+type table struct {
+	*report
+	title string
+	rows  [][]string
+}
+
+func (r *report) table(title string, columns ...string) *table {
+	t := &table{report: r, title: title, rows: [][]string{columns, nil}}
+	for range columns {
+		t.rows[1] = append(t.rows[1], "---")
+	}
+	return t
+}
+
+func (t *table) row(cells ...any) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = fmt.Sprint(cell)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// exactly adds a row with a count and what it must be.
+func (t *table) exactly(what string, got, want int) {
+	t.row(what, got, want)
+	t.must(got == want, "%s: %d, must be %d", what, got, want)
+}
+
+// must takes down what is wrong.
+func (t *table) must(ok bool, format string, args ...any) {
+	if !ok {
+		t.wrong = append(t.wrong, fmt.Errorf(t.title+": "+format, args...))
+	}
+}
+
+func (t *table) print() {
+	fmt.Fprintf(t.out, "\n### %s\n\n", t.title)
+	for _, row := range t.rows {
+		fmt.Fprintln(t.out, "| "+strings.Join(row, " | ")+" |")
+	}
+}
+
+// samples are durations of one thing.
+type samples []time.Duration
+
+// percentile is the smallest sample that at least p percent of all do not exceed;
+// 0 of none.
+func (s samples) percentile(p int) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+func times(r float64) string { return fmt.Sprintf("%.2f", r) }
+
+func mebi(bytes float64) string { return fmt.Sprintf("%.0f MiB", bytes/(1<<20)) }
+
+// nanos reads nanoseconds as go test prints them.
+func nanos(text string) string {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return time.Duration(n).Round(time.Microsecond).String()
+}

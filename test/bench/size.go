@@ -1,0 +1,158 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+const (
+	sizeSubsets = 5
+	sizeEach    = 10
+	// creators is how many foreign StatefulSets are created at a time.
+	creators = 10
+)
+
+// sizing measures what the manager takes beside workloads that are not its own.
+type sizing struct {
+	*env
+	options *options
+	table   *table
+	parents []client.ObjectKey
+}
+
+func runSize(ctx context.Context, o *options, r *report) error {
+	var sizes []int
+	for text := range strings.SplitSeq(o.sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 || len(sizes) > 0 && n <= sizes[len(sizes)-1] {
+			return fmt.Errorf("sizes %q are not numbers in rising order", o.sizes)
+		}
+		sizes = append(sizes, n)
+	}
+	return with(ctx, func(ctx context.Context, e *env) error {
+		s := &sizing{env: e, options: o, table: r.table(
+			fmt.Sprintf("The manager, %d subsets of %d each, beside %d pods that are not its own", sizeSubsets, sizeEach, o.foreign*sizeEach),
+			"parents (pods)", "RSS", "Go heap", "CPU to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "peak RSS")}
+		if err := s.foreign(ctx); err != nil {
+			return err
+		}
+		if err := e.namespace(ctx, "size"); err != nil {
+			return err
+		}
+		for i, n := range append([]int{0}, sizes...) {
+			if err := s.measure(ctx, n, fmt.Sprintf("v%d", i+2)); err != nil {
+				return err
+			}
+		}
+		s.table.print()
+		return nil
+	})
+}
+
+// foreign creates StatefulSets without United's labels, and waits for their pods.
+func (s *sizing) foreign(ctx context.Context) error {
+	const namespace = "foreign"
+	if err := s.namespace(ctx, namespace); err != nil {
+		return err
+	}
+	errs := make([]error, s.options.foreign)
+	workqueue.ParallelizeUntil(ctx, creators, s.options.foreign, func(i int) {
+		shape := shape{namespace: namespace, name: fmt.Sprintf("other-%d", i), each: sizeEach, policy: appsv1.ParallelPodManagement, tag: "v1"}
+		set := shape.bare(zones()[i%len(zones())], 0)
+		if errs[i] = s.Create(ctx, set); errs[i] == nil {
+			errs[i] = await(ctx, s.sight, &appsv1.StatefulSet{}, client.ObjectKeyFromObject(set), whole)
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// measure brings the parents to n, looks at a manager that has just started, and
+// then rolls all of them out at once, without a hold.
+func (s *sizing) measure(ctx context.Context, n int, tag string) error {
+	created, err := s.createParents(ctx, shape{
+		namespace: "size", name: "web", subsets: sizeSubsets, each: sizeEach, policy: appsv1.ParallelPodManagement, tag: "v1",
+		strategy: v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy},
+	}, len(s.parents), n)
+	if err != nil {
+		return err
+	}
+	s.parents = append(s.parents, created...)
+	if err := s.manager.idle(ctx); err != nil {
+		return err
+	}
+	if err := s.restart(ctx); err != nil {
+		return err
+	}
+	mark, err := s.cluster.AuditMark(ctx)
+	if err != nil {
+		return err
+	}
+	started, err := s.manager.usage(ctx)
+	if err != nil {
+		return err
+	}
+	share, err := s.manager.rest(ctx, s.options.window)
+	if err != nil {
+		return err
+	}
+	resting, err := s.writes(ctx, mark)
+	if err != nil {
+		return err
+	}
+	before, err := s.manager.usage(ctx)
+	if err != nil {
+		return err
+	}
+	rolled, took, err := s.roll(ctx, tag)
+	if err != nil {
+		return err
+	}
+	after, err := s.manager.usage(ctx)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%d (%d)", n, n*sizeSubsets*sizeEach)
+	s.table.row(what, mebi(before.rss), mebi(before.heap), seconds(started.cpu), fmt.Sprintf("%.2f%% of one", 100*share), len(resting),
+		seconds(took), seconds(after.cpu-before.cpu), len(rolled), rolled.conflicts(), mebi(after.peak))
+	s.table.must(len(resting) == 0, "%s: %d writes at rest", what, len(resting))
+	s.table.must(rolled.conflicts() == 0, "%s: %d conflicts: %v", what, rolled.conflicts(), first(rolled))
+	return nil
+}
+
+func (s *sizing) roll(ctx context.Context, tag string) (writes, time.Duration, error) {
+	mark, err := s.cluster.AuditMark(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	patch := rolls(tag, v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy})
+	if err := inParallel(s.parents, func(key client.ObjectKey) error {
+		return s.patchAndWait(ctx, key, types.JSONPatchType, patch)
+	}); err != nil {
+		return nil, 0, err
+	}
+	took := time.Since(began)
+	if err := s.manager.idle(ctx); err != nil {
+		return nil, 0, err
+	}
+	written, err := s.writes(ctx, mark)
+	return written, took, err
+}
