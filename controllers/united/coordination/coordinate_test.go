@@ -198,6 +198,46 @@ func TestBrokenBefore(t *testing.T) {
 	}
 }
 
+// TestBlockedAdvice: raising maxUnavailable is told of where it lets something go
+// on, which in a child that works in order it does not.
+func TestBlockedAdvice(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		ordered bool
+		order   v1alpha1.RolloutOrder
+		sick    []int32 // by subset: positions from 0 on
+		raise   bool
+	}{
+		{"its own low one, parallel", false, v1alpha1.SequentialOrder, []int32{1, 0}, true},
+		{"its own low one, ordered", true, v1alpha1.SequentialOrder, []int32{1, 0}, false},
+		{"of all, ordered", true, v1alpha1.ParallelOrder, []int32{1, 1}, false},
+		{"of another subset, ordered", true, v1alpha1.ParallelOrder, []int32{0, 1}, true},
+		{"of a subset to come, ordered", true, v1alpha1.SequentialOrder, []int32{0, 1}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Order = tt.order }), 3, 3)
+			if tt.ordered {
+				w.ordered()
+			}
+			for i, n := range tt.sick {
+				for p := range n {
+					w.sicken(i, p)
+				}
+			}
+			w.roll("v2").settle()
+			if w.state.Phase != v1alpha1.RolloutBlocked || strings.Contains(w.state.Message, "raise maxUnavailable") != tt.raise {
+				t.Error(w.state)
+			}
+			before := w.updated()
+			w.strategy.MaxUnavailable = amount("3")
+			w.settle()
+			if moved := !slices.Equal(before, w.updated()); moved != tt.raise {
+				t.Errorf("raising maxUnavailable moves something: %v, %v", moved, w.state)
+			}
+		})
+	}
+}
+
 func TestBrokenImage(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		for _, order := range []v1alpha1.RolloutOrder{v1alpha1.ParallelOrder, v1alpha1.SequentialOrder} {
