@@ -309,6 +309,56 @@ func TestMove(t *testing.T) {
 	}
 }
 
+// TestMoveUnobserved: a surplus replica of a child whose controller has not
+// observed its spec is as good as any other, and goes only as the ledger allows.
+func TestMoveUnobserved(t *testing.T) {
+	w := newWorld(nil, 6, 3)
+	w.subsets[0].desired, w.subsets[1].desired = 3, 6
+	w.decide()
+	if got := w.subsets[0].Observed.Replicas; got != 5 {
+		t.Fatalf("%d replicas after the first pass, want 5", got)
+	}
+	w.subsets[0].Observed.CaughtUp = false
+	for range 3 {
+		w.decide()
+		if got := w.subsets[0].Observed.Replicas; got != 5 {
+			t.Fatalf("%d replicas, though none has come in the other subset", got)
+		}
+	}
+	w.subsets[0].Observed.CaughtUp = true
+	w.settle()
+	if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+		t.Error(w.picture())
+	}
+}
+
+// TestStepsEdited: who edits the steps on the way decides anew; also when so few
+// are left that the running one is not among them.
+func TestStepsEdited(t *testing.T) {
+	approval := func(subset string) v1alpha1.RolloutStep {
+		return v1alpha1.RolloutStep{Subsets: []string{subset}, Pause: &v1alpha1.RolloutPause{}}
+	}
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Steps = []v1alpha1.RolloutStep{approval("a"), approval("b")}
+	}), 2, 2, 2)
+	w.roll("v2").settle()
+	w.approved = w.state.ApprovalKey
+	w.settle()
+	if w.state.Step != 1 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Fatal(w.state)
+	}
+	w.strategy.Steps = []v1alpha1.RolloutStep{approval("b")}
+	w.settle()
+	if fmt.Sprint(w.updated()) != "[2 2 0]" || w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Error("a shorter list releases the rest", w.updated(), w.state)
+	}
+	w.strategy.Steps = nil
+	w.settle()
+	if !w.complete() {
+		t.Error("without steps it does not go on", w.updated(), w.state)
+	}
+}
+
 func TestSteps(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{

@@ -80,6 +80,12 @@ func (c *coordinator) shrink(v *view) int32 {
 				return to
 			}
 			c.spare--
+		case m.available:
+			// It counts as down, since its controller may be about to replace it. But it
+			// may as well be one that serves.
+			if c.unavailable-c.spare > c.rules.maxUnavailable && !c.rules.forced {
+				return to
+			}
 		}
 		to--
 	}
