@@ -198,6 +198,46 @@ func TestBrokenBefore(t *testing.T) {
 	}
 }
 
+// TestBlockedAdvice: raising maxUnavailable is told of where it lets something go
+// on, which in a child that works in order it does not.
+func TestBlockedAdvice(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		ordered bool
+		order   v1alpha1.RolloutOrder
+		sick    []int32 // by subset: positions from 0 on
+		raise   bool
+	}{
+		{"its own low one, parallel", false, v1alpha1.SequentialOrder, []int32{1, 0}, true},
+		{"its own low one, ordered", true, v1alpha1.SequentialOrder, []int32{1, 0}, false},
+		{"of all, ordered", true, v1alpha1.ParallelOrder, []int32{1, 1}, false},
+		{"of another subset, ordered", true, v1alpha1.ParallelOrder, []int32{0, 1}, true},
+		{"of a subset to come, ordered", true, v1alpha1.SequentialOrder, []int32{0, 1}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Order = tt.order }), 3, 3)
+			if tt.ordered {
+				w.ordered()
+			}
+			for i, n := range tt.sick {
+				for p := range n {
+					w.sicken(i, p)
+				}
+			}
+			w.roll("v2").settle()
+			if w.state.Phase != v1alpha1.RolloutBlocked || strings.Contains(w.state.Message, "raise maxUnavailable") != tt.raise {
+				t.Error(w.state)
+			}
+			before := w.updated()
+			w.strategy.MaxUnavailable = amount("3")
+			w.settle()
+			if moved := !slices.Equal(before, w.updated()); moved != tt.raise {
+				t.Errorf("raising maxUnavailable moves something: %v, %v", moved, w.state)
+			}
+		})
+	}
+}
+
 func TestBrokenImage(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		for _, order := range []v1alpha1.RolloutOrder{v1alpha1.ParallelOrder, v1alpha1.SequentialOrder} {
@@ -266,6 +306,56 @@ func TestMove(t *testing.T) {
 		if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
 			t.Error(w.picture())
 		}
+	}
+}
+
+// TestMoveUnobserved: a surplus replica of a child whose controller has not
+// observed its spec is as good as any other, and goes only as the ledger allows.
+func TestMoveUnobserved(t *testing.T) {
+	w := newWorld(nil, 6, 3)
+	w.subsets[0].desired, w.subsets[1].desired = 3, 6
+	w.decide()
+	if got := w.subsets[0].Observed.Replicas; got != 5 {
+		t.Fatalf("%d replicas after the first pass, want 5", got)
+	}
+	w.subsets[0].Observed.CaughtUp = false
+	for range 3 {
+		w.decide()
+		if got := w.subsets[0].Observed.Replicas; got != 5 {
+			t.Fatalf("%d replicas, though none has come in the other subset", got)
+		}
+	}
+	w.subsets[0].Observed.CaughtUp = true
+	w.settle()
+	if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+		t.Error(w.picture())
+	}
+}
+
+// TestStepsEdited: who edits the steps on the way decides anew; also when so few
+// are left that the running one is not among them.
+func TestStepsEdited(t *testing.T) {
+	approval := func(subset string) v1alpha1.RolloutStep {
+		return v1alpha1.RolloutStep{Subsets: []string{subset}, Pause: &v1alpha1.RolloutPause{}}
+	}
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Steps = []v1alpha1.RolloutStep{approval("a"), approval("b")}
+	}), 2, 2, 2)
+	w.roll("v2").settle()
+	w.approved = w.state.ApprovalKey
+	w.settle()
+	if w.state.Step != 1 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Fatal(w.state)
+	}
+	w.strategy.Steps = []v1alpha1.RolloutStep{approval("b")}
+	w.settle()
+	if fmt.Sprint(w.updated()) != "[2 2 0]" || w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutAwaitingApproval {
+		t.Error("a shorter list releases the rest", w.updated(), w.state)
+	}
+	w.strategy.Steps = nil
+	w.settle()
+	if !w.complete() {
+		t.Error("without steps it does not go on", w.updated(), w.state)
 	}
 }
 

@@ -80,6 +80,12 @@ func (c *coordinator) shrink(v *view) int32 {
 				return to
 			}
 			c.spare--
+		case m.available:
+			// It counts as down, since its controller may be about to replace it. But it
+			// may as well be one that serves.
+			if c.unavailable-c.spare > c.rules.maxUnavailable && !c.rules.forced {
+				return to
+			}
 		}
 		to--
 	}
@@ -418,11 +424,26 @@ func (c *coordinator) failedMessage() string {
 	return strings.Join(names, ", ") + "; nothing more is released: correct the template, or go back"
 }
 
+// raisingHelps: a subset whose turn it is could go on if maxUnavailable were
+// greater. One that works in order cannot while a replica of its own is down.
+func (c *coordinator) raisingHelps() bool {
+	for _, v := range c.views {
+		switch {
+		case v.Removed || v.through():
+		case !v.Observed.Ordered || v.unavailableBelow(v.live) < 0:
+			return true
+		case c.rules.sequential:
+			return false
+		}
+	}
+	return false
+}
+
 // blocked names the replicas that keep a rollout from going on by itself; broken:
 // they will not come back by themselves.
 func (c *coordinator) blocked() (message string, broken bool) {
 	var culprits []string
-	more, ordered := 0, true
+	more := 0
 	for _, v := range c.views {
 		if v.Removed {
 			continue
@@ -443,7 +464,6 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}
-		ordered = ordered && v.Observed.Ordered && !v.gated
 		if len(culprits) == most {
 			more++
 			continue
@@ -457,7 +477,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		culprits = append(culprits, fmt.Sprintf("and %d more subsets", more))
 	}
 	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
-	if !ordered {
+	if c.raisingHelps() {
 		why = fmt.Sprintf("%d of maxUnavailable %d are in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
 		ways += ", raise maxUnavailable"
 	}

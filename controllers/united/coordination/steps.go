@@ -49,7 +49,7 @@ func (c *coordinator) running() int {
 		return 0
 	}
 	step := min(int(c.state.Step), len(c.rules.steps))
-	if step < len(c.rules.steps) && c.state.StepKey != c.key(step) {
+	if c.state.StepKey != c.key(step) { // after the last there is none
 		return 0
 	}
 	return step
