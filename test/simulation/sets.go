@@ -182,6 +182,10 @@ func (p *pass) run() {
 	ordered := p.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	failed := false
 	for i, pod := range p.replicas {
+		// Parallel goes in batches of 1, 2, 4 and so on, and one that fails is the last.
+		if failed && i&(i+1) == 0 {
+			return
+		}
 		if pod == nil {
 			failed = !p.create(i) || failed
 			if ordered {
@@ -251,7 +255,7 @@ func (p *pass) create(i int) bool {
 	template := p.revisions[hash].template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.set.Namespace, Name: fmt.Sprintf("%s-%d", p.set.Name, i), UID: types.UID(p.sim.api.Next()),
+			Namespace: p.set.Namespace, Name: fmt.Sprintf("%s-%d", p.set.Name, i),
 			Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
 			OwnerReferences: controlledBy(p.set.UID), CreationTimestamp: p.sim.api.Now(),
 		},
@@ -263,6 +267,7 @@ func (p *pass) create(i int) bool {
 	if p.sim.api.Live.Pods[pod.Name] != nil {
 		return false
 	}
+	pod.UID = types.UID(p.sim.api.Next())
 	p.sim.creates(p.set, int32(i), pod)
 	p.sim.api.PutPod(pod)
 	return true
