@@ -359,6 +359,25 @@ func TestStepsEdited(t *testing.T) {
 	}
 }
 
+// A child whose controller has not observed its spec has nothing that can be counted
+// on, but what it has is not there to be thrown away either.
+func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
+	w := newWorld(nil, 6, 0)
+	w.subsets[0].desired, w.subsets[1].desired = 3, 3
+	w.decide()
+	if o := w.subsets[0].Observed; o.Replicas != 5 {
+		t.Fatal(w.picture())
+	}
+	w.subsets[0].drop(5)
+	w.subsets[0].Observed.CaughtUp = false
+	for range 3 {
+		w.decide()
+	}
+	if o := w.subsets[0].Observed; o.Replicas != 5 {
+		t.Error(w.picture())
+	}
+}
+
 func TestSteps(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{
