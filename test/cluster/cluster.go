@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -55,6 +56,7 @@ type Cluster struct {
 	etcdURL string
 
 	spawner *spawner
+	nodes   atomic.Int32 // how many were created
 
 	logMu     sync.Mutex
 	mu        sync.Mutex // of what follows

@@ -19,6 +19,7 @@
 //
 //   - broken...: the pod runs, but the container is in CrashLoopBackOff; it is never ready.
 //   - slow...: the pod runs at once and is ready 5 to 6 seconds after its start.
+//   - quiet...: the pod runs at once and is ready when its Ready condition is patched to True by hand.
 //   - pull...: the pod stays Pending with ImagePullBackOff.
 //   - any other tag, or none: ready at once.
 //

@@ -6,10 +6,13 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 // maxNodes is how many ranges of pod addresses there are beside the first one, which has the services.
@@ -17,22 +20,75 @@ const maxNodes = 1023
 
 // createNodes creates the nodes of all zones; kwok makes them ready.
 func (c *Cluster) createNodes(ctx context.Context) error {
-	if n := len(c.opts.Zones) * c.opts.NodesPerZone; n > maxNodes {
-		return fmt.Errorf("%d nodes, at most %d are possible", n, maxNodes)
-	}
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("version of the API server: %w", err)
 	}
-	index := 0
 	for _, zone := range c.opts.Zones {
 		for i := range c.opts.NodesPerZone {
-			index++
-			node := newNode(zone, fmt.Sprintf("%s-%d", zone, i+1), index, version.GitVersion)
-			if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-				return fmt.Errorf("creating node %s: %w", node.Name, err)
+			if err := c.createNode(ctx, zone, fmt.Sprintf("%s-%d", zone, i+1), version.GitVersion); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (c *Cluster) createNode(ctx context.Context, zone, name, version string, taints ...corev1.Taint) error {
+	index := int(c.nodes.Add(1))
+	if index > maxNodes {
+		return fmt.Errorf("creating node %s: at most %d are possible", name, maxNodes)
+	}
+	node := newNode(zone, name, index, version)
+	node.Spec.Taints = taints
+	if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// AddNode adds a node of a zone, and waits until it is ready. Taints keep the pods of others away.
+func (c *Cluster) AddNode(ctx context.Context, zone, name string, taints ...corev1.Taint) error {
+	version, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("version of the API server: %w", err)
+	}
+	if err := c.createNode(ctx, zone, name, version.GitVersion, taints...); err != nil {
+		return err
+	}
+	return c.poll(ctx, func(ctx context.Context) (bool, error) {
+		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		return err == nil && isReady(node), err
+	})
+}
+
+// StopKubelet plays the loss of a node: its Lease is not renewed any more, and nothing happens to its pods; one that is
+// deleted stays, terminating. After the grace period of the controller manager, 50 seconds, the node is NotReady and its
+// pods are marked so.
+//
+// kwok leaves a node alone of which somebody else holds the Lease.
+func (c *Cluster) StopKubelet(ctx context.Context, node string) error {
+	return c.handOver(ctx, node, "nobody", metav1.NowMicro(), math.MaxInt32)
+}
+
+// StartKubelet ends what StopKubelet has begun. Pods that were marked unready stay so: kwok makes pods ready once only.
+func (c *Cluster) StartKubelet(ctx context.Context, node string) error {
+	return c.handOver(ctx, node, "nobody", metav1.NewMicroTime(time.Unix(0, 0)), 1)
+}
+
+func (c *Cluster) handOver(ctx context.Context, node, holder string, renewed metav1.MicroTime, seconds int32) error {
+	leases := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease, err := leases.Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &holder, &renewed, &seconds
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the Lease of node %s: %w", node, err)
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ func (f *fixture) testTags(t *testing.T) {
 		"registry.example/team/app:pull-v2": "pull",
 		"app:slow":                          "slow",
 		"registry:5000/app:slow@sha256:" + digest: "slow",
+		"app:quiet-v2": "quiet",
 	} {
 		t.Run(image, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +122,13 @@ func (f *fixture) testTags(t *testing.T) {
 				pod, err := f.pod(name)()
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(readyAfter(pod)).To(And(BeNumerically(">=", 5*time.Second), BeNumerically("<", 20*time.Second)))
+			case "quiet":
+				g.Eventually(f.pod(name), patience).Should(HaveField("Status.Phase", corev1.PodRunning))
+				g.Consistently(f.pod(name), 8*time.Second).Should(And(Not(Satisfy(ready)), WithTransform(waiting, BeEmpty())))
+				_, err := f.c.Kubectl(f.ctx, "patch", "pod", name, "--subresource=status", "-p",
+					`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
 			}
 		})
 	}

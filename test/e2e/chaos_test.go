@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seedVariable sets the seed of TestChaos and TestFaults, to explore or to repeat.
+// seedVariable sets the seed of all that is done at random, to explore or to repeat.
 const seedVariable = "UNITED_E2E_SEED"
 
 func seedOfTest(e *env) uint64 {

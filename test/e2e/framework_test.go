@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -237,7 +238,7 @@ func (w *Workload) mark(subset string, ordinal int, ready corev1.ConditionStatus
 	w.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)}}
 	patch := client.RawPatch(types.StrategicMergePatchType,
-		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready))
+		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`, ready, time.Now().UTC().Format(time.RFC3339)))
 	w.disturbed = true
 	w.Expect(w.Client.Status().Patch(w.ctx, p, patch)).To(Succeed())
 }
@@ -260,8 +261,11 @@ type pod struct {
 	Image           string // the tag
 	Hash            string // the child's own revision
 	Node, Zone      string
+	Running         bool
 	Ready           bool
+	ReadySince      time.Time // a whole second; zero when it is not ready
 	Terminating     bool
+	Parent          string // the UnitedDeployment
 }
 
 func readPod(p *corev1.Pod) pod {
@@ -270,7 +274,8 @@ func readPod(p *corev1.Pod) pod {
 		Subset: p.Labels[v1alpha1.LabelSubset], Ordinal: -1,
 		Hash: p.Labels[appsv1.ControllerRevisionHashLabelKey],
 		Node: p.Spec.NodeName, Zone: shared.zones[p.Spec.NodeName],
-		Terminating: p.DeletionTimestamp != nil,
+		Terminating: p.DeletionTimestamp != nil, Parent: p.Labels[v1alpha1.LabelName],
+		Running: p.Status.Phase == corev1.PodRunning,
 	}
 	if n, err := strconv.Atoi(p.Name[strings.LastIndexByte(p.Name, '-')+1:]); err == nil {
 		read.Ordinal = n
@@ -279,7 +284,9 @@ func readPod(p *corev1.Pod) pod {
 		read.Image = tagOf(p.Spec.Containers[0].Image)
 	}
 	for _, c := range p.Status.Conditions {
-		read.Ready = read.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			read.Ready, read.ReadySince = true, c.LastTransitionTime.Time
+		}
 	}
 	return read
 }

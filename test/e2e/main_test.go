@@ -23,7 +23,7 @@
 //	}
 //
 // The tag of the image decides what becomes of a pod, see test/cluster:
-// broken..., slow..., pull..., anything else is ready at once.
+// broken..., slow..., quiet..., pull..., anything else is ready at once.
 //
 // Nothing is deleted at the end of a test: at rest the manager does nothing, and
 // with UNITED_KEEP=1 in the environment all is there to look at.

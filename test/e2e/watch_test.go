@@ -33,6 +33,14 @@ type incarnation struct {
 	Deleted bool
 }
 
+// podEvent is one change of a pod.
+type podEvent struct {
+	pod
+	Gone bool
+	// At is when the watch saw it.
+	At time.Time
+}
+
 // podWatch has seen every incarnation of every pod of the cluster since before
 // the first test: it lists once and then watches from there. A watch that ends
 // is taken up at the resource version where it ended; when that is not possible
@@ -44,6 +52,7 @@ type podWatch struct {
 
 	mu      sync.Mutex
 	history []*incarnation
+	events  []podEvent
 	living  map[types.UID]*incarnation
 	ticks   int // the highest tick of the marker that was seen
 	asked   int // the last tick that was asked for
@@ -157,6 +166,7 @@ func (w *podWatch) note(event watch.EventType, p *corev1.Pod) {
 		return
 	}
 	seen, now := w.living[p.UID], readPod(p)
+	w.events = append(w.events, podEvent{pod: now, Gone: event == watch.Deleted, At: time.Now()})
 	switch {
 	case event == watch.Deleted && seen != nil:
 		seen.Deleted = true
@@ -231,6 +241,23 @@ func (h History) Since(mark int) []incarnation {
 	for _, i := range shared.watch.history[mark:] {
 		if i.Namespace == h.e.Namespace {
 			list = append(list, *i)
+		}
+	}
+	return list
+}
+
+// Events gives all that has happened to the pods of a UnitedDeployment, in order.
+func (h History) Events(parent string) []podEvent {
+	h.e.t.Helper()
+	if err := shared.watch.sync(h.e.ctx); err != nil {
+		h.e.t.Fatal(err)
+	}
+	shared.watch.mu.Lock()
+	defer shared.watch.mu.Unlock()
+	var list []podEvent
+	for _, event := range shared.watch.events {
+		if event.Namespace == h.e.Namespace && event.Parent == parent {
+			list = append(list, event)
 		}
 	}
 	return list

@@ -1,0 +1,154 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestRolloutOfBroken: replicas that were broken before are no reason not to
+// replace them, as long as those that are well stay.
+func TestRolloutOfBroken(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		broken []int
+	}{{"all", []int{0, 1, 2, 3}}, {"the highest", []int{3}}, {"the two highest", []int{2, 3}}} {
+		t.Run(c.name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), rolling(`{}`)))
+				w.Settle()
+				for _, ordinal := range c.broken {
+					w.MarkUnready("one", ordinal)
+				}
+				w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
+				ledger := w.Ledger(4)
+				w.SetImage("v2")
+				w.IsReady(v1alpha1.ReasonRolloutComplete)
+				e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2"}))
+				e.Expect(ledger.Most()).To(Equal(len(c.broken)), "%s", ledger)
+				e.Expect(ledger.Taken()).To(BeNumerically("<=", 1), "%s", ledger)
+				for ordinal := range 4 {
+					e.Expect(e.History.CreatedOn(fmt.Sprintf("web-one-%d", ordinal))).To(Equal("v1 v2"), "replaced once")
+				}
+			})
+		})
+	}
+}
+
+// TestRolloutBlocked: a broken replica that cannot be released yet uses up the
+// ledger; nothing that is well is taken down for it.
+func TestRolloutBlocked(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]int{"the lowest": 0, "a middle one": 2} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				for _, way := range []string{"raise", "force", "repair"} {
+					w := e.Create(draft("web-"+way, replicas(4), policy(p), plain("one", ""), rolling(`{}`)))
+					w.Settle()
+					w.MarkUnready("one", broken)
+					w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
+					ledger, still := w.Ledger(4), e.History.Forbid(anyNewPod)
+					w.SetImage("v2")
+					w.AwaitPhase(v1alpha1.RolloutBlocked, fmt.Sprintf("web-%s-one-%d", way, broken))
+					w.IsNotReady(v1alpha1.ReasonBlocked)
+					comesToRest(w, "one")
+					still.Holds()
+					ledger.TookNothing()
+
+					switch way {
+					case "raise":
+						w.SetRolling(`{maxUnavailable: 2}`)
+						if p == appsv1.OrderedReadyPodManagement { // where only force helps
+							w.AwaitPhase(v1alpha1.RolloutBlocked, fmt.Sprintf("web-%s-one-%d", way, broken))
+							comesToRest(w, "one")
+							still.Holds()
+							continue
+						}
+					case "force":
+						w.Force(w.Parent().Status.CurrentRevision) // not the one that is rolled out
+						comesToRest(w, "one")
+						still.Holds()
+						w.Force(w.Parent().Status.UpdateRevision)
+					case "repair":
+						w.MarkReady("one", broken)
+					}
+					w.IsReady(v1alpha1.ReasonRolloutComplete)
+					still.Fires()
+					e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2"}))
+					if way == "force" {
+						e.Eventually(func() string {
+							return e.Kubectl("get", "events.events.k8s.io", "--field-selector=regarding.name="+w.Name)
+						}).Should(ContainSubstring("RolloutForced"))
+						continue
+					}
+					e.Expect(ledger.Taken()).To(BeNumerically("<=", 2), "%s", ledger)
+				}
+			})
+		})
+	}
+}
+
+// TestRolloutBadImage: an image that does not come up costs maxUnavailable
+// replicas at most, none after the first has failed, and none elsewhere if zones
+// go one after the other. A template that works goes on by itself, without help
+// from anybody; so does the old one.
+func TestRolloutBadImage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		order, tag, trouble string
+		most                int
+	}{
+		{"Sequential", "broken-v2", "CrashLoopBackOff", 1}, {"Sequential", "pull-v2", "ImagePullBackOff", 2},
+		{"Parallel", "pull-v2", "ImagePullBackOff", 1}, {"Parallel", "broken-v2", "CrashLoopBackOff", 2},
+	} {
+		t.Run(fmt.Sprintf("%s-%d", c.order, c.most), func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				for _, to := range []string{"v3", "v1"} {
+					w := e.Create(draft("web-"+to, replicas(9), policy(p), zones("", "", ""),
+						rolling(fmt.Sprintf(`{order: %s, maxUnavailable: %d}`, c.order, c.most))))
+					w.Settle()
+					before := w.Pods()
+					ledger, others := w.Ledger(9), e.History.Forbid(outside("zone-a"))
+					w.SetImage(c.tag)
+					w.StallsWhole(v1alpha1.ReasonReplicaFailed, "web-"+to+"-zone-a-2", c.trouble)
+					e.Expect(w.Rollout().Phase).To(Equal(v1alpha1.RolloutFailed))
+					comesToRest(w, "zone-a", "zone-b", "zone-c")
+					if c.order == "Sequential" {
+						others.Holds()
+					}
+					bad := 0
+					for _, p := range w.Pods() {
+						if p.Image == c.tag {
+							bad++
+						}
+					}
+					e.Expect(bad).To(And(BeNumerically(">=", 1), BeNumerically("<=", c.most)))
+					ledger.Within(bad)
+
+					if to == "v1" {
+						kept := e.History.Forbid(restartOf(w.Pods(), "v1"))
+						w.SetImage(to)
+						w.IsReady(v1alpha1.ReasonRolloutComplete)
+						kept.Holds()
+						e.Expect(w.Pods()).To(HaveLen(len(before)))
+					} else {
+						w.SetImage(to)
+						w.IsReady(v1alpha1.ReasonRolloutComplete)
+						others.Fires()
+					}
+					e.Expect(w.Images()).To(Equal(threeZones(to + " " + to + " " + to)))
+					e.Expect(ledger.Taken()).To(BeNumerically("<=", c.most), "%s", ledger)
+					e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+				}
+			})
+		})
+	}
+}

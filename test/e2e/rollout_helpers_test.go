@@ -1,0 +1,220 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// rolling makes the strategy RollingUpdate, with members written as YAML:
+// rolling(`{maxUnavailable: 2, order: Sequential}`).
+func rolling(members string) edit {
+	return func(d *Draft) {
+		r := &v1alpha1.RollingUpdate{}
+		if err := yaml.UnmarshalStrict([]byte(members), r); err != nil {
+			panic(fmt.Sprintf("draft: %v", err))
+		}
+		d.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: r}
+	}
+}
+
+// SetRolling changes members of the strategy, written as YAML.
+func (w *Workload) SetRolling(members string) {
+	w.t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(members))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":%s}}}`, raw)
+}
+
+// Approve sets the annotation that opens a step.
+func (w *Workload) Approve(key string) {
+	w.t.Helper()
+	w.Expect(key).NotTo(BeEmpty())
+	w.disturbed = true // an annotation makes no generation, so the status may be older
+	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, key)
+}
+
+// Force sets the annotation that forces the rollout to a revision.
+func (w *Workload) Force(revision string) {
+	w.t.Helper()
+	w.Expect(revision).NotTo(BeEmpty())
+	w.disturbed = true // as in Approve
+	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationForceUpdate, revision)
+}
+
+// Rollout reads where the rollout of the spec of now stands: status.rollout when
+// the status speaks of this generation, and else nothing.
+func (w *Workload) Rollout() v1alpha1.RolloutStatus {
+	w.t.Helper()
+	parent := w.Parent()
+	if parent.Status.ObservedGeneration != parent.Generation {
+		return v1alpha1.RolloutStatus{}
+	}
+	rollout := ptr.Deref(parent.Status.Rollout, v1alpha1.RolloutStatus{})
+	if rollout.Revision != parent.Status.UpdateRevision {
+		return v1alpha1.RolloutStatus{}
+	}
+	return rollout
+}
+
+// AwaitPhase waits until the rollout is in a phase, with all the words in its
+// message, and gives it.
+func (w *Workload) AwaitPhase(phase v1alpha1.RolloutPhase, words ...string) v1alpha1.RolloutStatus {
+	w.t.Helper()
+	var rollout v1alpha1.RolloutStatus
+	w.Eventually(func(g Gomega) {
+		rollout = w.Rollout()
+		g.Expect(rollout.Phase).To(Equal(phase), "%s", rollout.Message)
+		for _, word := range words {
+			g.Expect(rollout.Message).To(ContainSubstring(word))
+		}
+	}).Should(Succeed())
+	return rollout
+}
+
+// AwaitApproval waits until a step waits for approval, and gives its key.
+func (w *Workload) AwaitApproval(step int32) string {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		rollout := w.Rollout()
+		g.Expect(rollout.Phase).To(Equal(v1alpha1.RolloutAwaitingApproval), "%s", rollout.Message)
+		g.Expect(rollout.Step).To(Equal(step))
+	}).Should(Succeed())
+	w.IsReady(v1alpha1.ReasonAwaitingApproval)
+	return w.Rollout().ApprovalKey
+}
+
+// IsReady waits until Ready is True for a reason, of this generation, and then
+// looks whether it is so, as Settle does.
+func (w *Workload) IsReady(reason string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		g.Expect(notReady(parent)).To(BeEmpty())
+		g.Expect(condition(parent, v1alpha1.ConditionReady).Reason).To(Equal(reason))
+	}).Should(Succeed())
+	w.Settle()
+	w.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Reason).To(Equal(reason))
+}
+
+// IsNotReady waits until Ready is False for a reason, of this generation.
+func (w *Workload) IsNotReady(reason string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		ready := condition(parent, v1alpha1.ConditionReady)
+		g.Expect(ready.ObservedGeneration).To(Equal(parent.Generation))
+		g.Expect(ready.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(ready.Reason).To(Equal(reason), ready.Message)
+	}).Should(Succeed())
+}
+
+// Waiting are the names of the pods that run a quiet image and wait to be told
+// that they are ready, by subset and ordinal; or why it cannot be said: kwok has
+// not started one yet, and would undo it, or the one before has not gone.
+func (w *Workload) Waiting() (names []string, why string) {
+	w.t.Helper()
+	for _, p := range w.Pods() {
+		switch {
+		case p.Terminating || !p.Running:
+			why = p.Name + " is terminating, or does not run yet"
+		case !p.Ready && !strings.HasPrefix(p.Image, "quiet"):
+			why = p.Name + " is not ready, on " + p.Image
+		case !p.Ready:
+			names = append(names, p.Name)
+		}
+	}
+	return names, why
+}
+
+// AwaitWaiting waits until these pods, and no others, wait to be told.
+func (w *Workload) AwaitWaiting(names ...string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		waiting, why := w.Waiting()
+		g.Expect(why).To(BeEmpty())
+		g.Expect(waiting).To(Equal(names))
+	}).Should(Succeed())
+}
+
+// tellAll marks what runs in a subset, or in all if it is "", and is not ready,
+// ready. With pods of a quiet image that is part of the game, and disturbs
+// nothing.
+func (w *Workload) tellAll(subset string) {
+	w.t.Helper()
+	for _, p := range w.Pods() {
+		if p.Ready || p.Terminating || !p.Running || subset != "" && p.Subset != subset {
+			continue
+		}
+		// The uid: by now there may be another pod of the name.
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
+			p.UID, time.Now().UTC().Format(time.RFC3339))
+		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+		err := w.Client.Status().Patch(w.ctx, object, client.RawPatch(types.StrategicMergePatchType, patch))
+		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			w.Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// tellUntil marks replicas of a subset ready until so many run the quiet image
+// and are ready.
+func (w *Workload) tellUntil(subset string, want int) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		ready := 0
+		for _, p := range w.Pods() {
+			if p.Subset == subset && p.Ready && !p.Terminating && strings.HasPrefix(p.Image, "quiet") {
+				ready++
+			}
+		}
+		if ready < want {
+			w.tellAll(subset)
+		}
+		g.Expect(ready).To(BeNumerically(">=", want))
+	}).Should(Succeed())
+}
+
+// Waves marks what is released ready, wave by wave, until all replicas run the
+// quiet image. Each wave is as great as it can be: maxUnavailable, or what is
+// left to do. width is how many replicas can be on their way at once: less than
+// maxUnavailable where children work in order.
+func (w *Workload) Waves(width int, seen func(wave []string)) {
+	w.t.Helper()
+	for {
+		left := 0
+		for _, p := range w.Pods() {
+			if !strings.HasPrefix(p.Image, "quiet") || !p.Ready {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		var wave []string
+		w.Eventually(func(g Gomega) {
+			var why string
+			wave, why = w.Waiting()
+			g.Expect(why).To(BeEmpty())
+			g.Expect(wave).To(HaveLen(min(width, left)), "%v", w.Images())
+		}).Should(Succeed())
+		if seen != nil {
+			seen(wave)
+		}
+		w.tellAll("")
+	}
+}

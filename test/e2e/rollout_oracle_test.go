@@ -1,0 +1,234 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Ledger is what the pods of a UnitedDeployment tell of maxUnavailable, from a
+// moment on. It counts from the watch of all pods, so it misses no moment.
+//
+// Down is how many replicas less than there shall be are available: ready for
+// minReady, and not being deleted. Surplus replicas count, so that it speaks of
+// moves between subsets too.
+type Ledger struct {
+	history  History
+	parent   string
+	from     int
+	replicas int
+	minReady time.Duration
+}
+
+// Ledger begins to look. replicas is how many there shall be.
+func (w *Workload) Ledger(replicas int) *Ledger {
+	w.t.Helper()
+	return &Ledger{history: w.History, parent: w.Name, from: len(w.History.Events(w.Name)), replicas: replicas}
+}
+
+// MinReady is how long a replica must be ready to be available.
+func (l *Ledger) MinReady(d time.Duration) *Ledger {
+	l.minReady = d
+	return l
+}
+
+// moment is what one event has left behind.
+type moment struct {
+	event podEvent
+	down  int
+	// taken: an available replica was deleted.
+	taken bool
+}
+
+func (m moment) String() string {
+	how := "changed"
+	switch {
+	case m.event.Gone:
+		how = "gone"
+	case m.event.Terminating:
+		how = "terminating"
+	case m.event.Ready:
+		how = "ready"
+	}
+	return fmt.Sprintf("%s on %s %s, %d down", m.event.Name, m.event.Image, how, m.down)
+}
+
+func (l *Ledger) moments() []moment {
+	l.history.e.t.Helper()
+	return replay(l.history.Events(l.parent), l.replicas, l.minReady)[l.from:]
+}
+
+// replay gives a moment for every event.
+func replay(events []podEvent, replicas int, minReady time.Duration) []moment {
+	living := map[string]pod{} // by name
+	available := func(p pod, now time.Time) bool {
+		return p.Ready && !p.Terminating && !p.ReadySince.Add(minReady).After(now)
+	}
+	moments := make([]moment, 0, len(events))
+	for _, event := range events {
+		before, existed := living[event.Name]
+		was := existed && before.UID == event.UID && available(before, event.At)
+		switch {
+		case !event.Gone:
+			living[event.Name] = event.pod
+		case existed && before.UID == event.UID:
+			delete(living, event.Name)
+		}
+		m := moment{event: event, down: replicas, taken: was && (event.Gone || event.Terminating)}
+		for _, p := range living {
+			if available(p, event.At) {
+				m.down--
+			}
+		}
+		moments = append(moments, m)
+	}
+	return moments
+}
+
+// Most is how many were down at once at most.
+func (l *Ledger) Most() int {
+	l.history.e.t.Helper()
+	most := 0
+	for _, m := range l.moments() {
+		most = max(most, m.down)
+	}
+	return most
+}
+
+// Taken is how many were down at most at once just when an available one was
+// deleted. Replicas that go down by themselves make Most greater, but not this.
+func (l *Ledger) Taken() int {
+	l.history.e.t.Helper()
+	most := 0
+	for _, m := range l.moments() {
+		if m.taken {
+			most = max(most, m.down)
+		}
+	}
+	return most
+}
+
+// Within fails the test if more than maxUnavailable were ever down at once, or if
+// not as many ever were: then the oracle, or the test, has seen nothing.
+func (l *Ledger) Within(maxUnavailable int) {
+	l.history.e.t.Helper()
+	if most := l.Most(); most != maxUnavailable {
+		l.history.e.t.Fatalf("%d replicas were down at once, want %d:\n%s", most, maxUnavailable, l)
+	}
+}
+
+// TakenWithin is Within for a test that itself takes replicas down: only what is
+// deleted while it is available counts.
+func (l *Ledger) TakenWithin(maxUnavailable int) {
+	l.history.e.t.Helper()
+	if most := l.Taken(); most != maxUnavailable {
+		l.history.e.t.Fatalf("an available replica was deleted so that %d were down, want %d:\n%s", most, maxUnavailable, l)
+	}
+}
+
+// TookNothing fails the test if an available replica was deleted.
+func (l *Ledger) TookNothing() {
+	l.history.e.t.Helper()
+	for _, m := range l.moments() {
+		if m.taken {
+			l.history.e.t.Fatalf("an available replica was deleted: %s\n%s", m, l)
+		}
+	}
+}
+
+func (l *Ledger) String() string {
+	l.history.e.t.Helper()
+	var text strings.Builder
+	for _, m := range l.moments() {
+		text.WriteString("  " + m.String())
+		if m.taken {
+			text.WriteString(", taken")
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
+
+// Shares gives, at each moment at which a replica became available on an image,
+// how far the subsets were apart in what they had of it: the difference of the
+// greatest and the least share of their replicas, in percent, at most.
+func (l *Ledger) Shares(image string, sizes map[string]int) float64 {
+	l.history.e.t.Helper()
+	return widest(l.history.Events(l.parent)[l.from:], image, sizes)
+}
+
+func widest(events []podEvent, image string, sizes map[string]int) float64 {
+	updated := map[string]map[string]bool{} // names by subset
+	for subset := range sizes {
+		updated[subset] = map[string]bool{}
+	}
+	apart := 0.0
+	for _, event := range events {
+		delete(updated[event.Subset], event.Name)
+		if event.Image == image && event.Ready && !event.Terminating && !event.Gone {
+			updated[event.Subset][event.Name] = true
+		}
+		least, most := 100.0, 0.0
+		for subset, size := range sizes {
+			share := 100 * float64(len(updated[subset])) / float64(size)
+			least, most = min(least, share), max(most, share)
+		}
+		apart = max(apart, most-least)
+	}
+	return apart
+}
+
+// TestOracles is the control of the oracles: they see what they shall see.
+func TestOracles(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1767225600, 0)
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	ready := func(second int, name, uid, image string) podEvent {
+		p := pod{Name: name, UID: types.UID(uid), Subset: name[:1], Image: image, Ready: true, ReadySince: at(second)}
+		return podEvent{pod: p, At: at(second)}
+	}
+	unready := func(e podEvent, second int) podEvent { e.Ready, e.At = false, at(second); return e }
+	dying := func(e podEvent, second int) podEvent { e.Terminating, e.At = true, at(second); return e }
+	gone := func(e podEvent, second int) podEvent { e.Gone, e.At = true, at(second); return e }
+	a0, a1, b0 := ready(0, "a0", "1", "v1"), ready(0, "a1", "2", "v1"), ready(0, "b0", "3", "v1")
+	events := []podEvent{
+		a0, a1, b0,
+		gone(a1, 10), // taken: 1 down
+		unready(ready(11, "a1", "4", "v2"), 11),
+		dying(b0, 12), // taken: 2 down
+		gone(b0, 13),
+		ready(14, "a1", "4", "v2"),
+		gone(dying(b0, 15), 15), // an old event of a pod that has gone says nothing
+		unready(a0, 16),         // by itself: 2 down
+		gone(unready(a0, 16), 17),
+		ready(18, "b0", "5", "v2"),
+	}
+	for _, check := range []struct {
+		minReady time.Duration
+		want     string
+	}{
+		{0, "2 1 0 1! 1 2! 2 1 1 2 2 1"},
+		{5 * time.Second, "3 3 3 1! 1 2! 2 2 2 3 3 3"},
+	} {
+		var got []string
+		for _, m := range replay(events, 3, check.minReady) {
+			text := fmt.Sprint(m.down)
+			if m.taken {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, " "); text != check.want {
+			t.Errorf("minReady %s: %s, want %s", check.minReady, text, check.want)
+		}
+	}
+	if apart := widest(events, "v2", map[string]int{"a": 2, "b": 1}); apart != 50 {
+		t.Errorf("%.0f%% apart, want 50", apart)
+	}
+}

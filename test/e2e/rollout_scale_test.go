@@ -1,0 +1,120 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestRolloutAndScale changes template and replicas in one patch: the new
+// replicas come up first, on what is protected, and then the rollout goes on.
+func TestRolloutAndScale(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(6), policy(p), zones("", ""), rolling(`{}`)))
+		w.Settle()
+		grown := w.Ledger(10)
+		w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":10}]`, imagePath, image("v2"))
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		grown.TakenWithin(1)
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2 v2 v2", "zone-b": "v2 v2 v2 v2 v2"}))
+		for _, name := range []string{"web-zone-a-3", "web-zone-a-4", "web-zone-b-3", "web-zone-b-4"} {
+			e.Expect(e.History.CreatedOn(name)).To(Equal("v1 v2"), "%s came up protected", name)
+		}
+
+		e.Step("and down", func() {
+			shrunk := w.Ledger(4)
+			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":4}]`, imagePath, image("v3"))
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			shrunk.Within(1)
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v3 v3", "zone-b": "v3 v3"}))
+		})
+		e.Step("a broken image, with new replicas", func() {
+			ledger := w.Ledger(6)
+			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, imagePath, image("broken-v4"))
+			w.StallsWhole(v1alpha1.ReasonReplicaFailed, "CrashLoopBackOff")
+			comesToRest(w, "zone-a", "zone-b")
+			ledger.TakenWithin(1)
+			w.SetImage("v5")
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v5 v5 v5", "zone-b": "v5 v5 v5"}))
+		})
+	})
+}
+
+// TestRolloutMove moves replicas from one zone to another: never are more than
+// maxUnavailable less than there shall be available, though pods take their time.
+func TestRolloutMove(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(9), policy(p), firstImage("slow-v1"), zones("6", "3"), rolling(`{}`)))
+		w.Settle()
+		const move = `{"op":"replace","path":"/spec/topology/subsets/0/replicas","value":%d},{"op":"replace","path":"/spec/topology/subsets/1/replicas","value":%d}`
+		ledger := w.Ledger(9)
+		w.JSONPatch(`[`+move+`]`, 3, 6)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		ledger.Within(1)
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "slow-v1 slow-v1 slow-v1", "zone-b": "slow-v1 slow-v1 slow-v1 slow-v1 slow-v1 slow-v1"}))
+
+		e.Step("and back, with a new image", func() {
+			ledger := w.Ledger(9)
+			w.JSONPatch(`[`+move+`,{"op":"replace","path":%q,"value":%q}]`, 6, 3, imagePath, image("v2"))
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			ledger.Within(1)
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2 v2 v2 v2", "zone-b": "v2 v2 v2"}))
+		})
+	})
+}
+
+// TestRolloutRemoval: the replicas of a removed zone go as others come, and then
+// its child.
+func TestRolloutRemoval(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(9), policy(p), firstImage("slow-v1"), zones("", "", ""), rolling(`{maxUnavailable: 2}`)))
+		w.Settle()
+		ledger := w.Ledger(9)
+		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"}]`)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		ledger.Within(2)
+		e.Expect(apierrors.IsNotFound(e.Get(e.ctx, e.key("web-zone-c"), &appsv1.StatefulSet{}))).To(BeTrue())
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "slow-v1 slow-v1 slow-v1 slow-v1 slow-v1", "zone-b": "slow-v1 slow-v1 slow-v1 slow-v1"}))
+
+		e.Step("in mid-rollout, and together with another image", func() {
+			w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":%s}]`, asJSON(zone(2, "")))
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			ledger := w.Ledger(9)
+			w.SetImage("quiet-v2")
+			w.Eventually(func() []string { names, _ := w.Waiting(); return names }).Should(HaveLen(2))
+			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/0"},{"op":"replace","path":%q,"value":%q}]`, imagePath, image("v3"))
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			ledger.Within(2)
+			e.Expect(apierrors.IsNotFound(e.Get(e.ctx, e.key("web-zone-a"), &appsv1.StatefulSet{}))).To(BeTrue())
+			e.Expect(w.Images()).To(Equal(images{"zone-b": "v3 v3 v3 v3 v3", "zone-c": "v3 v3 v3 v3"}))
+		})
+	})
+}
+
+// TestRolloutNewSubset: a zone that comes in mid-rollout begins protected, and
+// takes part from then on.
+func TestRolloutNewSubset(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), rolling(`{steps: [{subsets: [zone-a], partition: 1, pause: {}}]}`)))
+		w.Settle()
+		w.SetImage("v2")
+		key := w.AwaitApproval(0)
+		line := e.History.Forbid(protect("zone-a", 1, "v1"), protect("zone-b", everything, "v1"), protect("zone-c", everything, "v1"))
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":%s},{"op":"replace","path":"/spec/replicas","value":8}]`, asJSON(zone(2, "2")))
+		e.Expect(w.AwaitApproval(0)).To(Equal(key), "the step is the same")
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v2 v2", "zone-b": "v1 v1 v1", "zone-c": "v1 v1"}))
+		line.Holds()
+		w.Approve(key)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		line.Fires()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2", "zone-c": "v2 v2"}))
+	})
+}
