@@ -1,0 +1,294 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/united"
+)
+
+// TestRolloutKilled kills the manager at random in mid-rollout. It does not run
+// beside other tests: they share the manager.
+func TestRolloutKilled(t *testing.T) {
+	e := newEnv(t)
+	seed := seedOfTest(e)
+	random := rand.New(rand.NewPCG(seed, 4))
+	r := newRolls(e)
+	for range 3 {
+		r.begin()
+		for range 2 {
+			events := random.IntN(60)
+			r.awaitEvents(events)
+			t.Logf("seed %d: %s: kills after %d events", seed, r.tag(), events)
+			e.killManager()
+		}
+		r.end()
+	}
+}
+
+// rolls are two UnitedDeployments, one of each policy, that are rolled out again
+// and again, while the test does what it likes.
+type rolls struct {
+	*env
+	all     []*Workload
+	ledgers []*Ledger
+	round   int
+}
+
+func newRolls(e *env) *rolls {
+	e.t.Helper()
+	r := &rolls{env: e, round: 1}
+	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
+		w := e.Create(draft("web-"+strings.ToLower(string(p)), replicas(9), policy(p), zones("", "", ""), rolling(`{maxUnavailable: 2}`)))
+		w.Settle()
+		r.all = append(r.all, w)
+	}
+	return r
+}
+
+func (r *rolls) tag() string { return fmt.Sprintf("v%d", r.round) }
+
+// begin begins to roll out the next image.
+func (r *rolls) begin() {
+	r.t.Helper()
+	r.round++
+	r.ledgers = nil
+	for _, w := range r.all {
+		r.ledgers = append(r.ledgers, w.Ledger(9))
+		w.SetImage(r.tag())
+	}
+}
+
+// awaitEvents waits for so many events of pods, of which a replica has about 5,
+// or for the end.
+func (r *rolls) awaitEvents(n int) {
+	r.t.Helper()
+	r.Eventually(func() bool {
+		seen, left := 0, ""
+		for i, w := range r.all {
+			seen += len(r.ledgers[i].moments())
+			left += notReady(w.Parent())
+		}
+		return seen >= n || left == ""
+	}).Should(BeTrue())
+}
+
+// end waits until all is done, and looks whether it was done as it should.
+func (r *rolls) end() {
+	r.t.Helper()
+	tag := r.tag()
+	for i, w := range r.all {
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		r.Expect(w.Images()).To(Equal(threeZones(tag + " " + tag + " " + tag)))
+		for _, p := range w.Pods() {
+			r.Expect(strings.Fields(r.History.CreatedOn(p.Name))).To(HaveLen(r.round), "%s is replaced once a round", p.Name)
+		}
+		r.Expect(r.ledgers[i].Most()).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "%s", r.ledgers[i])
+	}
+}
+
+// TestRolloutAPIServerKilled kills kube-apiserver in mid-rollout, at random. It
+// does not run beside other tests.
+func TestRolloutAPIServerKilled(t *testing.T) {
+	e := newEnv(t)
+	seed := seedOfTest(e)
+	random := rand.New(rand.NewPCG(seed, 5))
+	r := newRolls(e)
+	for range 3 {
+		r.begin()
+		events := random.IntN(60)
+		r.awaitEvents(events)
+		t.Logf("seed %d: %s: kills after %d events", seed, r.tag(), events)
+		e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
+		e.reviveManager()
+		for _, w := range r.all {
+			w.Eventually(func() string {
+				w.remindKubelets()
+				return notReady(w.Parent())
+			}).Should(BeEmpty())
+		}
+		r.end()
+	}
+}
+
+// reviveManager starts another manager if this one ends, as it does when it could
+// not renew its Lease in time; its Deployment would. One that has renewed it goes
+// on.
+func (e *env) reviveManager() {
+	e.t.Helper()
+	now := time.Now()
+	e.Eventually(func() bool {
+		select {
+		case <-shared.manager.Done():
+			e.startManager()
+			return true
+		default:
+		}
+		lease := &coordinationv1.Lease{}
+		err := e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Lease}, lease)
+		return err == nil && lease.Spec.RenewTime.After(now)
+	}).Should(BeTrue())
+}
+
+// remindKubelets does for pods what kwok has begun and given up: it does not try
+// a request again of which the answer was lost. A kubelet would.
+func (w *Workload) remindKubelets() {
+	w.t.Helper()
+	for _, p := range w.Pods() {
+		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+		var err error
+		switch {
+		case p.Terminating:
+			err = w.Delete(w.ctx, object, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})
+		case !p.Running:
+			err = w.Client.Patch(w.ctx, object, client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{"example.com/seen":%q}}}`, p.UID, time.Now().String())))
+		}
+		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			w.Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// TestRolloutZoneLost: all nodes of a zone go NotReady in mid-rollout.
+//
+// Its replicas are then unavailable, and use up the ledger. Nothing that is well
+// elsewhere is taken down for a rollout while a zone is lost: that is what
+// maxUnavailable is for. Where the rollout has not come to the lost zone it is
+// Blocked, and names a replica of it; where it has, the updated replicas may have
+// gone down because of the revision, for all that anybody knows: after
+// progressDeadlineSeconds they count as failed. What can be done is to wait until
+// the zone is back, then it goes on by itself; to raise maxUnavailable above what
+// the zone had; or to force.
+func TestRolloutZoneLost(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		width := 2
+		if p == appsv1.OrderedReadyPodManagement {
+			width = 1
+		}
+		dark := e.newDarkZone(2)
+		create := func(name string, subsets ...edit) *Workload {
+			w := e.Create(draft(name, append(subsets, replicas(9), policy(p), rolling(`{order: Sequential, maxUnavailable: 2}`))...))
+			w.Settle()
+			return w
+		}
+		lit, lost := subset(zone(0, "6")), subset(dark.subset)
+		raise, force, wait := create("raise", lit, lost), create("force", lit, lost), create("wait", lost, lit)
+		all := []*Workload{raise, force, wait}
+		ledgers := map[*Workload]*Ledger{}
+		for _, w := range all {
+			ledgers[w] = w.Ledger(9)
+			w.SetImage("quiet-v2")
+		}
+		raise.tellUntil("zone-a", 1)
+		force.tellUntil("zone-a", 1)
+		wait.tellUntil("zone-dark", 3)
+		for _, w := range all { // in the middle of the zone that stays
+			w.Eventually(func() ([]string, string) { return w.Waiting() }).Should(HaveLen(width))
+		}
+		dark.switchOff(all...)
+
+		e.Step("nothing that is well is taken down", func() {
+			still := e.History.Forbid(anyNewPod)
+			for _, w := range all {
+				w.tellAll("zone-a")
+			}
+			for _, w := range []*Workload{raise, force} {
+				w.AwaitPhase(v1alpha1.RolloutBlocked, w.Name+"-zone-dark-0", "raise maxUnavailable")
+				w.IsNotReady(v1alpha1.ReasonBlocked)
+			}
+			wait.Patch(`{"spec":{"progressDeadlineSeconds":5}}`)
+			wait.StallsWhole(v1alpha1.ReasonReplicaFailed, "wait-zone-dark-")
+			for _, w := range all {
+				comesToRest(w, "zone-dark", "zone-a")
+				ledgers[w].TakenWithin(width)
+			}
+			still.Holds()
+		})
+		e.Step("the ways out", func() {
+			wait.Patch(`{"spec":{"progressDeadlineSeconds":600}}`)
+			raise.SetRolling(`{maxUnavailable: 5}`)
+			force.Force(force.Parent().Status.UpdateRevision)
+			for _, w := range []*Workload{raise, force} {
+				w.tellUntil("zone-a", 6)
+			}
+		})
+		dark.switchOn()
+		for _, w := range all {
+			w.Eventually(func() string {
+				w.tellAll("") // as a kubelet does that has come back
+				return notReady(w.Parent())
+			}).Should(BeEmpty())
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			for _, p := range w.Pods() {
+				e.Expect(p.Image).To(Equal("quiet-v2"))
+			}
+		}
+	})
+}
+
+// darkZone is a zone of the test's own whose nodes can be lost.
+type darkZone struct {
+	e      *env
+	nodes  []string
+	subset v1alpha1.Subset
+}
+
+func (e *env) newDarkZone(nodes int) *darkZone {
+	e.t.Helper()
+	zone := "dark-" + e.Namespace
+	d := &darkZone{e: e}
+	for i := range nodes {
+		node := fmt.Sprintf("%s-%d", zone, i)
+		// The taint keeps the pods of other tests away.
+		e.Expect(shared.cluster.AddNode(e.ctx, zone, node, corev1.Taint{Key: zone, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
+		d.nodes = append(d.nodes, node)
+	}
+	three := intstr.FromInt32(3)
+	d.subset = v1alpha1.Subset{
+		Name: "zone-dark", NodeSelector: inZone(zone), Replicas: &three,
+		Tolerations: []corev1.Toleration{{Key: zone, Operator: corev1.TolerationOpExists}},
+	}
+	return d
+}
+
+// switchOff waits until all replicas in the zone are unready. That takes the
+// controller manager 50 seconds.
+func (d *darkZone) switchOff(all ...*Workload) {
+	d.e.t.Helper()
+	for _, node := range d.nodes {
+		d.e.Expect(shared.cluster.StopKubelet(d.e.ctx, node)).To(Succeed())
+	}
+	for _, w := range all {
+		w.Disturbed()
+		d.e.Eventually(func(g Gomega) {
+			for _, p := range w.Pods() {
+				g.Expect(p.Subset == d.subset.Name && p.Ready).To(BeFalse(), p.Name)
+			}
+		}).WithTimeout(2 * patience).Should(Succeed())
+	}
+}
+
+func (d *darkZone) switchOn() {
+	d.e.t.Helper()
+	for _, node := range d.nodes {
+		d.e.Expect(shared.cluster.StartKubelet(d.e.ctx, node)).To(Succeed())
+	}
+}

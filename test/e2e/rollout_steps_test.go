@@ -1,0 +1,186 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestRolloutSteps goes through steps with a timed pause and approvals. What is
+// stale opens nothing.
+func TestRolloutSteps(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), rolling(`{maxUnavailable: 2, steps: [
+			{subsets: [zone-a], partition: "90%", pause: {}}, {subsets: [zone-a], pause: {}}, {subsets: [zone-b], pause: {duration: 1h}}]}`)))
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		ledger := w.Ledger(9)
+		zones := []string{"zone-a", "zone-b", "zone-c"}
+
+		w.SetImage("v2")
+		older := w.AwaitApproval(0)
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1", "zone-c": "v1 v1 v1"}))
+		expectRest(w, zones...)
+
+		var first string
+		e.Step("the key of an older revision opens nothing", func() {
+			w.SetImage("v3")
+			first = w.AwaitApproval(0)
+			e.Expect(first).NotTo(Equal(older))
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-a", "v1 v1 v3"))
+			still := e.History.Forbid(anyNewPod)
+			w.Approve(older)
+			expectRest(w, zones...)
+			still.Holds()
+			e.Expect(w.AwaitApproval(0)).To(Equal(first))
+			w.Approve(first)
+			w.Eventually(w.Images).Should(HaveKeyWithValue("zone-a", "v3 v3 v3"))
+			still.Fires()
+		})
+		e.Step("nor does that of an older step", func() {
+			second := w.AwaitApproval(1)
+			e.Expect(second).NotTo(Equal(first))
+			still := e.History.Forbid(anyNewPod)
+			w.Approve(older)
+			w.Approve(first)
+			expectRest(w, zones...)
+			still.Holds()
+			e.Expect(w.AwaitApproval(1)).To(Equal(second))
+			w.Approve(second)
+			w.Eventually(w.Images).Should(HaveKeyWithValue("zone-b", "v3 v3 v3"))
+			still.Fires()
+		})
+		e.Step("nor does force", func() {
+			w.AwaitPhase(v1alpha1.RolloutPaused, "step 3 of 3")
+			w.IsNotReady(v1alpha1.ReasonStepPaused)
+			still := e.History.Forbid(anyNewPod)
+			w.Force(w.Parent().Status.UpdateRevision)
+			comesToRest(w, zones...)
+			still.Holds()
+			e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+			w.AwaitPhase(v1alpha1.RolloutPaused, "step 3 of 3")
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-c", "v1 v1 v1"))
+		})
+		e.Step("a pause ends by itself", func() {
+			w.Patch(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AnnotationForceUpdate)
+			still := e.History.Forbid(anyNewPod)
+			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2h}}]}`) // fewer than have been gone through
+			w.AwaitPhase(v1alpha1.RolloutPaused, "step 1 of 1")
+			comesToRest(w, zones...)
+			still.Holds()
+			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2s}}]}`)
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			e.Expect(w.Images()).To(Equal(threeZones("v3 v3 v3")))
+		})
+		e.Step("a timed pause is not ready, and the next revision goes through it", func() {
+			mark := e.AuditMark()
+			w.SetImage("v4")
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			sawPause(w, mark)
+		})
+		ledger.Within(2)
+	})
+}
+
+// sawPause waits until the status has told, since a mark, of a timed pause, and
+// checks that none of that time it was Ready.
+func sawPause(w *Workload, mark int64) {
+	w.t.Helper()
+	w.Eventually(func() int {
+		paused := 0
+		for _, write := range w.Writes(mark, statuses) {
+			status := fromJSON[v1alpha1.UnitedDeployment](w.env, string(write.Request)).Status
+			if status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
+				paused++
+				ready := condition(&v1alpha1.UnitedDeployment{Status: status}, v1alpha1.ConditionReady)
+				w.Expect(ready.Status).NotTo(Equal(metav1.ConditionTrue)) // a patch: absent if it stays False
+			}
+		}
+		return paused
+	}).Should(BeNumerically(">", 0))
+}
+
+// TestRolloutBack: going back to what all replicas ran needs no approval.
+func TestRolloutBack(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(6), policy(p), zones("", "", ""), rolling(`{steps: [{partition: "50%", pause: {}}]}`)))
+		w.Settle()
+		w.SetImage("v2")
+		key := w.AwaitApproval(0)
+		e.Expect(w.Images()).To(Equal(threeZones("v1 v2")))
+		kept := e.History.Forbid(restartOf(w.Pods(), "v1"))
+		ledger := w.Ledger(6)
+		w.SetImage("v1")
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		e.Expect(w.Images()).To(Equal(threeZones("v1 v1")))
+		ledger.Within(1)
+		kept.Holds()
+
+		e.Step("the same revision again waits for an approval of its own", func() {
+			w.Approve(key) // of the rollout that was given up
+			w.SetImage("v2")
+			again := w.AwaitApproval(0)
+			e.Expect(again).NotTo(Equal(key))
+			e.Expect(w.Images()).To(Equal(threeZones("v1 v2")))
+			w.Approve(again)
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			kept.Fires()
+		})
+	})
+}
+
+// TestRolloutAndManual switches between the strategies in mid-canary: what runs
+// stays, until somebody asks for more.
+func TestRolloutAndManual(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), partitions(parts{"zone-a": 1})))
+		w.Settle()
+		w.SetImage("v2")
+		w.Settle()
+		canary := images{"zone-a": "v1 v2 v2", "zone-b": "v1 v1 v1", "zone-c": "v1 v1 v1"}
+		e.Expect(w.Images()).To(Equal(canary))
+		still := e.History.Forbid(anyNewPod)
+		w.Patch(`{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{"partition":"100%%"}}}}`)
+		w.IsReady(v1alpha1.ReasonRolloutHeld)
+		expectRest(w, "zone-a", "zone-b", "zone-c")
+		w.Patch(`{"spec":{"updateStrategy":{"type":"Manual","rollingUpdate":null,"manualUpdate":{"partitions":{}}}}}`)
+		w.IsReady(v1alpha1.ReasonRolloutHeld)
+		e.Expect(w.Parent().Status.Rollout).To(BeNil())
+		expectRest(w, "zone-a", "zone-b", "zone-c")
+		still.Holds()
+		e.Expect(w.Images()).To(Equal(canary))
+
+		e.Step("a step from where it stands", func() {
+			line := e.History.Forbid(protect("zone-b", 1, "v1"), protect("zone-c", everything, "v1"))
+			w.Patch(`{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,
+				"rollingUpdate":{"steps":[{"subsets":["zone-b"],"partition":1,"pause":{}}]}}}}`)
+			w.AwaitApproval(0)
+			line.Holds()
+			still.Fires()
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v1 v2 v2"))
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-a", "v1 v2 v2"))
+		})
+		e.Step("back to Manual, which holds", func() {
+			still := e.History.Forbid(anyNewPod)
+			w.Patch(`{"spec":{"updateStrategy":{"type":"Manual","rollingUpdate":null,"manualUpdate":{"partitions":{"zone-a":1,"zone-b":1}}}}}`)
+			w.IsReady(v1alpha1.ReasonRolloutHeld)
+			expectRest(w, "zone-a", "zone-b", "zone-c")
+			still.Holds()
+			w.SetPartitions(parts{"zone-c": 2})
+			w.IsReady(v1alpha1.ReasonRolloutHeld)
+			still.Fires()
+		})
+		w.Patch(`{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{"order":"Sequential"}}}}`)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		e.Expect(w.Images()).To(Equal(threeZones("v2 v2 v2")))
+		for _, p := range w.Pods() {
+			e.Expect(e.History.CreatedOn(p.Name)).To(Equal("v1 v2"), p.Name)
+		}
+	})
+}
