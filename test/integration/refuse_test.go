@@ -84,8 +84,8 @@ func TestRefusedByTheSchema(t *testing.T) {
 			[]string{"spec.progressDeadlineSeconds: ", "greater than or equal to 1"}},
 		{"progressDeadlineSeconds beyond 32 bits", put(`2147483648`, "spec", "progressDeadlineSeconds"),
 			[]string{"spec.progressDeadlineSeconds: "}},
-		{"another strategy", set("RollingUpdate", "spec", "updateStrategy", "type"),
-			[]string{"spec.updateStrategy.type: Unsupported value", `"Manual"`}},
+		{"another strategy", set("Recreate", "spec", "updateStrategy", "type"),
+			[]string{"spec.updateStrategy.type: Unsupported value", `"Manual", "RollingUpdate"`}},
 
 		{"partition of an unknown subset", put(`{zone-a: 0, zone-x: 1}`, inManual("partitions")...),
 			[]string{partitionsPath + ": ", "there is no subset zone-x in spec.topology.subsets"}},

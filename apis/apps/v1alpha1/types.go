@@ -58,9 +58,13 @@ type UnitedDeploymentList struct {
 }
 
 // UnitedDeploymentSpec is what the user wants.
+// ---
+// The rule of the steps collects the names of the subsets once, by way of a list
+// of one: collected for each name, those of 20 steps and 100 subsets are over the
+// CEL cost budget.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in self.topology.subsets.map(s, s.name)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
 type UnitedDeploymentSpec struct {
 	// Replicas is the number of replicas over all subsets together. The scale
 	// subresource changes it, so a HorizontalPodAutoscaler can.

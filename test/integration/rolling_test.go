@@ -1,0 +1,198 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+)
+
+const (
+	rollingPath   = "spec.updateStrategy.rollingUpdate"
+	badDuration   = `must be a positive duration such as "10m" or "1h30m"`
+	fromOne       = `must be a whole number from 1 to 2147483647 or a percentage from "0%" to "100%"`
+	unknownSubset = "a step names a subset that spec.topology.subsets does not have"
+)
+
+// rolling makes the strategy of the sample RollingUpdate, with these members.
+func rolling(members string) edit {
+	return put(`{type: RollingUpdate, rollingUpdate: `+members+`}`, "spec", "updateStrategy")
+}
+
+// rollingRefusal is a strategy that must be refused.
+type rollingRefusal struct {
+	refusal
+	// schema: only the schema minds; the controller can work with it, or cannot even read it.
+	schema bool
+}
+
+func rollingRefusals() []rollingRefusal {
+	refused := func(title, members string, want ...string) rollingRefusal {
+		return rollingRefusal{refusal: refusal{title, rolling(members), want}}
+	}
+	schema := func(title, members string, want ...string) rollingRefusal {
+		r := refused(title, members, want...)
+		r.schema = true
+		return r
+	}
+	list := []rollingRefusal{
+		refused("maxUnavailable 0", `{maxUnavailable: 0}`, rollingPath+".maxUnavailable: ", fromOne),
+		refused("another order", `{order: Random}`, rollingPath+`.order: Unsupported value: "Random"`, `"Parallel", "Sequential"`),
+		refused("maxSkew with Sequential", `{maxSkew: "10%", order: Sequential}`, rollingPath+".maxSkew: ",
+			"cannot be used with order Sequential, which moves one subset after the other"),
+		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ", unknownSubset),
+		schema("a step of no subset", `{steps: [{subsets: []}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
+		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a]}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
+		schema("more than 20 steps", `{steps: [`+strings.Repeat("{},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
+		schema("maxSkew is a number", `{maxSkew: 10}`, rollingPath+".maxSkew: ", "must be of type string"),
+		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
+		schema("pause is no object", `{steps: [{pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
+		schema("duration is a number", `{steps: [{pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
+	}
+	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {
+		list = append(list,
+			refused("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: ", intOrPercent),
+			refused("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: ", fromOne),
+			refused("partition of a step "+value, `{steps: [{}, {partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
+		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", `should match '^(100|[1-9]?[0-9])%$'`)
+		skew.schema = value == `""` // an absent one, to the controller
+		list = append(list, skew)
+	}
+	for _, value := range []string{`2147483648`, `1.5`, `true`, `[]`, `{}`} {
+		list = append(list,
+			schema("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: "),
+			schema("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: "),
+			schema("partition of a step "+value, `{steps: [{partition: `+value+`}]}`, rollingPath+".steps[0].partition: "))
+	}
+	for _, value := range []string{"0s", "0h0m", "-1s", "10", "1d", "m", "1.s", ".5s", "1s ", "1h-5m", "ten", "10M", "1us", "9999999999h"} {
+		pause := refused("pause of "+value, `{steps: [{}, {pause: {duration: "`+value+`"}}]}`,
+			rollingPath+".steps[1].pause.duration: ", badDuration)
+		pause.schema = slices.Contains([]string{"1.s", ".5s", "1us"}, value) // the controller reads what Go does
+		list = append(list, pause)
+	}
+	return append(list, schema("an empty duration", `{steps: [{pause: {duration: ""}}]}`, rollingPath+".steps[0].pause.duration: ", badDuration))
+}
+
+func TestRefusedRolling(t *testing.T) {
+	for _, r := range rollingRefusals() {
+		t.Run(r.title, func(t *testing.T) {
+			expectRefused(t, "", r.refusal)
+			if r.schema {
+				return
+			}
+			// The controller repeats it: an object may be older than a rule.
+			g := NewWithT(t)
+			errs := check(g, with(t, "refused", r.edit))
+			g.Expect(errs).NotTo(BeEmpty())
+			at, _, _ := strings.Cut(strings.TrimSuffix(r.want[0], ": "), ": ")
+			g.Expect(errs[0].Field).To(HavePrefix(at))
+		})
+	}
+}
+
+// check is what the controller says of the strategy of an object.
+func check(g *WithT, object *unstructured.Unstructured) field.ErrorList {
+	typed := decode(g, object)
+	known := func(name string) bool {
+		return slices.ContainsFunc(typed.Spec.Topology.Subsets, func(s v1alpha1.Subset) bool { return s.Name == name })
+	}
+	return coordination.Check(typed.Spec.UpdateStrategy.RollingUpdate, known, field.NewPath("spec", "updateStrategy", "rollingUpdate"))
+}
+
+func TestRefusedStrategies(t *testing.T) {
+	for _, r := range []refusal{
+		{"RollingUpdate with partitions", set("RollingUpdate", "spec", "updateStrategy", "type"),
+			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only: remove it, or it would look as if it held something"}},
+		{"RollingUpdate with an empty manualUpdate", put(`{type: RollingUpdate, manualUpdate: {}}`, "spec", "updateStrategy"),
+			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only"}},
+		{"Manual with rollingUpdate", put(`{type: Manual, rollingUpdate: {}}`, "spec", "updateStrategy"),
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+		{"rollingUpdate without a type", put(`{rollingUpdate: {maxUnavailable: 2}}`, "spec", "updateStrategy"),
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+		{"steps without subsets", all(drop("spec", "topology"), rolling(`{steps: [{subsets: [zone-a]}]}`)),
+			[]string{rollingPath + ".steps: ", unknownSubset}},
+	} {
+		t.Run(r.title, func(t *testing.T) { expectRefused(t, "", r) })
+	}
+	t.Run("a subset goes that a step names", func(t *testing.T) {
+		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c]}]}`)))
+		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "", []string{rollingPath + ".steps: ", unknownSubset})
+	})
+}
+
+func TestAcceptedRolling(t *testing.T) {
+	accepted := map[string]string{
+		"nothing":         `{}`,
+		"nulls":           `{partition: null, maxUnavailable: null, maxSkew: null, order: null, steps: null}`,
+		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, steps: [{partition: 2147483647}]}`,
+		"zeros":           `{partition: 0, maxUnavailable: "0%", maxSkew: "0%", steps: [{partition: 0}]}`,
+		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxSkew: "100%", steps: [{partition: "100%"}]}`,
+		"Sequential":      `{order: Sequential, maxUnavailable: 3}`,
+		"the design": `{partition: "0%", maxUnavailable: 1, maxSkew: "10%", order: Parallel,
+			steps: [{subsets: [zone-a], partition: "90%", pause: {duration: 10m}}, {pause: {}}, {subsets: [zone-b, zone-c]}]}`,
+		"20 steps": `{steps: [` + strings.Repeat("{pause: {}},", 20) + `]}`,
+	}
+	for _, d := range []string{"1ms", "1s", "10m", "1h30m", "1.5h", "0h1s", "8760h"} {
+		accepted["pause of "+d] = `{steps: [{pause: {duration: ` + d + `}}]}`
+	}
+	for p := range 101 {
+		value := fmt.Sprintf("%d%%", p)
+		accepted[value] = fmt.Sprintf(`{partition: %[1]q, maxUnavailable: %[1]q, maxSkew: %[1]q, steps: [{partition: %[1]q}]}`, value)
+	}
+	for title, members := range accepted {
+		t.Run(title, func(t *testing.T) {
+			g := NewWithT(t)
+			object := with(t, "accepted", rolling(members))
+			stored, err := deployments().Create(t.Context(), object, metav1.CreateOptions{DryRun: dryRun, FieldValidation: "Strict"})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(check(g, stored)).To(BeEmpty())
+		})
+	}
+}
+
+func TestRollingDefaults(t *testing.T) {
+	g := NewWithT(t)
+	for members, want := range map[string]string{
+		`{}`:                  `{partition: "0%", maxUnavailable: 1, order: Parallel}`,
+		`{steps: [{}]}`:       `{partition: "0%", maxUnavailable: 1, order: Parallel, steps: [{partition: "0%"}]}`,
+		`{maxSkew: "5%"}`:     `{partition: "0%", maxUnavailable: 1, order: Parallel, maxSkew: "5%"}`,
+		`{partition: null}`:   `{partition: "0%", maxUnavailable: 1, order: Parallel}`,
+		`{order: Sequential}`: `{partition: "0%", maxUnavailable: 1, order: Sequential}`,
+	} {
+		stored, err := deployments().Create(t.Context(), with(t, "defaults", rolling(members)), metav1.CreateOptions{DryRun: dryRun})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(stored.Object["spec"].(map[string]any)["updateStrategy"]).To(Equal(
+			map[string]any{"type": "RollingUpdate", "rollingUpdate": parse(want)}), members)
+	}
+	without, err := deployments().Create(t.Context(), with(t, "none", put(`{type: RollingUpdate}`, "spec", "updateStrategy")), metav1.CreateOptions{DryRun: dryRun})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(without.Object["spec"].(map[string]any)["updateStrategy"]).To(Equal(map[string]any{"type": "RollingUpdate"}))
+}
+
+// TestTheLargestSteps has as many steps and subsets as fit, so that the rules would exceed a budget if they could.
+func TestTheLargestSteps(t *testing.T) {
+	var names []any
+	list := subsets(100, strings.Repeat("s", 40))
+	for _, s := range list {
+		names = append(names, s.(map[string]any)["name"])
+	}
+	var steps []any
+	for range 20 {
+		steps = append(steps, map[string]any{"subsets": names, "partition": "99%", "pause": map[string]any{"duration": "123456h"}})
+	}
+	g := NewWithT(t)
+	_, err := deployments().Create(t.Context(), with(t, "l", set(list, "spec", "topology", "subsets"), rolling(`{}`),
+		set(steps, "spec", "updateStrategy", "rollingUpdate", "steps")), metav1.CreateOptions{DryRun: dryRun})
+	g.Expect(err).NotTo(HaveOccurred())
+}
