@@ -142,18 +142,20 @@ func TestHelmFails(t *testing.T) {
 	})
 }
 
-// waiting is a release of charts/zone-canary in a namespace that has a controller
+// waiting is a release of an application, charts/zone-canary if nothing else is
+// said, in a namespace that has a controller
 // of its own.
 type waiting struct {
 	*env
 	home, work string
+	app        string // the directory of the chart of the application
 	runs       int
 }
 
 func (e *env) newWaiting(name string) *waiting {
 	e.t.Helper()
 	e.needCRD()
-	w := &waiting{env: e, home: name + "-system", work: name}
+	w := &waiting{env: e, home: name + "-system", work: name, app: e.chart("zone-canary")}
 	e.namespace(w.home, nil)
 	e.namespace(w.work, nil)
 	e.helm("install", name, e.chart("united"), "--namespace="+w.home,
@@ -163,7 +165,7 @@ func (e *env) newWaiting(name string) *waiting {
 
 func (w *waiting) args(args []string) []string {
 	w.t.Helper()
-	return append([]string{"upgrade", "--install", webName, w.chart("zone-canary"), "--namespace=" + w.work, "--wait"}, args...)
+	return append([]string{"upgrade", "--install", webName, w.app, "--namespace=" + w.work, "--wait"}, args...)
 }
 
 // upgrade runs helm to its end, which must be a good one.
@@ -204,6 +206,13 @@ func (w *waiting) notReady() string {
 		return ""
 	}
 	return ready.Message
+}
+
+func (w *waiting) phase(pod string) corev1.PodPhase {
+	w.t.Helper()
+	object := &corev1.Pod{}
+	w.Expect(w.Get(w.ctx, types.NamespacedName{Namespace: w.work, Name: pod}, object)).To(Succeed())
+	return object.Status.Phase
 }
 
 func (w *waiting) markReady(pod string) {
