@@ -31,19 +31,19 @@ const (
 	sentinel = "sentinel"
 )
 
-// real plays traces on the real controllers, in a namespace of its own.
-type real struct {
+// actual plays traces on the real controllers, in a namespace of its own.
+type actual struct {
 	ctx       context.Context
 	namespace string
 	policy    appsv1.PodManagementPolicyType
 }
 
-func newReal(t *testing.T, policy appsv1.PodManagementPolicyType) *real {
+func newActual(t *testing.T, policy appsv1.PodManagementPolicyType) *actual {
 	t.Helper()
 	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "trace-"}}
 	g.Expect(kube.Create(t.Context(), namespace)).To(Succeed())
-	r := &real{t.Context(), namespace.Name, policy}
+	r := &actual{t.Context(), namespace.Name, policy}
 	g.Eventually(func() error { return r.get("default", &corev1.ServiceAccount{}) }).Should(Succeed())
 	g.Expect(kube.Create(r.ctx, r.newSet(sentinel, appsv1.ParallelPodManagement, "v1", 1, 0))).To(Succeed())
 	g.Eventually(func() (int32, error) {
@@ -54,12 +54,12 @@ func newReal(t *testing.T, policy appsv1.PodManagementPolicyType) *real {
 	return r
 }
 
-func (r *real) get(name string, into client.Object) error {
+func (r *actual) get(name string, into client.Object) error {
 	return kube.Get(r.ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, into)
 }
 
 // newSet describes a set. Its pods go as soon as kwok sees that they are deleted.
-func (r *real) newSet(name string, policy appsv1.PodManagementPolicyType, tag string, replicas, partition int32) *appsv1.StatefulSet {
+func (r *actual) newSet(name string, policy appsv1.PodManagementPolicyType, tag string, replicas, partition int32) *appsv1.StatefulSet {
 	labels := map[string]string{"app": name}
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name},
@@ -81,7 +81,7 @@ func (r *real) newSet(name string, policy appsv1.PodManagementPolicyType, tag st
 func image(tag string) string { return "web:" + tag }
 
 // Do does what the step says; where that is not there, nothing.
-func (r *real) Do(step simulation.Step) error {
+func (r *actual) Do(step simulation.Step) error {
 	name := fmt.Sprintf("%s-%d", simulation.TraceSet, step.Ordinal)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	var err error
@@ -115,11 +115,11 @@ func (r *real) Do(step simulation.Step) error {
 	return client.IgnoreNotFound(err)
 }
 
-func (r *real) patch(o client.Object, patch string) error {
+func (r *actual) patch(o client.Object, patch string) error {
 	return kube.Patch(r.ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-func (r *real) update(step simulation.Step) error {
+func (r *actual) update(step simulation.Step) error {
 	spec := map[string]any{}
 	if step.Image != "" {
 		// A merge patch replaces lists.
@@ -139,12 +139,12 @@ func (r *real) update(step simulation.Step) error {
 	return kube.Patch(r.ctx, set, client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-func (r *real) deleteSet(propagation metav1.DeletionPropagation) error {
+func (r *actual) deleteSet(propagation metav1.DeletionPropagation) error {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: simulation.TraceSet}}
 	return kube.Delete(r.ctx, set, client.PropagationPolicy(propagation))
 }
 
-func (r *real) holdRevisions(finalizers string) error {
+func (r *actual) holdRevisions(finalizers string) error {
 	revisions := &appsv1.ControllerRevisionList{}
 	if err := kube.List(r.ctx, revisions, client.InNamespace(r.namespace), ofTheTrace); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *real) holdRevisions(finalizers string) error {
 }
 
 // mark sets the Ready condition of a pod; kwok leaves it alone then.
-func (r *real) mark(name string, ready corev1.ConditionStatus) error {
+func (r *actual) mark(name string, ready corev1.ConditionStatus) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	return kube.Status().Patch(r.ctx, pod, client.RawPatch(types.StrategicMergePatchType,
 		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)))
@@ -173,7 +173,7 @@ type sight struct {
 	revisions []appsv1.ControllerRevision
 }
 
-func (r *real) look() (sight, error) {
+func (r *actual) look() (sight, error) {
 	sets, pods, revisions := &appsv1.StatefulSetList{}, &corev1.PodList{}, &appsv1.ControllerRevisionList{}
 	var errs []error
 	for _, list := range []client.ObjectList{sets, pods, revisions} {
@@ -250,7 +250,7 @@ func (s sight) versions() string {
 // scheduler and the garbage collector, which can be seen; and the StatefulSet
 // controller, which had read all that is there, has passed over the set and
 // changed nothing.
-func (r *real) Settle() (simulation.Snapshot, error) {
+func (r *actual) Settle() (simulation.Snapshot, error) {
 	var after sight
 	last := "nothing was seen"
 	err := r.poll(func() (bool, error) {
@@ -279,14 +279,14 @@ func (r *real) Settle() (simulation.Snapshot, error) {
 	return after.snapshot()
 }
 
-func (r *real) poll(done func() (bool, error)) error {
+func (r *actual) poll(done func() (bool, error)) error {
 	return wait.PollUntilContextTimeout(r.ctx, interval, patience, true, func(context.Context) (bool, error) { return done() })
 }
 
 // barrier returns when the controller has read what was there at its beginning: it
 // reads all pods in one stream, so it has once it counts a later change of the
 // sentinel's pod.
-func (r *real) barrier() error {
+func (r *actual) barrier() error {
 	set := &appsv1.StatefulSet{}
 	if err := r.get(sentinel, set); err != nil {
 		return err
@@ -307,7 +307,7 @@ func (r *real) barrier() error {
 // poke returns when the controller has passed over the set from beginning to end:
 // it changes a field that moves nothing, and waits until that was observed, which
 // is the last that a pass writes.
-func (r *real) poke(set *appsv1.StatefulSet) error {
+func (r *actual) poke(set *appsv1.StatefulSet) error {
 	limit := int64(10)
 	if ptr.Deref(set.Spec.RevisionHistoryLimit, 10) == 10 {
 		limit = 11
@@ -342,7 +342,7 @@ func (s sight) snapshot() (simulation.Snapshot, error) {
 func play(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simulation.Step) []string {
 	t.Helper()
 	began := time.Now()
-	lines, err := simulation.Play(newReal(t, policy), steps)
+	lines, err := simulation.Play(newActual(t, policy), steps)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, lines)
 	}
