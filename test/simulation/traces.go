@@ -29,13 +29,13 @@ func trace(n string, s ...Step) Trace { return Trace{Name: n, Steps: s} }
 // Each is played with both pod management policies.
 func Traces() []Trace {
 	var all []Trace
-	for _, some := range [][]Trace{rollouts(), failures(), scalings(), seeds(), terminations()} {
+	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces()} {
 		all = append(all, some...)
 	}
 	return all
 }
 
-func rollouts() []Trace {
+func rolloutTraces() []Trace {
 	return []Trace{
 		trace("all updated and ready",
 			create("v1", 3, 0), image("v2"), stage("v3", 3), on(DeletePod, 0), partition(0), partition(3), on(DeletePod, 0)),
@@ -52,7 +52,7 @@ func rollouts() []Trace {
 	}
 }
 
-func failures() []Trace {
+func failureTraces() []Trace {
 	return []Trace{
 		trace("unready low ordinal",
 			create("v1", 4, 0), on(Unready, 1), image("v2"), on(DeletePod, 3), on(Ready, 1)),
@@ -73,7 +73,7 @@ func failures() []Trace {
 	}
 }
 
-func scalings() []Trace {
+func scalingTraces() []Trace {
 	return []Trace{
 		trace("to 0 and back while held",
 			create("v1", 3, 0), stage("v2", 3), scale(0), scale(3), on(DeletePod, 0)),
@@ -94,7 +94,7 @@ func scalings() []Trace {
 	}
 }
 
-func seeds() []Trace {
+func seedTraces() []Trace {
 	return []Trace{
 		trace("seeded from nothing",
 			create("v1", 0, 0), change("v2", 4, 3), on(DeletePod, 0), on(DeletePod, 3), partition(0)),
@@ -117,7 +117,7 @@ func seeds() []Trace {
 	}
 }
 
-func terminations() []Trace {
+func terminationTraces() []Trace {
 	return []Trace{
 		trace("terminating replica",
 			create("v1", 4, 0), on(Hold, 2), on(DeletePod, 2), image("v2"), scale(5), on(Free, 2)),
