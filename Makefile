@@ -107,7 +107,7 @@ lint: $(BIN)/golangci-lint $(BIN)/helm ## Run the linters
 
 # Packages that start a control plane: they must not overlap, and their inputs (the binaries) are not known to the test
 # cache.
-HEAVY := /test/(cluster|integration|e2e|chart)(/|$$)
+HEAVY := /test/(cluster|integration|e2e|chart|conformance)(/|$$)
 
 # $(1): arguments of grep that choose the packages, $(2): arguments of go test
 run-tests = pkgs=$$($(GO) list ./...) && \

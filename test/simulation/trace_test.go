@@ -1,0 +1,128 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+var writeTraces = flag.Bool("write-traces", false, "write testdata/traces.txt; test/conformance tells whether it is true")
+
+var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
+
+func played(t *testing.T, policy appsv1.PodManagementPolicyType, schedule uint64, steps []Step) []string {
+	t.Helper()
+	lines, err := Play(NewSimulated(policy, schedule), steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// What a trace comes to does not hang on the order in which everybody acts: else
+// the real controllers, in an order of their own, could not be held to it.
+func TestTracesHaveOneEnd(t *testing.T) {
+	for _, trace := range Traces() {
+		for _, policy := range policies {
+			t.Run(trace.Name+"/"+string(policy), func(t *testing.T) {
+				t.Parallel()
+				want := played(t, policy, 0, trace.Steps)
+				for schedule := range uint64(20) {
+					got := played(t, policy, schedule+1, trace.Steps)
+					if i := Difference(want, got); i >= 0 {
+						t.Fatalf("schedule %d: %s\nschedule 0: %s", schedule+1, got[i], want[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// The positive control: of a controller that takes it amiss when pod 1 starts
+// before pod 0, it hangs on the order what it comes to, and the schedules show it.
+func TestSchedulesDiffer(t *testing.T) {
+	play := func(schedule uint64) []string {
+		world := NewSimulated(appsv1.ParallelPodManagement, schedule)
+		world.Spoil = func(api *API, pass func()) {
+			low, high := api.Live.Pods["web-0"], api.Live.Pods["web-1"]
+			if low != nil && high != nil && !IsReady(low) && IsReady(high) {
+				world.update(api.Live.Sets[TraceSet].DeepCopy(), scale(1))
+			}
+			pass()
+		}
+		lines, err := Play(world, []Step{create("v1", 2, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	for schedule := range uint64(20) {
+		if Difference(play(0), play(schedule+1)) >= 0 {
+			return
+		}
+	}
+	t.Error("all schedules come to the same")
+}
+
+// The traces come to what is written down. test/conformance holds the simulation
+// to the real controllers, so that is what these do, without any of them.
+func TestTracesAreAsWritten(t *testing.T) {
+	var text strings.Builder
+	for _, trace := range Traces() {
+		for _, policy := range policies {
+			fmt.Fprintf(&text, "# %s (%s)\n", trace.Name, policy)
+			for _, line := range played(t, policy, 0, trace.Steps) {
+				fmt.Fprintln(&text, line)
+			}
+			fmt.Fprintln(&text)
+		}
+	}
+	file := filepath.Join("testdata", "traces.txt")
+	if *writeTraces {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := strings.Split(string(raw), "\n"), strings.Split(text.String(), "\n")
+	if i := Difference(want, got); i >= 0 {
+		t.Fatalf("%s:%d differs (-write-traces writes it anew)\nwritten: %q\nplayed:  %q", file, i+1,
+			strings.Join(want[i:min(i+1, len(want))], ""), strings.Join(got[i:min(i+1, len(got))], ""))
+	}
+}
+
+func TestShrink(t *testing.T) {
+	steps := slices.Concat(
+		[]Step{create("v1", 3, 0), on(Hold, 1), stage("v2", 3), on(DeletePod, 9)},
+		[]Step{scale(0), on(Free, 1), scale(4), on(DeletePod, 0)},
+	)
+	// It fails when pods were protected, and are not any more.
+	fails := func(steps []Step) bool {
+		lines := played(t, appsv1.ParallelPodManagement, 0, steps)
+		return strings.Contains(strings.Join(lines, " "), "v1 to v2") && len(lines) > 0 && strings.Contains(lines[len(lines)-1], "0 v2")
+	}
+	if !fails(steps) {
+		t.Fatal("the steps do not fail before they are shrunk")
+	}
+	got := fmt.Sprint(Shrink(steps, fails))
+	want := fmt.Sprint([]Step{create("v1", 3, 0), stage("v2", 3), scale(0), scale(4)})
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
