@@ -182,8 +182,8 @@ func (c *canary) measure(ctx context.Context, set client.ObjectKey, partition in
 }
 
 // rest looks at the manager when nothing happens, and when all children are
-// touched in the middle of the canary. The control is a child whose replicas are
-// changed: it is put right, and because its event comes after all others, the
+// touched in the middle of the canary. The control is a child whose partition
+// somebody else changes: it is put right, and because its event comes after all others, the
 // manager has been told of them by then.
 func (c *canary) rest(ctx context.Context, o *options, r *report) error {
 	mark, err := c.cluster.AuditMark(ctx)
@@ -220,22 +220,25 @@ func (c *canary) rest(ctx context.Context, o *options, r *report) error {
 	t.row("CPU of the manager", fmt.Sprintf("%.2f%% of one", 100*share), "")
 	t.exactly(fmt.Sprintf("child writes when %d children are touched", touched), touching.of("statefulsets", ""), 0)
 	t.row("all writes when they are touched", len(touching), "")
-	t.exactly("control: child writes when one child is scaled by somebody else", control, 1)
+	t.exactly("control: child writes when somebody else changes a partition", control, 1)
 	t.print()
 	return nil
 }
 
-// drift scales a child and waits until that is put right. It gives the writes
-// since the mark without those to that child, and how many the latter are.
+// drift raises the partition of a held child, which moves no pod, and waits until
+// that is put right. It gives the writes since the mark without those to that
+// child, and how many the latter are.
 func (c *canary) drift(ctx context.Context, mark int64) (others writes, control int, err error) {
 	parent := c.parents[0]
-	child := client.ObjectKey{Namespace: parent.Namespace, Name: parent.Name + "-" + zones()[0]}
-	generation, err := c.patchSet(ctx, child, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, canaryEach+1))
+	child := client.ObjectKey{Namespace: parent.Namespace, Name: parent.Name + "-" + zones()[canarySubsets-1]}
+	const foreign = 2 * canaryEach
+	generation, err := c.patchSet(ctx, child, types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%d}}}}`, foreign))
 	if err != nil {
 		return nil, 0, err
 	}
 	if err := await(ctx, c.sight, &appsv1.StatefulSet{}, child, func(s *appsv1.StatefulSet) bool {
-		return s.Generation > generation && *s.Spec.Replicas == canaryEach && s.Status.Replicas == canaryEach && s.Status.ObservedGeneration == s.Generation
+		return s.Generation > generation && partitionOf(s) != foreign && s.Status.ObservedGeneration == s.Generation
 	}); err != nil {
 		return nil, 0, err
 	}

@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.window, "window", 30*time.Second, "how long nothing is done, to see the manager at rest")
 	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")
 	flag.StringVar(&o.sizes, "sizes", "20,200", "size: UnitedDeployments, of 5 subsets of 10 each, in rising order")
-	flag.DurationVar(&o.deadline, "deadline", 90*time.Minute, "when to give up")
+	flag.DurationVar(&o.deadline, "deadline", 2*time.Hour, "when to give up")
 	flag.Parse()
 	wanted := strings.Split(o.parts, ",")
 	for _, name := range wanted {

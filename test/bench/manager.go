@@ -44,7 +44,10 @@ func startManager(ctx context.Context, c *cluster.Cluster) (*manager, error) {
 		return nil, err
 	}
 	m := &manager{Manager: started, cluster: c, metrics: "http://" + d.Metrics + "/metrics"}
-	return m, m.idle(ctx)
+	if err := m.idle(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // restart starts it anew, so that its memory tells of the present alone.

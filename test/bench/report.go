@@ -82,7 +82,9 @@ func (t *table) exactly(what string, got, want int) {
 // must takes down what is wrong.
 func (t *table) must(ok bool, format string, args ...any) {
 	if !ok {
-		t.wrong = append(t.wrong, fmt.Errorf(t.title+": "+format, args...))
+		err := fmt.Errorf(t.title+": "+format, args...)
+		fmt.Fprintln(t.out, "WRONG:", err)
+		t.wrong = append(t.wrong, err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a thing may take to happen; a busy machine gets its time.
-const patience = 20 * time.Minute
+const patience = 45 * time.Minute
 
 // sight sees objects by watches, and tells when one of them is as it should be.
 type sight struct {

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -52,12 +53,12 @@ func runSize(ctx context.Context, o *options, r *report) error {
 		if err := e.namespace(ctx, "size"); err != nil {
 			return err
 		}
+		defer s.table.print() // what there is of it, if a size is too much for the machine
 		for i, n := range append([]int{0}, sizes...) {
 			if err := s.measure(ctx, n, fmt.Sprintf("v%d", i+2)); err != nil {
-				return err
+				return fmt.Errorf("%d parents: %w", n, err)
 			}
 		}
-		s.table.print()
 		return nil
 	})
 }
@@ -121,6 +122,8 @@ func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "%d parents at rest: RSS %s, heap %s, CPU %.2f%% of one, %d writes; rolling them out\n",
+		n, mebi(before.rss), mebi(before.heap), 100*share, len(resting))
 	rolled, took, err := s.roll(ctx, tag)
 	if err != nil {
 		return err
