@@ -11,6 +11,7 @@ BIN := $(CURDIR)/bin
 export UNITED_BIN_DIR ?= $(BIN)
 TESTFLAGS ?=
 FUZZTIME ?= 30s
+SIMULATIONS ?= 20
 BENCHFLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -132,11 +133,12 @@ test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control p
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s) each
+fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) times the worlds of the simulation
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file decl; do \
 		echo "== $$file $${decl#func }"; \
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
+	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00
 
 .PHONY: bench
 bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

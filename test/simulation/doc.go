@@ -6,6 +6,17 @@
 // garbage collector and a clock, each of which moves only when it is told to. An
 // Oracle looks on and judges every move by the words of the design.
 //
+// What the controller does is judged by what it saw when it did it: its cache, as old
+// as that may be, and its own writes, as far as it knows that they were done. A calm
+// world, in which nobody but the controller takes a replica down, is judged as it is
+// as well, whatever the controller saw. rollout.go has the rules for coordinated
+// rollouts, oracle.go those for what is protected.
+//
+// What may go wrong: caches that lag, each kind by itself; writes that fail, are in
+// conflict, or whose response is lost; a crash before or after any write; pods that
+// are slow, flap, crash or cannot be pulled; a zone whose nodes are lost; users that
+// delete pods and children and edit the spec in between.
+//
 // The tests of this package draw worlds from a seed; those of controllers/united
 // direct them move by move.
 package simulation

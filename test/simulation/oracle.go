@@ -33,8 +33,17 @@ type Oracle struct {
 
 	// Before is what the controller saw when its pass began.
 	Before Objects
+	// asks is what that asks for, by subset.
+	asks map[string]asked
 	// wasCurrent gives the content that status.currentRevision had then.
 	wasCurrent func(subset string) string
+
+	// contents are those of revisions that were read before: what is stored is never
+	// changed.
+	contents map[contentKey]string
+	// sawInitialized: the controller knew that a replica was ready once.
+	sawInitialized bool
+	rollouts
 }
 
 // fate is what the oracle knows of one subset.
@@ -60,9 +69,11 @@ type asked struct {
 }
 
 func newOracle(api *API, fail func(string, ...any)) *Oracle {
-	o := &Oracle{api: api, fail: fail, subsets: map[string]*fate{}}
+	o := &Oracle{api: api, fail: fail, subsets: map[string]*fate{}, rollouts: newRollouts(),
+		contents: map[contentKey]string{}}
 	api.deletesSet = o.deletesSet
 	api.deletesPod = o.controllerDeletes
+	api.applies, api.tells, api.told = o.applies, o.tells, o.specChanged
 	return o
 }
 
@@ -75,24 +86,41 @@ func (o *Oracle) fate(subset string) *fate {
 	return o.subsets[subset]
 }
 
-// lines are the replicas and the partition that a parent asks for, by subset.
-func lines(parent *v1alpha1.UnitedDeployment) map[string]asked {
+// shares are how many replicas each subset of a parent is allotted.
+func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	wishes := make([]*intstr.IntOrString, len(parent.Spec.Topology.Subsets))
 	for i, s := range parent.Spec.Topology.Subsets {
 		wishes[i] = s.Replicas
 	}
-	shares := allocation.Allocate(replicasOf(parent), wishes)
-	all := map[string]asked{}
+	result := allocation.Allocate(replicasOf(parent), wishes)
+	all := map[string]int32{}
 	for i, s := range parent.Spec.Topology.Subsets {
-		line, _ := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, s.Name, shares.Replicas[i])
-		all[s.Name] = asked{parent.Generation, line.Partition, shares.Replicas[i]}
+		all[s.Name] = result.Replicas[i]
+	}
+	return all
+}
+
+// lines are the replicas and the partition that a parent asks for, by subset. A
+// coordinated rollout asks for what its running step does.
+func (o *Oracle) lines(from Objects) map[string]asked {
+	parent := from.Parent
+	all := map[string]asked{}
+	for name, replicas := range shares(parent) {
+		partition := int32(0)
+		if coordinated(parent) {
+			partition = o.target(from, name, replicas)
+		} else {
+			line, _ := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+			partition = line.Partition
+		}
+		all[name] = asked{parent.Generation, partition, replicas}
 	}
 	return all
 }
 
 // specChanged notes what the user asks for now.
 func (o *Oracle) specChanged() {
-	now := lines(o.api.Live.Parent)
+	now := o.lines(o.api.Live)
 	for name := range now {
 		o.fate(name)
 	}
@@ -101,7 +129,9 @@ func (o *Oracle) specChanged() {
 		if !ok {
 			line = asked{generation: o.api.Live.Parent.Generation} // the subset is gone
 		}
-		f.asked = append(f.asked, line)
+		if n := len(f.asked); n == 0 || f.asked[n-1] != line {
+			f.asked = append(f.asked, line)
+		}
 	}
 }
 
@@ -141,13 +171,16 @@ func (o *Oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Po
 
 // controllerDeletes judges a replica that the controller deletes.
 func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
-	set := pod.Name[:strings.LastIndex(pod.Name, "-")]
+	set := setOf(pod.Name)
 	f := o.fate(subsetOf(set))
 	partition, _ := f.floor()
 	if o.initialized && OrdinalOf(set, pod.Name) < partition && f.protects(PodContent(pod)) {
 		o.fail("the controller deletes %s, below the partition %d", pod.Name, partition)
 	}
-	if IsReady(pod) && o.api.Cached.Pods[pod.Name] == pod {
+	switch {
+	case coordinated(o.api.Cached.Parent):
+		o.judgeDeletion(set, pod.Name)
+	case IsReady(pod) && o.api.Cached.Pods[pod.Name] == pod:
 		o.fail("the controller deletes %s, which is ready", pod.Name)
 	}
 }
@@ -155,7 +188,7 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 // finishes notes that all replicas of a set are updated and ready.
 func (o *Oracle) finishes(u *unstructured.Unstructured) {
 	f := o.fate(subsetOf(u.GetName()))
-	content := contentOf(&typedSet(u).Spec.Template)
+	content := contentOf(&o.api.typed(u).Spec.Template)
 	if o.initialized && !slices.Equal(f.protected, []string{content}) {
 		f.finished = content
 		f.add(content)
@@ -165,8 +198,9 @@ func (o *Oracle) finishes(u *unstructured.Unstructured) {
 // Look notes when all replicas of a set are updated and ready, which its controller
 // may not have noted. Until it has, they may come back on either content.
 func (o *Oracle) Look() {
+	o.lookCalm()
 	for name, u := range o.api.Live.Sets {
-		set, hash := typedSet(u), hashOf(u)
+		set, hash := o.api.typed(u), hashOf(u)
 		if set.Status.ObservedGeneration != set.Generation {
 			continue
 		}
@@ -194,9 +228,10 @@ func (f *fate) add(content string) {
 // deletesSet judges a child that the controller deletes.
 func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 	name := subsetOf(u.GetName())
-	if _, wanted := lines(o.Before.Parent)[name]; wanted {
+	if _, wanted := o.asks[name]; wanted {
 		o.fail("the controller deletes %s, which the spec asks for", u.GetName())
 	}
+	o.judgeRemoval(u)
 	f := o.fate(name)
 	f.protected, f.finished = nil, ""
 }
@@ -205,40 +240,69 @@ func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 func (o *Oracle) beforePass() {
 	o.Before = o.api.Cached.Clone()
 	o.wasCurrent = o.ContentIn(o.Before, o.Before.Parent.Status.CurrentRevision)
+	o.asks = o.lines(o.Before)
+	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.Before.Parent.Status.Conditions, v1alpha1.ConditionInitialized)
 }
 
 // ContentIn gives the content of a revision by subset; "" when it is not kept.
 func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
+	return o.contentFor(o.Before.Parent, from, name)
+}
+
+// contentFor takes what the revision does not know of a subset from a parent.
+func (o *Oracle) contentFor(parent *v1alpha1.UnitedDeployment, from Objects, name string) func(subset string) string {
 	return func(subset string) string {
 		cr := from.Revisions[name]
 		if cr == nil {
 			return ""
 		}
-		r, err := revision.Parse(cr)
-		if err != nil {
-			o.fail("revision %s: %v", name, err)
-			return ""
-		}
-		today := revision.Overlay{}
-		for _, s := range o.Before.Parent.Spec.Topology.Subsets {
-			if s.Name == subset {
-				today.Patch = podPatchOf(&s)
+		var today *v1alpha1.Subset
+		for i := range parent.Spec.Topology.Subsets {
+			if s := &parent.Spec.Topology.Subsets[i]; s.Name == subset {
+				today = s
 			}
 		}
-		image, _, _ := unstructured.NestedSlice(r.Template(), "spec", "containers")
-		content, _ := image[0].(map[string]any)["image"].(string)
-		if patch, _, _ := unstructured.NestedString(r.OverlayOr(subset, today).Patch, "metadata", "annotations", "patch"); patch != "" {
-			content += "+" + patch
+		key := contentKey{cr: cr, subset: subset}
+		if today != nil && today.Patch != nil {
+			key.today = string(today.Patch.Raw)
+		}
+		content, known := o.contents[key]
+		if !known {
+			content = o.readContent(cr, subset, today)
+			o.contents[key] = content
 		}
 		return content
 	}
+}
+
+type contentKey struct {
+	cr            *appsv1.ControllerRevision
+	subset, today string
+}
+
+func (o *Oracle) readContent(cr *appsv1.ControllerRevision, subset string, today *v1alpha1.Subset) string {
+	r, err := revision.Parse(cr)
+	if err != nil {
+		o.fail("revision %s: %v", cr.Name, err)
+		return ""
+	}
+	overlay := revision.Overlay{}
+	if today != nil {
+		overlay.Patch = podPatchOf(today)
+	}
+	image, _, _ := unstructured.NestedSlice(r.Template(), "spec", "containers")
+	content, _ := image[0].(map[string]any)["image"].(string)
+	if patch, _, _ := unstructured.NestedString(r.OverlayOr(subset, overlay).Patch, "metadata", "annotations", "patch"); patch != "" {
+		content += "+" + patch
+	}
+	return content
 }
 
 // afterPass learns from what the controller saw and did; wrote: no write failed.
 func (o *Oracle) afterPass(wrote bool) {
 	status := &o.api.Live.Parent.Status
 	isCurrent := o.ContentIn(o.api.Live, status.CurrentRevision)
-	for name := range lines(o.Before.Parent) {
+	for name := range o.asks {
 		o.fate(name)
 	}
 	names := slices.Sorted(maps.Keys(o.subsets))
@@ -250,7 +314,7 @@ func (o *Oracle) afterPass(wrote bool) {
 		for _, name := range names {
 			f := o.subsets[name]
 			if u := o.Before.Sets["web-"+name]; u != nil {
-				f.protected = []string{contentOf(&typedSet(u).Spec.Template)}
+				f.protected = []string{contentOf(&o.api.typed(u).Spec.Template)}
 				// A corrected template may not have reached the child in time.
 				f.add(o.wasCurrent(name))
 				f.add(isCurrent(name))
@@ -262,7 +326,7 @@ func (o *Oracle) afterPass(wrote bool) {
 	}
 	for _, name := range names {
 		// A subset without a fate of its own shares that of the whole.
-		_, known := lines(o.Before.Parent)[name]
+		_, known := o.asks[name]
 		if !known && o.api.Live.Sets["web-"+name] == nil {
 			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
 		}
@@ -276,7 +340,7 @@ func (o *Oracle) afterPass(wrote bool) {
 		u := o.api.Live.Sets["web-"+name]
 		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts anew
 		if o.initialized && f.corrected {
-			f.add(contentOf(&typedSet(u).Spec.Template))
+			f.add(contentOf(&o.api.typed(u).Spec.Template))
 		}
 	}
 	for _, name := range names {
@@ -294,11 +358,11 @@ func (o *Oracle) seen(name string) {
 		f.corrected = false
 		return
 	}
-	if settledSet(u) || o.initialized && replicasIn(u) == 0 {
+	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
 		f.corrected = false
 	}
-	if settledSet(u) {
-		if f.finished != "" && contentOf(&typedSet(u).Spec.Template) == f.finished {
+	if o.settledSet(u) {
+		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
 			f.protected, f.finished = []string{f.finished}, ""
 		}
 	}
@@ -310,7 +374,7 @@ func (o *Oracle) seen(name string) {
 // sawReady: the controller has seen a replica that was ready.
 func (o *Oracle) sawReady() bool {
 	for _, p := range o.Before.Pods {
-		u, owner := o.Before.Sets[p.Name[:strings.LastIndex(p.Name, "-")]], metav1.GetControllerOf(p)
+		u, owner := o.Before.Sets[setOf(p.Name)], metav1.GetControllerOf(p)
 		if IsReady(p) && p.DeletionTimestamp == nil && u != nil && owner != nil && owner.UID == u.GetUID() {
 			return true
 		}
@@ -319,8 +383,8 @@ func (o *Oracle) sawReady() bool {
 }
 
 // settledSet: a set makes all its replicas of its template.
-func settledSet(u *unstructured.Unstructured) bool {
-	set := typedSet(u)
+func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
+	set := o.api.typed(u)
 	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
 		set.Status.CurrentRevision == set.Status.UpdateRevision
 }
@@ -328,7 +392,14 @@ func settledSet(u *unstructured.Unstructured) bool {
 // close forgets what was asked for before, once the child is as asked.
 func (o *Oracle) close(name string) {
 	f, u := o.subsets[name], o.api.Live.Sets["web-"+name]
-	i := slices.IndexFunc(f.asked, func(a asked) bool { return a.generation == o.Before.Parent.Generation })
+	seen, known := o.asks[name]
+	if !known {
+		seen = asked{generation: o.Before.Parent.Generation}
+	}
+	i := len(f.asked) - 1
+	for i >= 0 && f.asked[i] != seen {
+		i--
+	}
 	if i < 0 || u == nil {
 		return
 	}
@@ -342,7 +413,7 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 	if !o.initialized || status.ObservedGeneration != o.Before.Parent.Generation {
 		return
 	}
-	wanted := lines(o.Before.Parent)
+	wanted := o.asks
 	for _, s := range status.Subsets {
 		f := o.fate(s.Name)
 		if _, ok := wanted[s.Name]; !ok || s.CurrentRevision == "" {

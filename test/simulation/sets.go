@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,12 @@ import (
 // Sets does to the server of API what the StatefulSet controller, the
 // kubelets and the garbage collector do, one step at a time. The former follows
 // pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.3, less
-// volumes, minReadySeconds and maxUnavailable (its feature gate is off).
+// volumes and maxUnavailable (its feature gate is off).
 type Sets struct {
 	api *API
+	// Down are the sets whose nodes are lost: nothing starts there, and nothing
+	// that is being deleted goes.
+	Down map[string]bool
 	// creates and deletes look on at what is done to a replica of a set.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
@@ -52,8 +56,22 @@ func PodContent(p *corev1.Pod) string {
 	return contentOf(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
 }
 
-// broken tells whether pods of the content never become ready.
-func broken(content string) bool { return strings.HasPrefix(content, "broken") }
+// broken tells whether pods of the content never become ready: "broken" ones
+// without a word, "pull" ones because their image is not there, "crash" ones
+// because they end.
+func broken(content string) bool {
+	return slices.ContainsFunc([]string{"broken", "pull", "crash"}, func(word string) bool { return strings.HasPrefix(content, word) })
+}
+
+// typed reads a set, each but once: what is stored is never changed.
+func (a *API) typed(u *unstructured.Unstructured) *appsv1.StatefulSet {
+	set := a.read[u]
+	if set == nil {
+		set = typedSet(u)
+		a.read[u] = set
+	}
+	return set
+}
 
 func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{}
@@ -66,8 +84,8 @@ func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
 // hashOf is the name of the set's own revision of a template: the same for the
 // same template, whatever the set's UID.
 func hashOf(u *unstructured.Unstructured) string {
-	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	raw, err := json.Marshal(template)
+	spec, _ := u.Object["spec"].(map[string]any)
+	raw, err := json.Marshal(spec["template"])
 	if err != nil {
 		panic(err)
 	}
@@ -99,7 +117,7 @@ func (s *Sets) Sync(name string) {
 	if u == nil {
 		return
 	}
-	p := &pass{sim: s, set: typedSet(u), created: map[int]bool{}}
+	p := &pass{sim: s, set: s.api.typed(u), created: map[int]bool{}}
 	p.name(hashOf(u))
 	p.sort(s.claim(p.set))
 	p.run()
@@ -193,7 +211,7 @@ func (p *pass) run() {
 			}
 			continue
 		}
-		if ordered && (pod.DeletionTimestamp != nil || !IsReady(pod)) {
+		if ordered && p.unavailable(pod) {
 			return
 		}
 	}
@@ -208,7 +226,7 @@ func (p *pass) run() {
 				return
 			}
 			continue
-		case ordered && !IsReady(pod) && pod != firstUnhealthy:
+		case ordered && p.unavailable(pod) && pod != firstUnhealthy:
 			return
 		}
 		p.delete(pod, "scale down")
@@ -222,20 +240,31 @@ func (p *pass) run() {
 			p.delete(pod, "update")
 			return
 		}
-		if !IsReady(pod) || pod.DeletionTimestamp != nil {
+		if p.unavailable(pod) {
 			return
 		}
 	}
 }
 
+// unavailable is isUnavailable: a pod that has to be ready for minReadySeconds is
+// not available in their last second.
+func (p *pass) unavailable(pod *corev1.Pod) bool {
+	since, ready := readySince(pod)
+	if !ready || pod.DeletionTimestamp != nil {
+		return true
+	}
+	wait := time.Duration(p.set.Spec.MinReadySeconds) * time.Second
+	return wait > 0 && !since.Add(wait).Before(p.sim.api.Now().Time)
+}
+
 func (p *pass) firstUnhealthy() *corev1.Pod {
 	for _, pod := range p.replicas {
-		if !IsReady(pod) || pod.DeletionTimestamp != nil {
+		if p.unavailable(pod) {
 			return pod
 		}
 	}
 	for _, pod := range slices.Backward(p.condemned) {
-		if !IsReady(pod) || pod.DeletionTimestamp != nil {
+		if p.unavailable(pod) {
 			return pod
 		}
 	}
@@ -314,9 +343,17 @@ func (p *pass) writeStatus(u *unstructured.Unstructured) {
 
 // IsReady tells whether a pod is ready.
 func IsReady(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	_, ready := readySince(pod)
+	return ready
+}
+
+func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning {
+			return c.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // Kubelet brings one pod on: it goes when it is being deleted, and else becomes
@@ -324,9 +361,21 @@ func IsReady(pod *corev1.Pod) bool {
 func (s *Sets) Kubelet(name string) {
 	pod := s.api.Live.Pods[name]
 	switch {
-	case pod == nil:
+	case pod == nil || s.Down[setOf(name)]:
 	case pod.DeletionTimestamp != nil:
 		delete(s.api.Live.Pods, name)
+		s.api.Last++
+	case strings.HasPrefix(PodContent(pod), "pull"):
+		if len(pod.Status.ContainerStatuses) == 0 {
+			s.SetFailure(pod, "ImagePullBackOff")
+		}
+	case strings.HasPrefix(PodContent(pod), "crash"):
+		switch {
+		case len(pod.Status.ContainerStatuses) == 0:
+			s.SetFailure(pod, "")
+		case pod.Status.ContainerStatuses[0].State.Waiting == nil:
+			s.SetFailure(pod, "CrashLoopBackOff")
+		}
 	case broken(PodContent(pod)):
 		if pod.Status.Phase != corev1.PodRunning {
 			s.SetReady(pod, false)
@@ -336,6 +385,30 @@ func (s *Sets) Kubelet(name string) {
 	}
 }
 
+// SetFailure lets the container of a pod end with an error, and wait for the given
+// reason when there is one; one that cannot be pulled has not even started.
+func (s *Sets) SetFailure(pod *corev1.Pod, reason string) {
+	pod = pod.DeepCopy()
+	if IsReady(pod) || len(pod.Status.Conditions) == 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: s.api.Now()}}
+	}
+	ended := &corev1.ContainerStateTerminated{ExitCode: 1}
+	status := corev1.ContainerStatus{Name: "web"}
+	switch reason {
+	case "":
+		status.State.Terminated = ended
+	case "ImagePullBackOff":
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
+	default:
+		status.State.Waiting, status.LastTerminationState.Terminated = &corev1.ContainerStateWaiting{Reason: reason}, ended
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	s.api.PutPod(pod)
+}
+
+// setOf is the name of the set of a pod.
+func setOf(pod string) string { return pod[:strings.LastIndex(pod, "-")] }
+
 // SetReady sets whether a pod is ready.
 func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
 	pod = pod.DeepCopy()
@@ -344,6 +417,7 @@ func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
 		status = corev1.ConditionTrue
 	}
 	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = nil
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.Now()}}
 	s.api.PutPod(pod)
 }
@@ -369,6 +443,7 @@ func (s *Sets) Collect() {
 func (s *Sets) DeleteSet(name string, orphan bool) {
 	u := s.api.Live.Sets[name]
 	delete(s.api.Live.Sets, name)
+	s.api.Last++
 	for _, pod := range s.api.Live.Pods {
 		if owner := metav1.GetControllerOf(pod); orphan && owner != nil && owner.UID == u.GetUID() {
 			pod = pod.DeepCopy()

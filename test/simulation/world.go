@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +45,12 @@ type World struct {
 	// Recorded are the events.
 	Recorded Recorder
 	trace    []string
+	// rollout is what was last noted of the rollout.
+	rollout string
+	// seen is what of the API had happened when the last pass began; again: that
+	// pass is to be tried again.
+	seen  int
+	again bool
 }
 
 // TestingT is a test, of package testing or of rapid.
@@ -73,6 +77,11 @@ func (r *Recorder) Eventf(_ runtime.Object, related runtime.Object, kind, reason
 func New(t TestingT, policy string, subsets ...string) *World {
 	s := &World{T: t, Clock: clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0))}
 	s.API = newAPI(func() metav1.Time { return metav1.NewTime(s.Clock.Now()) })
+	s.API.notes = func(write string) {
+		if write != "status" {
+			s.Note("  controller: %s", write)
+		}
+	}
 	s.Oracle = newOracle(s.API, s.Fail)
 	s.Sets = &Sets{api: s.API, creates: s.Oracle.creates, deletes: s.Oracle.deletes, finishes: s.Oracle.finishes}
 	s.API.Live.Parent = &v1alpha1.UnitedDeployment{
@@ -131,7 +140,20 @@ func podPatchOf(s *v1alpha1.Subset) map[string]any {
 }
 
 // wanted is what the spec makes the pods of a subset of.
-func wanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
+func (a *API) wanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
+	key := string(parent.Spec.Template.StatefulSetTemplate.Raw)
+	if s.Patch != nil {
+		key += "\n" + string(s.Patch.Raw)
+	}
+	content, known := a.contents[key]
+	if !known {
+		content = readWanted(parent, s)
+		a.contents[key] = content
+	}
+	return content
+}
+
+func readWanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(parent.Spec.Template.StatefulSetTemplate.Raw, &u.Object); err != nil {
 		panic(err)
@@ -178,20 +200,40 @@ func (s *World) Edit(what string, change func(*v1alpha1.UnitedDeploymentSpec)) {
 // Reconcile is one pass of the controller.
 func (s *World) Reconcile() {
 	s.Clock.SetTime(s.Clock.Now().Add(time.Second))
-	from, fails := len(s.API.Writes), s.API.Fail != nil
+	failing := s.API.failing()
 	s.Oracle.beforePass()
+	s.seen = s.API.Last
+	crashed, err := s.pass()
+	s.again = err != nil || crashed
+	if r := s.API.Live.Parent.Status.Rollout; r != nil {
+		if text := fmt.Sprintf("  rollout: step %d %s: %s", r.Step, r.Phase, r.Message); text != s.rollout {
+			s.rollout = text
+			s.Note("%s", text)
+		}
+	}
+	if err != nil && !apierrors.IsInternalError(err) && !apierrors.IsConflict(err) {
+		s.Fail("reconcile: %v", err)
+	}
+	s.Oracle.afterPass(failing == 0 || s.API.failing() == failing)
+	if crashed {
+		s.Note("  the controller crashes")
+		s.Restart()
+	}
+}
+
+// pass is a pass, which may end in a crash.
+func (s *World) pass() (hasCrashed bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, hasCrashed = r.(crashed); !hasCrashed {
+				panic(r)
+			}
+		}
+	}()
 	ctx := ctrl.LoggerInto(s.T.Context(), ctrl.Log.WithSink(log.NullLogSink{}))
 	result, err := s.Reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.API.Live.Parent)})
 	s.Wake = result.RequeueAfter
-	for _, w := range s.API.Writes[from:] {
-		if w != "status" {
-			s.Note("  controller: %s", w)
-		}
-	}
-	if err != nil && !apierrors.IsInternalError(err) {
-		s.Fail("reconcile: %v", err)
-	}
-	s.Oracle.afterPass(!fails || s.API.Fail != nil)
+	return false, err
 }
 
 // Sync is one pass of the StatefulSet controller over one set.
@@ -213,7 +255,7 @@ func (s *World) Describe(name string) string {
 	if u == nil {
 		return name + ": none"
 	}
-	set := typedSet(u)
+	set := s.API.typed(u)
 	list := []string{fmt.Sprintf("%s: %s replicas %d partition %d current %s update %s:", name,
 		contentOf(&set.Spec.Template), *set.Spec.Replicas, *set.Spec.UpdateStrategy.RollingUpdate.Partition,
 		s.contentOfHash(name, set.Status.CurrentRevision), s.contentOfHash(name, set.Status.UpdateRevision))}
@@ -253,14 +295,7 @@ func (s *World) PodsOf(set string) []*corev1.Pod {
 func (s *World) Everybody() {
 	s.API.Refresh()
 	s.Reconcile()
-	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Sets)) {
-		s.Sync(name)
-	}
-	s.Sets.Collect()
-	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Pods)) {
-		s.Sets.Kubelet(name)
-		s.Oracle.Look()
-	}
+	s.others()
 }
 
 // Settle goes on until nothing changes any more.
@@ -299,6 +334,18 @@ func SetPartition(spec *v1alpha1.UnitedDeploymentSpec, name string, to intstr.In
 	manual.Partitions[name] = to
 }
 
+// Annotate sets an annotation of the parent, which makes no generation.
+func (s *World) Annotate(key, value string) {
+	parent := s.API.Live.Parent.DeepCopy()
+	if parent.Annotations == nil {
+		parent.Annotations = map[string]string{}
+	}
+	parent.Annotations[key] = value
+	parent.ResourceVersion = s.API.Next()
+	s.API.Live.Parent = parent
+	s.Note("user: annotates %s=%s", key, value)
+}
+
 // EditSubset changes one subset in the spec.
 func (s *World) EditSubset(what, name string, change func(*v1alpha1.Subset)) {
 	s.Edit(what+" "+name, func(spec *v1alpha1.UnitedDeploymentSpec) {
@@ -316,61 +363,6 @@ func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	spec.Topology.Subsets = slices.DeleteFunc(spec.Topology.Subsets, func(s v1alpha1.Subset) bool { return s.Name == name })
 	if len(spec.Topology.Subsets) == before {
 		spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: name})
-	}
-}
-
-// Finish releases everything, with a good template, and expects that it arrives.
-func (s *World) Finish(policy string) {
-	s.Edit("releases v9", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, TemplateOf("v9", policy), nil
-		if len(spec.Topology.Subsets) == 0 {
-			ComeOrGo(spec, "a")
-		}
-	})
-	s.Settle()
-	s.Judge(true)
-	status := &s.API.Live.Parent.Status
-	if status.CurrentRevision != status.UpdateRevision && replicasOf(s.API.Live.Parent) > 0 {
-		s.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
-	}
-}
-
-// Judge compares what there is with what was asked for; healthy: all can be
-// ready.
-func (s *World) Judge(healthy bool) {
-	parent := s.API.Live.Parent
-	asks := lines(parent)
-	for i := range parent.Spec.Topology.Subsets {
-		sub := &parent.Spec.Topology.Subsets[i]
-		set, want := "web-"+sub.Name, wanted(parent, sub)
-		pods, updated := s.PodsOf(set), int32(0)
-		for _, p := range pods {
-			if PodContent(p) == want {
-				updated++
-			}
-			if healthy && !IsReady(p) {
-				s.Fail("%s is not ready: %s", p.Name, s.Describe(set))
-			}
-			if healthy && !parent.Spec.Paused && OrdinalOf(set, p.Name) >= asks[sub.Name].partition && PodContent(p) != want {
-				s.Fail("%s is released, and not on %s", p.Name, want)
-			}
-		}
-		if healthy && int32(len(pods)) != asks[sub.Name].replicas {
-			s.Fail("%s has not %d replicas: %s", set, asks[sub.Name].replicas, s.Describe(set))
-		}
-		status := statusOf(&parent.Status, sub.Name)
-		if status == nil || status.Replicas != int32(len(pods)) || status.DesiredReplicas != asks[sub.Name].replicas {
-			s.Fail("the status says %+v of %s", status, s.Describe(set))
-		}
-		if healthy && !parent.Spec.Paused && status.UpdatedReplicas != updated {
-			s.Fail("the status says that %d are updated of %s", status.UpdatedReplicas, s.Describe(set))
-		}
-	}
-	if healthy && !meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionReady) {
-		s.Fail("it is not Ready: %+v", parent.Status.Conditions)
-	}
-	if parent.Status.ObservedGeneration != parent.Generation {
-		s.Fail("generation %d was not observed", parent.Generation)
 	}
 }
 

@@ -1,0 +1,425 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// apiClient is the controller's client: it reads what from holds, and writes to
+// the server; what it writes is in its cache at once.
+type apiClient struct {
+	client.Client
+	api  *API
+	from func() *Objects
+}
+
+// Client is the controller's client.
+func (a *API) Client() client.Client {
+	return apiClient{api: a, from: func() *Objects { return &a.Cached }}
+}
+
+// Reader reads past the cache.
+func (a *API) Reader() client.Reader {
+	return apiClient{api: a, from: func() *Objects { return &a.Live }}
+}
+
+// Get reads one object.
+func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	from := c.from()
+	switch into := into.(type) {
+	case *v1alpha1.UnitedDeployment:
+		if from.Parent == nil || from.Parent.Name != key.Name {
+			return notFound(key)
+		}
+		from.Parent.DeepCopyInto(into)
+	case *metav1.PartialObjectMetadata:
+		u := from.Sets[key.Name]
+		if u == nil {
+			return notFound(key)
+		}
+		into.Name, into.Namespace, into.UID = u.GetName(), u.GetNamespace(), u.GetUID()
+		into.Labels, into.OwnerReferences = u.GetLabels(), u.GetOwnerReferences()
+	case *appsv1.ControllerRevision:
+		cr := from.Revisions[key.Name]
+		if cr == nil {
+			return notFound(key)
+		}
+		cr.DeepCopyInto(into)
+	default:
+		return fmt.Errorf("unexpected read of %T", into)
+	}
+	return nil
+}
+
+// List lists all objects of a kind: there is one parent only.
+func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	from := c.from()
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	switch into := into.(type) {
+	case *appsv1.ControllerRevisionList:
+		for _, name := range slices.Sorted(maps.Keys(from.Revisions)) {
+			into.Items = append(into.Items, *from.Revisions[name].DeepCopy())
+		}
+	case *corev1.PodList:
+		for _, name := range slices.Sorted(maps.Keys(from.Pods)) {
+			into.Items = append(into.Items, *from.Pods[name])
+		}
+	case *unstructured.UnstructuredList:
+		for _, name := range slices.Sorted(maps.Keys(from.Sets)) {
+			u := from.Sets[name]
+			if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
+				u = u.DeepCopy()
+			}
+			into.Items = append(into.Items, *u)
+		}
+	case *metav1.PartialObjectMetadataList:
+		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
+		for hash, r := range c.api.own["web-"+name] {
+			meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash}}
+			if r.owner != "" {
+				meta.OwnerReferences = controlledBy(r.owner)
+			}
+			into.Items = append(into.Items, meta)
+		}
+	default:
+		return fmt.Errorf("unexpected list of %T", into)
+	}
+	return nil
+}
+
+// Create creates a ControllerRevision.
+func (c apiClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	cr, ok := o.(*appsv1.ControllerRevision)
+	if !ok {
+		return fmt.Errorf("unexpected create of %T", o)
+	}
+	if c.api.Live.Revisions[cr.Name] != nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
+	}
+	if err := c.api.wrote("create revision %s", cr.Name); err != nil {
+		return err
+	}
+	cr.UID, cr.ResourceVersion = types.UID(c.api.Next()), c.api.Next()
+	c.api.Live.Revisions[cr.Name] = cr.DeepCopy()
+	if err := c.api.answered(); err != nil {
+		return err
+	}
+	c.api.Cached.Revisions[cr.Name] = cr.DeepCopy()
+	return nil
+}
+
+// Patch merges a patch into a ControllerRevision or a child.
+func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return c.patchSet(u, p)
+	}
+	cr, ok := o.(*appsv1.ControllerRevision)
+	if !ok {
+		return fmt.Errorf("unexpected patch of %T", o)
+	}
+	live := c.api.Live.Revisions[cr.Name]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(cr))
+	}
+	merged := &appsv1.ControllerRevision{}
+	if err := merge(live, p, merged); err != nil {
+		return err
+	}
+	if merged.UID != live.UID {
+		return conflict(cr.Name, "uid")
+	}
+	if err := c.api.wrote("patch revision %s", cr.Name); err != nil {
+		return err
+	}
+	merged.ResourceVersion = c.api.Next()
+	c.api.Live.Revisions[cr.Name] = merged
+	if err := c.api.answered(); err != nil {
+		return err
+	}
+	c.api.Cached.Revisions[cr.Name] = merged
+	merged.DeepCopyInto(cr)
+	return nil
+}
+
+// patchSet merges a patch of replicas into a child. What was applied does not own
+// them any more then.
+func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error {
+	live := c.api.Live.Sets[u.GetName()]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(u))
+	}
+	merged := &unstructured.Unstructured{} // its integers are int64, as they have to be
+	if err := merge(live, p, merged); err != nil {
+		return err
+	}
+	if merged.GetUID() != live.GetUID() || merged.GetResourceVersion() != live.GetResourceVersion() {
+		return conflict(u.GetName(), "resourceVersion")
+	}
+	if err := disown(merged, "spec", "replicas"); err != nil {
+		return err
+	}
+	if err := c.api.wrote("patch %s: replicas %d", u.GetName(), replicasIn(merged)); err != nil {
+		return err
+	}
+	merged.SetGeneration(live.GetGeneration() + 1)
+	c.api.applies(live, merged)
+	c.api.PutSet(merged)
+	if err := c.api.answered(); err != nil {
+		return err
+	}
+	c.api.Cached.Sets[u.GetName()] = merged
+	u.Object = merged.DeepCopy().Object
+	return nil
+}
+
+// disown takes a field from what was applied.
+func disown(u *unstructured.Unstructured, path ...any) error {
+	entries := u.GetManagedFields()
+	for i := range entries {
+		owned := &fieldpath.Set{}
+		if err := owned.FromJSON(entries[i].FieldsV1.GetRawReader()); err != nil {
+			return err
+		}
+		raw, err := owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie(path...))).ToJSON()
+		if err != nil {
+			return err
+		}
+		entries[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	u.SetManagedFields(entries)
+	return nil
+}
+
+// merge is a JSON merge patch on live.
+func merge(live client.Object, p client.Patch, into any) error {
+	before, err := json.Marshal(live)
+	if err != nil {
+		return err
+	}
+	patch, err := p.Data(live)
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(after, into)
+}
+
+// Delete deletes a revision or a child at once, and begins to delete a pod.
+func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	asked := client.DeleteOptions{}
+	asked.ApplyOptions(opts)
+	if asked.Preconditions == nil || asked.Preconditions.UID == nil {
+		return fmt.Errorf("the deletion of %s is not fenced", o.GetName())
+	}
+	var live client.Object
+	switch o.(type) {
+	case *corev1.Pod:
+		if p := c.api.Live.Pods[o.GetName()]; p != nil {
+			live = p
+		}
+	case *appsv1.ControllerRevision:
+		if r := c.api.Live.Revisions[o.GetName()]; r != nil {
+			live = r
+		}
+	case *unstructured.Unstructured:
+		if u := c.api.Live.Sets[o.GetName()]; u != nil {
+			live = u
+		}
+	}
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(o))
+	}
+	if live.GetUID() != *asked.Preconditions.UID {
+		return conflict(o.GetName(), "uid")
+	}
+	if rv := asked.Preconditions.ResourceVersion; rv != nil && *rv != live.GetResourceVersion() {
+		return conflict(o.GetName(), "resourceVersion")
+	}
+	if err := c.api.wrote("delete %T %s", o, o.GetName()); err != nil {
+		return err
+	}
+	switch live := live.(type) {
+	case *corev1.Pod:
+		c.api.deletesPod(live)
+		c.api.DeletePod(live)
+		if err := c.api.answered(); err != nil {
+			return err
+		}
+		c.api.Cached.Pods[live.Name] = c.api.Live.Pods[live.Name]
+	case *appsv1.ControllerRevision:
+		delete(c.api.Live.Revisions, live.Name)
+		if err := c.api.answered(); err != nil {
+			return err
+		}
+		delete(c.api.Cached.Revisions, live.Name)
+	case *unstructured.Unstructured:
+		c.api.deletesSet(live)
+		delete(c.api.Live.Sets, live.GetName())
+		c.api.Last++
+		if err := c.api.answered(); err != nil {
+			return err
+		}
+		delete(c.api.Cached.Sets, live.GetName())
+	}
+	return nil
+}
+
+// Apply creates or updates a child.
+func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	applied := &unstructured.Unstructured{Object: o.(runtime.Unstructured).UnstructuredContent()}
+	name := applied.GetName()
+	live := c.api.Live.Sets[name]
+	switch {
+	case applied.GetResourceVersion() == "1" && live != nil:
+		return conflict(name, "it exists")
+	case applied.GetResourceVersion() == "1":
+	case applied.GetResourceVersion() == "" || applied.GetUID() == "":
+		return errors.New("the apply is not fenced")
+	case live == nil || live.GetUID() != applied.GetUID():
+		return conflict(name, "uid")
+	case live.GetResourceVersion() != applied.GetResourceVersion():
+		return conflict(name, "resourceVersion")
+	}
+	if err := c.api.Refuse[subsetOf(name)]; err != nil {
+		return err
+	}
+	stored, changed, err := c.api.merged(applied, live)
+	if err != nil {
+		return err
+	}
+	annotations := stored.GetAnnotations()
+	if err := c.api.wrote("apply %s: %s protects %s replicas %v partition %v", name,
+		annotations[v1alpha1.AnnotationRevision], annotations[v1alpha1.AnnotationProtectedRevision],
+		replicasIn(stored), partitionIn(stored)); err != nil {
+		return err
+	}
+	c.api.applies(live, stored)
+	if changed {
+		c.api.PutSet(stored)
+	}
+	if err := c.api.answered(); err != nil {
+		return err
+	}
+	c.api.Cached.Sets[name] = c.api.Live.Sets[name]
+	o.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(c.api.Live.Sets[name].DeepCopy().Object)
+	return nil
+}
+
+// merged is what the server makes of an apply.
+func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
+	stored = applied.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion"} {
+		unstructured.RemoveNestedField(stored.Object, "metadata", field)
+	}
+	metadata := maps.Clone(stored.Object["metadata"].(map[string]any))
+	delete(metadata, "name")
+	delete(metadata, "namespace")
+	owned := &fieldpath.Set{}
+	fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]})).Iterate(func(path fieldpath.Path) {
+		// A list whose items have no name is owned whole.
+		if i := slices.IndexFunc(path, func(e fieldpath.PathElement) bool { return e.Index != nil }); i >= 0 {
+			path = path[:i]
+		}
+		owned.Insert(path.Copy())
+	})
+	raw, err := owned.ToJSON()
+	if err != nil {
+		return nil, false, err
+	}
+	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw)),
+	}})
+	if live == nil {
+		stored.SetUID(types.UID(a.Next()))
+		stored.SetGeneration(1)
+		return stored, true, nil
+	}
+	stored.SetUID(live.GetUID())
+	stored.SetGeneration(live.GetGeneration())
+	if status, ok := live.Object["status"]; ok {
+		stored.Object["status"] = status
+	}
+	if !equalJSON(stored.Object["spec"], live.Object["spec"]) {
+		stored.SetGeneration(live.GetGeneration() + 1)
+		return stored, true, nil
+	}
+	return stored, !equalJSON(stored.GetAnnotations(), live.GetAnnotations()) || !equalJSON(stored.GetLabels(), live.GetLabels()), nil
+}
+
+func equalJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func replicasIn(u *unstructured.Unstructured) int32 {
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return int32(n)
+}
+
+func partitionIn(u *unstructured.Unstructured) int32 {
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "rollingUpdate", "partition")
+	return int32(n)
+}
+
+// Status patches the parent's status.
+func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
+
+type apiStatus struct {
+	client.SubResourceWriter
+	api *API
+}
+
+// Patch merges a patch into the parent's status.
+func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	merged := &v1alpha1.UnitedDeployment{}
+	if err := merge(s.api.Live.Parent, p, merged); err != nil {
+		return err
+	}
+	if merged.UID != s.api.Live.Parent.UID {
+		return conflict(merged.Name, "uid")
+	}
+	if merged.ResourceVersion != s.api.Live.Parent.ResourceVersion {
+		return conflict(merged.Name, "resourceVersion")
+	}
+	if err := s.api.wrote("status"); err != nil {
+		return err
+	}
+	s.api.tells(&s.api.Live.Parent.Status, &merged.Status)
+	updated := s.api.Live.Parent.DeepCopy()
+	updated.Status, updated.ResourceVersion = merged.Status, s.api.Next()
+	s.api.Live.Parent = updated
+	s.api.told()
+	if err := s.api.answered(); err != nil {
+		return err
+	}
+	s.api.Cached.Parent = updated
+	return nil
+}

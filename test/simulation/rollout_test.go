@@ -1,0 +1,346 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Coordinated rollouts, over random histories. In a calm world nobody but the
+// controller takes a replica down: there the invariants are held against the pods as
+// they are. In a wild one everything happens, and they are held against what the
+// controller saw when it wrote. Both must end.
+func TestRolloutsKeepTheirInvariants(t *testing.T) {
+	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
+		for _, calm := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/calm=%v", policy, calm), func(t *testing.T) {
+				checked, worlds := map[string]int{}, 0
+				for range 4 { // of as many worlds each as -rapid.checks says: 400
+					rapid.Check(t, func(t *rapid.T) {
+						names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
+						d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
+						d.history()
+						worlds++
+						for what, n := range d.Oracle.Checked {
+							checked[what] += n
+						}
+					})
+				}
+				t.Logf("judged in %d worlds: %v", worlds, checked)
+				for _, what := range []string{"I2", "I4", "I5", "release", "deletion", "step"} {
+					if checked[what] == 0 && worlds >= 400 {
+						t.Errorf("in no world was anything judged by %s", what)
+					}
+				}
+			})
+		}
+	}
+}
+
+// drive draws what happens in a world.
+type drive struct {
+	*World
+	t      *rapid.T
+	policy string
+	calm   bool
+}
+
+func (d *drive) history() {
+	d.Edit("a coordinated strategy", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.Replicas = ptr.To(rapid.Int32Range(1, 8).Draw(d.t, "replicas"))
+		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+		spec.UpdateStrategy.RollingUpdate = d.strategy(spec)
+		spec.ProgressDeadlineSeconds = ptr.To[int32](60)
+		if rapid.IntRange(0, 3).Draw(d.t, "minReady") == 0 {
+			spec.MinReadySeconds = 5
+		}
+	})
+	if d.calm || rapid.IntRange(0, 3).Draw(d.t, "started") > 0 {
+		d.Rest()
+	}
+	d.Oracle.Calm = d.calm
+	for range rapid.IntRange(0, 80).Draw(d.t, "steps") {
+		if rapid.IntRange(0, 7).Draw(d.t, "who") == 0 {
+			d.user()
+		} else {
+			d.cluster()
+		}
+	}
+	d.API.Fail, d.API.Lost, d.API.Crash, d.Sets.Down = nil, nil, 0, nil
+	d.Note("all that disturbs is over")
+	d.Rest()
+	d.ends()
+}
+
+// ends: a good template arrives everywhere above the floor, and then everywhere.
+func (d *drive) ends() {
+	if s := strategyOf(d.API.Live.Parent); s.Partition != nil {
+		d.Edit("v8", func(spec *v1alpha1.UnitedDeploymentSpec) {
+			spec.Paused, spec.Template = false, TemplateOf("v8", d.policy)
+			spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+		})
+		d.Ends()
+		d.Judge(false)
+	}
+	d.Edit("v9 everywhere", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.Paused, spec.Template = false, TemplateOf("v9", d.policy)
+		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+		if len(spec.Topology.Subsets) == 0 {
+			ComeOrGo(spec, "a")
+		}
+		if s := spec.UpdateStrategy.RollingUpdate; s != nil {
+			s = s.DeepCopy()
+			s.Partition = nil
+			spec.UpdateStrategy.RollingUpdate = s
+		}
+	})
+	d.Ends()
+	d.Judge(true)
+	status := &d.API.Live.Parent.Status
+	if status.CurrentRevision != status.UpdateRevision && replicasOf(d.API.Live.Parent) > 0 {
+		d.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
+	}
+}
+
+func amountOf(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
+
+func (d *drive) strategy(spec *v1alpha1.UnitedDeploymentSpec) *v1alpha1.RollingUpdate {
+	t := d.t
+	s := &v1alpha1.RollingUpdate{
+		Partition:      pick(t, "floor", []*intstr.IntOrString{nil, nil, nil, amountOf("1"), amountOf("50%"), amountOf("80%"), amountOf("100%"), amountOf("9")}),
+		MaxUnavailable: pick(t, "maxUnavailable", []*intstr.IntOrString{nil, amountOf("1"), amountOf("2"), amountOf("3"), amountOf("30%"), amountOf("100%")}),
+		Order:          pick(t, "order", []v1alpha1.RolloutOrder{v1alpha1.ParallelOrder, "", v1alpha1.SequentialOrder}),
+	}
+	if s.Order != v1alpha1.SequentialOrder {
+		s.MaxSkew = pick(t, "maxSkew", []string{"", "", "0%", "10%", "34%", "100%"})
+	}
+	for range max(0, rapid.IntRange(-2, 3).Draw(t, "waves")) {
+		step := v1alpha1.RolloutStep{
+			Partition: pick(t, "step", []*intstr.IntOrString{nil, amountOf("90%"), amountOf("50%"), amountOf("1"), amountOf("100%")}),
+			Pause:     pick(t, "pause", []*v1alpha1.RolloutPause{nil, {}, {Duration: "20s"}, {Duration: "90s"}}),
+		}
+		for _, sub := range spec.Topology.Subsets {
+			if rapid.Bool().Draw(t, "named") {
+				step.Subsets = append(step.Subsets, sub.Name)
+			}
+		}
+		s.Steps = append(s.Steps, step)
+	}
+	return s
+}
+
+var rollImages = []string{"v1", "v2", "v3", "v4", "pull1", "crash1", "broken1"}
+
+// user does one thing that a user may do.
+func (d *drive) user() {
+	t := d.t
+	switch what := rapid.IntRange(0, 10).Draw(t, "user"); what {
+	case 0, 1, 2, 3:
+		image := pick(t, "image", rollImages)
+		d.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, d.policy) })
+	case 4:
+		d.Edit(fmt.Sprint("paused ", !d.API.Live.Parent.Spec.Paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = !spec.Paused })
+	case 5, 6:
+		d.approve()
+	case 7:
+		d.tune()
+	default:
+		if !d.calm {
+			d.disturb()
+		}
+	}
+}
+
+// approve approves what is to be approved, and now and then something else.
+func (d *drive) approve() {
+	keys := slices.Sorted(maps.Keys(d.Oracle.published))
+	if r := d.API.Live.Parent.Status.Rollout; r != nil && r.ApprovalKey != "" {
+		keys = append(keys, r.ApprovalKey, r.ApprovalKey, r.ApprovalKey)
+	}
+	if len(keys) > 0 {
+		d.Annotate(v1alpha1.AnnotationApproved, pick(d.t, "key", keys))
+	}
+}
+
+// tune edits the strategy without a say about what may be unavailable.
+func (d *drive) tune() {
+	d.Edit("strategy", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		next := d.strategy(spec)
+		if was := spec.UpdateStrategy.RollingUpdate; d.calm && was != nil {
+			// What was begun under another bound is not to be held against this one.
+			next.MaxUnavailable, next.MaxSkew, next.Order = was.MaxUnavailable, was.MaxSkew, was.Order
+			if was.MaxSkew != "" {
+				next.Partition, next.Steps = was.Partition, was.Steps
+			}
+		}
+		spec.UpdateStrategy.RollingUpdate = next
+	})
+}
+
+// disturb is what makes a world wild.
+func (d *drive) disturb() {
+	t, names := d.t, []string{"a", "b", "c"}
+	switch what := rapid.IntRange(0, 11).Draw(t, "disturb"); what {
+	case 0, 1:
+		n := rapid.Int32Range(0, 9).Draw(t, "replicas")
+		d.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
+	case 2, 3:
+		name, wish := pick(t, "subset", names), pick(t, "wish", wishes)
+		d.EditSubset("wish", name, func(sub *v1alpha1.Subset) { sub.Replicas = wish })
+	case 4:
+		name, word := pick(t, "subset", names), pick(t, "patch", []string{"", "x", "y"})
+		d.EditSubset("patch "+word, name, func(sub *v1alpha1.Subset) { sub.Patch = PatchOf(word) })
+	case 5, 6:
+		name := pick(t, "subset", names)
+		d.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { comeOrGoWithSteps(spec, name) })
+	case 7:
+		d.Edit("Manual or not", func(spec *v1alpha1.UnitedDeploymentSpec) {
+			if spec.UpdateStrategy.Type = pick(t, "type", []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy}); spec.UpdateStrategy.Type == v1alpha1.ManualUpdateStrategy {
+				SetPartition(spec, pick(t, "subset", append(names, "")), pick(t, "partition", partitions))
+			}
+		})
+	case 8:
+		d.Annotate(v1alpha1.AnnotationForceUpdate, pick(t, "force", append(slices.Sorted(maps.Keys(d.API.Live.Revisions)), "", "web-0")))
+	case 9:
+		if pods := slices.Sorted(maps.Keys(d.API.Live.Pods)); len(pods) > 0 {
+			name := pick(t, "pod", pods)
+			d.Note("user: deletes %s", name)
+			d.API.DeletePod(d.API.Live.Pods[name])
+		}
+	case 10:
+		if sets := slices.Sorted(maps.Keys(d.API.Live.Sets)); len(sets) > 0 {
+			name, orphan := pick(t, "set", sets), rapid.Bool().Draw(t, "orphan")
+			d.Note("user: deletes %s, orphan %v", name, orphan)
+			d.Sets.DeleteSet(name, orphan)
+		}
+	case 11:
+		seconds := pick(t, "seconds", []int32{0, 3, 10})
+		d.Edit(fmt.Sprint("minReadySeconds ", seconds), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
+	}
+}
+
+// comeOrGoWithSteps: a step must not name a subset that is gone.
+func comeOrGoWithSteps(spec *v1alpha1.UnitedDeploymentSpec, name string) {
+	ComeOrGo(spec, name)
+	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
+		s = s.DeepCopy()
+		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
+		spec.UpdateStrategy.RollingUpdate = s
+	}
+	if m := spec.UpdateStrategy.ManualUpdate; m != nil {
+		m = m.DeepCopy()
+		delete(m.Partitions, name)
+		spec.UpdateStrategy.ManualUpdate = m
+	}
+}
+
+// cluster lets one of the others do one thing.
+func (d *drive) cluster() {
+	t := d.t
+	switch what := rapid.IntRange(0, 19).Draw(t, "cluster"); {
+	case what < 4:
+		d.API.Refresh()
+		d.Note("controller looks")
+		d.Reconcile()
+	case what < 7:
+		var fresh []string
+		for _, kind := range Kinds() {
+			if rapid.Bool().Draw(t, kind) {
+				d.API.RefreshKind(kind)
+				fresh = append(fresh, kind)
+			}
+		}
+		d.Note("controller looks, up to date only with %v", fresh)
+		d.Reconcile()
+	case what < 11:
+		d.Sync("web-" + pick(t, "subset", []string{"a", "b", "c"}))
+	case what < 14:
+		for _, name := range slices.Sorted(maps.Keys(d.API.Live.Pods)) {
+			if rapid.IntRange(0, 2).Draw(t, "pod moves") > 0 {
+				d.kubelet(name)
+			}
+		}
+	case what < 16:
+		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+			d.Everybody()
+		}
+	case what == 16:
+		d.Sets.Collect()
+		d.Clock.SetTime(d.Clock.Now().Add(pick(t, "time passes", []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute})))
+	case what == 17 && !d.calm:
+		d.nodes()
+	default:
+		d.fault()
+	}
+}
+
+func (d *drive) kubelet(name string) {
+	d.Sets.Kubelet(name)
+	d.Oracle.Look()
+}
+
+// nodes are lost, or come back; pods flap and crash.
+func (d *drive) nodes() {
+	t := d.t
+	set := "web-" + pick(t, "zone", []string{"a", "b", "c"})
+	pods := d.PodsOf(set)
+	switch what := rapid.IntRange(0, 3).Draw(t, "nodes"); {
+	case what < 2 && d.Sets.Down[set]:
+		d.Note("the nodes of %s are back", set)
+		delete(d.Sets.Down, set)
+	case what == 0:
+		d.Note("the nodes of %s are lost", set)
+		d.Sets.Down = map[string]bool{set: true}
+		for _, p := range pods {
+			if IsReady(p) {
+				d.Sets.SetReady(p, false)
+			}
+		}
+	case len(pods) > 0:
+		p := pick(t, "pod", pods)
+		if what == 1 && IsReady(p) {
+			d.Note("%s is not ready", p.Name)
+			d.Sets.SetReady(p, false)
+		} else if !broken(PodContent(p)) {
+			d.Note("%s crashes", p.Name)
+			d.Sets.SetFailure(p, pick(t, "reason", []string{"", "CrashLoopBackOff"}))
+		}
+	}
+}
+
+// fault lets something fail that may fail at any time.
+func (d *drive) fault() {
+	t := d.t
+	switch rapid.IntRange(0, 4).Draw(t, "fault") {
+	case 0:
+		d.Note("the controller restarts")
+		d.Restart()
+	case 1:
+		d.Note("the next write fails")
+		d.API.Fail = apierrors.NewInternalError(errors.New("etcd is away"))
+	case 2:
+		d.Note("the response to the next write is lost")
+		d.API.Lost = apierrors.NewInternalError(errors.New("the connection broke"))
+	case 3:
+		d.Note("the next write is in conflict")
+		d.API.Fail = apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("it has changed"))
+	case 4:
+		d.API.Crash, d.API.CrashAfter = rapid.IntRange(1, 4).Draw(t, "write"), rapid.Bool().Draw(t, "after")
+		d.Note("the controller will crash at write %d, after it %v", d.API.Crash, d.API.CrashAfter)
+	}
+}

@@ -1,0 +1,192 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Rest lets everybody but the user do what there is to do, until nothing is left.
+// The controller passes only when something changed, or when it asked to be woken:
+// nothing may depend on more passes than that.
+func (s *World) Rest() {
+	wakeAt := s.Clock.Now().Add(s.Wake)
+	for rounds := 0; ; rounds++ {
+		if rounds > 3000 {
+			s.Fail("it does not come to rest: %v", s.API.Writes[max(0, len(s.API.Writes)-10):])
+		}
+		last := s.API.Last
+		due := s.Wake > 0 && !s.Clock.Now().Before(wakeAt)
+		if s.API.Last != s.seen || s.again || due {
+			s.API.Refresh()
+			s.Reconcile()
+			wakeAt = s.Clock.Now().Add(s.Wake)
+		}
+		s.others()
+		if s.API.Last != last || s.again {
+			continue
+		}
+		if s.Wake == 0 {
+			// Sets wait for minReadySeconds by themselves.
+			s.Clock.SetTime(s.Clock.Now().Add(time.Minute))
+			if s.others(); s.API.Last != last {
+				continue
+			}
+			writes := len(s.API.Writes)
+			if s.Reconcile(); len(s.API.Writes) != writes {
+				s.Fail("at rest the controller writes %v", s.API.Writes[writes:])
+			}
+			return
+		}
+		if wakeAt.After(s.Clock.Now()) {
+			s.Clock.SetTime(wakeAt)
+		}
+	}
+}
+
+// others are everybody but the user and the controller.
+func (s *World) others() {
+	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Sets)) {
+		s.Sync(name)
+	}
+	s.Sets.Collect()
+	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Pods)) {
+		s.Sets.Kubelet(name)
+		s.Oracle.Look()
+	}
+}
+
+// Ends brings a rollout to its end, as a patient user does: approves what is to be
+// approved, and forces it on when it is blocked. The pods that the update revision
+// makes must be able to become ready.
+func (s *World) Ends() {
+	for range 30 {
+		s.Rest()
+		rollout := s.API.Live.Parent.Status.Rollout
+		if rollout == nil {
+			return // nothing was ever ready, so there is nothing to protect
+		}
+		switch rollout.Phase {
+		case v1alpha1.RolloutComplete:
+			return
+		case v1alpha1.RolloutAwaitingApproval:
+			s.Annotate(v1alpha1.AnnotationApproved, rollout.ApprovalKey)
+		case v1alpha1.RolloutBlocked:
+			if !s.Oracle.blocked() {
+				s.Fail("it is blocked, though nothing out of reach uses up the ledger: %s", rollout.Message)
+			}
+			switch forced := s.API.Live.Parent.Annotations[v1alpha1.AnnotationForceUpdate] == rollout.Revision; {
+			case !forced:
+				s.Annotate(v1alpha1.AnnotationForceUpdate, rollout.Revision)
+			case !s.Oracle.keptBroken():
+				s.Fail("it is blocked in spite of force: %s", rollout.Message)
+			case len(strategyOf(s.API.Live.Parent).Steps) > 0:
+				s.dropSteps()
+			default:
+				return // the floor keeps it broken, as it was asked to
+			}
+		default:
+			if !s.comingUp() {
+				s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
+			}
+			s.giveUp()
+		}
+	}
+	s.Fail("it has no end")
+}
+
+// Finish releases everything, with a good template, and expects that it arrives.
+func (s *World) Finish(policy string) {
+	s.Edit("releases v9", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, TemplateOf("v9", policy), nil
+		if len(spec.Topology.Subsets) == 0 {
+			ComeOrGo(spec, "a")
+		}
+	})
+	s.Settle()
+	s.Judge(true)
+	status := &s.API.Live.Parent.Status
+	if status.CurrentRevision != status.UpdateRevision && replicasOf(s.API.Live.Parent) > 0 {
+		s.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
+	}
+}
+
+// comingUp: a child has a template that replaced another before anything was ever
+// ready, and has not come up on it. It gets no other before it has, since what it
+// would go back to may never have worked.
+func (s *World) comingUp() bool {
+	for _, u := range s.API.Live.Sets {
+		if _, told := u.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; !told && !s.Oracle.settledSet(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropSteps is the way out when a step protects a replica that is broken, and its
+// child moves nothing while it is: force does not pass by steps.
+func (s *World) dropSteps() {
+	s.Oracle.Checked["steps dropped"]++
+	s.Edit("no steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		strategy := spec.UpdateStrategy.RollingUpdate.DeepCopy()
+		strategy.Steps = nil
+		spec.UpdateStrategy.RollingUpdate = strategy
+	})
+}
+
+// giveUp is the way out when that never comes up: to protect nothing, by hand.
+func (s *World) giveUp() {
+	s.Oracle.Checked["given up"]++
+	was := s.API.Live.Parent.Spec.UpdateStrategy
+	s.Edit("protects nothing", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}
+	})
+	s.Rest()
+	s.Edit("as it was", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy = was })
+}
+
+// Judge compares what there is with what was asked for; healthy: all can be
+// ready.
+func (s *World) Judge(healthy bool) {
+	parent := s.API.Live.Parent
+	asks := s.Oracle.lines(s.API.Live)
+	for i := range parent.Spec.Topology.Subsets {
+		sub := &parent.Spec.Topology.Subsets[i]
+		set, want := "web-"+sub.Name, s.API.wanted(parent, sub)
+		pods, updated := s.PodsOf(set), int32(0)
+		for _, p := range pods {
+			if PodContent(p) == want {
+				updated++
+			}
+			if healthy && !IsReady(p) {
+				s.Fail("%s is not ready: %s", p.Name, s.Describe(set))
+			}
+			if healthy && !parent.Spec.Paused && OrdinalOf(set, p.Name) >= asks[sub.Name].partition && PodContent(p) != want {
+				s.Fail("%s is released, and not on %s", p.Name, want)
+			}
+		}
+		if healthy && int32(len(pods)) != asks[sub.Name].replicas {
+			s.Fail("%s has not %d replicas: %s", set, asks[sub.Name].replicas, s.Describe(set))
+		}
+		status := statusOf(&parent.Status, sub.Name)
+		if status == nil || status.Replicas != int32(len(pods)) || status.DesiredReplicas != asks[sub.Name].replicas {
+			s.Fail("the status says %+v of %s", status, s.Describe(set))
+		}
+		if healthy && !parent.Spec.Paused && status.UpdatedReplicas != updated {
+			s.Fail("the status says that %d are updated of %s", status.UpdatedReplicas, s.Describe(set))
+		}
+	}
+	if healthy && !meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionReady) {
+		s.Fail("it is not Ready: %+v", parent.Status.Conditions)
+	}
+	if parent.Status.ObservedGeneration != parent.Generation {
+		s.Fail("generation %d was not observed", parent.Generation)
+	}
+}
