@@ -1,0 +1,91 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+func (c *coordinator) failedMessage() string {
+	var names []string
+	for i, r := range c.failed {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(c.failed)-most))
+			break
+		}
+		names = append(names, r.Name+" "+r.Trouble())
+	}
+	return strings.Join(names, ", ") + "; nothing more is released: correct the template, or go back"
+}
+
+// raisingHelps: a subset whose turn it is could go on if maxUnavailable were
+// greater. One that works in order cannot while a replica of its own is down.
+func (c *coordinator) raisingHelps() bool {
+	for _, v := range c.views {
+		switch {
+		case v.Removed || v.through():
+		case !v.Observed.Ordered || v.unavailableBelow(v.live) < 0:
+			return true
+		case c.rules.sequential:
+			return false
+		}
+	}
+	return false
+}
+
+// blocked names the replicas that keep a rollout from going on by itself; broken:
+// they will not come back by themselves.
+func (c *coordinator) blocked() (message string, broken bool) {
+	var culprits []string
+	more := 0
+	for _, v := range c.views {
+		if v.Removed {
+			continue
+		}
+		if !v.through() && !v.staged || v.live < v.Desired {
+			return "", false // something else goes on
+		}
+		p := v.unavailableBelow(min(v.partition, v.live))
+		if v.gated {
+			p = v.unavailableBelow(v.live)
+		}
+		if v.inFlight(true) > 0 && !v.gated {
+			return "", false // replicas are on their way
+		}
+		if p < 0 {
+			continue
+		}
+		if m := v.at(p); m != nil && m.Failure != "" {
+			broken = true
+		}
+		if len(culprits) == most {
+			more++
+			continue
+		}
+		culprits = append(culprits, v.name(p))
+	}
+	if len(culprits) == 0 {
+		return "", false
+	}
+	if more > 0 {
+		culprits = append(culprits, fmt.Sprintf("and %d more subsets", more))
+	}
+	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
+	if c.raisingHelps() {
+		why = fmt.Sprintf("%d of maxUnavailable %d are in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
+		ways += ", raise maxUnavailable"
+	}
+	return fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
+		strings.Join(culprits, ", "), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
+}
+
+func countedReplicas(n int64) string {
+	if n == 1 {
+		return "1 replica is"
+	}
+	return fmt.Sprintf("%d replicas are", n)
+}

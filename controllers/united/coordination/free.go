@@ -1,0 +1,81 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// free names the released replicas to delete.
+func (c *coordinator) free() {
+	if len(c.failed) > 0 && !c.rules.forced {
+		return
+	}
+	for _, v := range c.views {
+		if v.Removed || !v.staged {
+			continue
+		}
+		if v.Observed.Ordered {
+			c.freeInOrder(v)
+		} else {
+			c.freeParallel(v)
+		}
+		c.moved = c.moved || len(v.deletes) > 0
+	}
+}
+
+// freeParallel deletes what is released, the highest first, while no more than
+// maxUnavailable are down. The one above which all is well is left to the child's
+// own controller, which is about to delete it.
+func (c *coordinator) freeParallel(v *view) {
+	above := v.live
+	for _, m := range slices.Backward(v.marks) {
+		wellAbove := m.Position == above-1
+		if m.updated && m.available && wellAbove {
+			above = m.Position
+		}
+		if m.Position < v.partition || m.Position >= v.Desired || m.updated || m.Terminating {
+			continue
+		}
+		if wellAbove {
+			if m.available {
+				c.down++
+			}
+			continue
+		}
+		if m.available {
+			if c.down+1 > c.rules.maxUnavailable {
+				return
+			}
+			c.down++
+		}
+		v.deletes = append(v.deletes, *m.Replica)
+	}
+}
+
+// freeInOrder deletes the replica that a child that works in order waits for
+// forever: the lowest that is not ready, if it is released and all below it are
+// ready. One deleted above an unready one would not be made again.
+func (c *coordinator) freeInOrder(v *view) {
+	expected := int32(0)
+	for _, m := range v.marks {
+		if m.Position != expected || m.Terminating {
+			return
+		}
+		expected++
+		if m.Ready {
+			continue
+		}
+		switch {
+		case m.Position < v.partition || m.Position >= v.Desired || m.updated:
+		case v.potential > v.potentialCap:
+			v.gated, v.waits = true, c.ahead()
+		default:
+			v.deletes = []adapters.Replica{*m.Replica}
+		}
+		return
+	}
+}

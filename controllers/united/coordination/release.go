@@ -1,0 +1,174 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"fmt"
+)
+
+// release lowers partitions as far as the rules allow.
+func (c *coordinator) release() {
+	candidates := c.candidates()
+	c.capPotential(candidates)
+	for {
+		var next *view
+		for _, v := range candidates {
+			// The furthest behind goes first.
+			if !v.idle && (next == nil || v.potential*next.size() < next.potential*v.size()) {
+				next = v
+			}
+		}
+		if next == nil {
+			return
+		}
+		next.idle = !c.releaseOne(next)
+	}
+}
+
+// candidates are the subsets whose turn it is.
+func (c *coordinator) candidates() []*view {
+	if len(c.failed) > 0 && !c.rules.forced {
+		for _, v := range c.views {
+			if !v.through() && v.waits == "" {
+				v.waits = "nothing is released while " + c.failed[0].Name + " is broken"
+			}
+		}
+		return nil
+	}
+	var turn []*view
+	var ahead *view
+	for _, v := range c.views {
+		switch {
+		case v.Removed || v.through() && v.next <= v.target:
+		case ahead != nil && c.rules.sequential:
+			if v.size() > 0 {
+				v.waits = "waits for its turn: " + ahead.Name + " is not done"
+			}
+		case !v.staged:
+			ahead = v
+		default:
+			if v.size() > 0 {
+				ahead = v
+			}
+			turn = append(turn, v)
+		}
+	}
+	return turn
+}
+
+// releaseOne lowers the partition of a subset by one replica, or by several that
+// are missing; false when it may not.
+func (c *coordinator) releaseOne(v *view) bool {
+	top := min(v.next, v.Desired)
+	switch {
+	case v.Desired == 0:
+		// It has nothing to release, and stays held while others do: what it is
+		// scaled up to would come up unproven.
+		if c.othersThrough(v) {
+			v.next = v.target
+		}
+		return false
+	case v.size() == 0:
+		return false
+	case top <= v.target:
+		v.next = min(v.next, v.target)
+		return false
+	case v.live > v.Desired:
+		v.waits = "waits until its surplus replicas are gone"
+		return false
+	}
+	m := v.at(top - 1)
+	if m != nil && m.updated {
+		v.next = top - 1
+		if !m.available {
+			c.inFlight++
+		}
+		return true
+	}
+	count, why := c.allowance(v, m, top)
+	if why != "" {
+		v.waits = why
+		return false
+	}
+	v.next = top - int32(count)
+	v.potential += count
+	v.freed += count
+	c.inFlight += count
+	if m != nil && m.usable {
+		c.unavailable++
+	} else {
+		v.freedDown += count
+	}
+	c.moved, v.busy = true, true
+	return true
+}
+
+func (c *coordinator) othersThrough(v *view) bool {
+	for _, other := range c.views {
+		if other != v && !other.Removed && !other.through() {
+			return false
+		}
+	}
+	return c.running() == len(c.rules.steps)
+}
+
+// allowance is how many replicas from the top down may be released at once, or
+// why none: one that exists, or as many as are missing.
+func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why string) {
+	count = 1
+	if m == nil {
+		count = int64(min(v.gap(top-1), top-v.target))
+	}
+	ordered := v.Observed.Ordered
+	down := m == nil || !m.usable
+	if ordered && down && !c.rules.forced {
+		return count, "" // it works its way through them one by one
+	}
+	if v.potential >= v.potentialCap {
+		return 0, c.ahead()
+	}
+	count = min(count, v.potentialCap-v.potential)
+	if ordered {
+		if why := v.outOfOrder(); why != "" {
+			if count := c.unlock(v, top); count > 0 {
+				return count, ""
+			}
+			return 0, why
+		}
+	}
+	limit := c.rules.maxUnavailable
+	switch {
+	case !down && !c.rules.forced:
+		if c.unavailable+1 > limit {
+			return 0, fmt.Sprintf("waits: %s unavailable, maxUnavailable is %d", countedReplicas(c.unavailable), limit)
+		}
+	case c.inFlight+1 > limit:
+		return 0, fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), limit)
+	default:
+		count = min(count, limit-c.inFlight)
+	}
+	return count, ""
+}
+
+// outOfOrder says what keeps a child that works in order from moving a replica.
+func (v *view) outOfOrder() string {
+	if p := v.unavailableBelow(v.live); p >= 0 {
+		return "waits: " + v.name(p) + "; OrderedReady moves nothing while a replica is not available"
+	}
+	if v.busy || v.inFlight(false) > 0 {
+		return "moves its replicas one by one"
+	}
+	return ""
+}
+
+// unlock is how many replicas force releases in a child that works in order, so
+// as to reach the one that it waits for.
+func (c *coordinator) unlock(v *view, top int32) int64 {
+	lowest := v.unavailableBelow(top)
+	others := c.inFlight - v.inFlight(true) // what this child has released cannot move
+	if !c.rules.forced || lowest < v.target || others+1 > c.rules.maxUnavailable {
+		return 0
+	}
+	return int64(top - lowest)
+}

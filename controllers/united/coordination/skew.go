@@ -1,0 +1,92 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// capPotential says how far skew lets each subset go in this pass.
+func (c *coordinator) capPotential(candidates []*view) {
+	var slowest *view
+	for _, v := range c.views {
+		if v.Removed || v.size() == 0 {
+			continue
+		}
+		if slowest == nil || v.arrived*slowest.size() < slowest.arrived*v.size() {
+			slowest = v
+		}
+	}
+	anybody := false
+	for _, v := range candidates {
+		v.potential = v.released()
+		v.potentialCap = v.size()
+		if c.rules.maxSkew >= 0 && !c.rules.forced && slowest != nil {
+			v.potentialCap = share(v.size(), slowest.arrived, slowest.size(), c.rules.maxSkew)
+		}
+		anybody = anybody || v.potential < v.potentialCap
+	}
+	if slowest != nil && !anybody {
+		slowest = readiest(slowest, candidates)
+		slowest.potentialCap = max(slowest.potentialCap, slowest.arrived+1)
+	}
+}
+
+// readiest is, of the candidates that are as far behind as the slowest, one that
+// has a replica on the way, else one whose next replica is down anyway, else the
+// slowest itself. Another might wait for the very replica that is down.
+func readiest(slowest *view, candidates []*view) *view {
+	best, rank := slowest, 0
+	for _, v := range candidates {
+		if v.size() == 0 || v.arrived*slowest.size() != slowest.arrived*v.size() {
+			continue
+		}
+		top := min(v.next, v.Desired)
+		switch m := v.at(top - 1); {
+		case rank < 2 && v.potential > v.arrived:
+			best, rank = v, 2
+		case rank < 1 && top > v.target && (m == nil || !m.usable):
+			best, rank = v, 1
+		}
+	}
+	return best
+}
+
+// share is floor(n * (u/m + percent/100)), at most n.
+func share(n, u, m, percent int64) int64 {
+	// n * (100u + percent*m) / (100m); up to 2^70, so in two words.
+	hi, lo := bits.Mul64(uint64(n), uint64(100*u+percent*m))
+	quotient, _ := bits.Div64(hi, lo, uint64(100*m)) // fits: u <= m and percent <= 100, so it is at most 2n
+	return min(n, int64(quotient))
+}
+
+// released is how many ordinals from target on are released, or updated already.
+// Of a child that works in order no more than one released replica moves.
+func (v *view) released() int64 {
+	end := min(v.live, v.Desired)
+	from := max(v.target, min(v.next, end))
+	count, updated := int64(end-from), int64(0)
+	if end < from {
+		count = 0
+	}
+	for _, m := range v.marks {
+		switch {
+		case m.Position < v.target || m.Position >= end || !m.updated:
+		case m.Position < from:
+			count++
+		default:
+			updated++
+		}
+	}
+	if v.Observed.Ordered {
+		below := count - int64(max(end-from, 0))
+		return below + updated + min(int64(max(end-from, 0))-updated, 1)
+	}
+	return count
+}
+
+func (c *coordinator) ahead() string {
+	return fmt.Sprintf("waits for other subsets, so as not to be more than %d%% ahead", max(c.rules.maxSkew, 0))
+}
