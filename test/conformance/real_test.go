@@ -131,6 +131,9 @@ func (r *actual) update(step simulation.Step) error {
 	if step.Partition != nil {
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": *step.Partition}}
 	}
+	if step.MinReadySeconds != nil {
+		spec["minReadySeconds"] = *step.MinReadySeconds
+	}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return err

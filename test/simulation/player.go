@@ -124,6 +124,9 @@ func (s *Simulated) update(set *unstructured.Unstructured, step Step) {
 	if step.Partition != nil {
 		put(int64(*step.Partition), "spec", "updateStrategy", "rollingUpdate", "partition")
 	}
+	if step.MinReadySeconds != nil {
+		put(int64(*step.MinReadySeconds), "spec", "minReadySeconds")
+	}
 	set.SetGeneration(set.GetGeneration() + 1)
 	s.api.PutSet(set)
 }

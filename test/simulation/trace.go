@@ -26,7 +26,7 @@ const (
 	// Create creates the set, of Image, Replicas and Partition.
 	Create Verb = "create"
 	// Update changes the set in one write: those of Image, Replicas and Partition
-	// that are given.
+	// that are given, and MinReadySeconds.
 	Update Verb = "update"
 	// Delete deletes the set with its pods, Orphan without them.
 	Delete Verb = "delete the set"
@@ -52,6 +52,7 @@ type Step struct {
 	Ordinal             int32
 	Image               string // the tag; broken... is never ready
 	Replicas, Partition *int32
+	MinReadySeconds     *int32 // of an Update
 }
 
 // String is the step in words.
@@ -68,6 +69,9 @@ func (s Step) String() string {
 	}
 	if s.Partition != nil {
 		text += fmt.Sprintf(" partition %d", *s.Partition)
+	}
+	if s.MinReadySeconds != nil {
+		text += fmt.Sprintf(" minReadySeconds %d", *s.MinReadySeconds)
 	}
 	return text
 }

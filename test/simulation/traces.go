@@ -18,18 +18,32 @@ func stage(image string, partition int32) Step {
 	return Step{Verb: Update, Image: image, Partition: &partition}
 }
 
-func image(tag string) Step           { return Step{Verb: Update, Image: tag} }
-func scale(n int32) Step              { return Step{Verb: Update, Replicas: ptr.To(n)} }
-func partition(n int32) Step          { return Step{Verb: Update, Partition: ptr.To(n)} }
+func image(tag string) Step  { return Step{Verb: Update, Image: tag} }
+func scale(n int32) Step     { return Step{Verb: Update, Replicas: ptr.To(n)} }
+func partition(n int32) Step { return Step{Verb: Update, Partition: ptr.To(n)} }
+
+// available asks for pods that are ready for an hour, which none of a trace is, or
+// for none.
+func available(seconds int32) Step { return Step{Verb: Update, MinReadySeconds: &seconds} }
+
 func on(verb Verb, of int32) Step     { return Step{Verb: verb, Ordinal: of} }
 func only(verb Verb) Step             { return Step{Verb: verb} }
 func trace(n string, s ...Step) Trace { return Trace{Name: n, Steps: s} }
+
+func availabilityTraces() []Trace {
+	return []Trace{
+		trace("ready and not yet available",
+			create("v1", 3, 0), available(3600), scale(4), image("v2"), on(DeletePod, 2), available(0)),
+		trace("scaled down while not yet available",
+			create("v1", 4, 0), available(3600), scale(2), scale(0), available(0)),
+	}
+}
 
 // Traces are what the simulated StatefulSet and the real one must agree about.
 // Each is played with both pod management policies.
 func Traces() []Trace {
 	var all []Trace
-	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces()} {
+	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces(), availabilityTraces()} {
 		all = append(all, some...)
 	}
 	return all
