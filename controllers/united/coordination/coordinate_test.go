@@ -332,6 +332,34 @@ func TestMoveUnobserved(t *testing.T) {
 	}
 }
 
+// TestMissingInOrder: missing replicas of several children that work in order are
+// not released all at once. One may be there by now, on the old revision, and its
+// controller then takes it down.
+func TestMissingInOrder(t *testing.T) {
+	w := newWorld(nil, 3, 3, 3).ordered()
+	w.roll("v2")
+	for range 2 {
+		w.decide() // staged
+	}
+	for _, c := range w.subsets {
+		c.drop(2)
+	}
+	w.decide()
+	released := 0
+	for _, c := range w.subsets {
+		if c.Observed.Partition < 3 {
+			released++
+		}
+	}
+	if released != 1 {
+		t.Errorf("%d subsets have released a replica, want 1\n%s", released, w.picture())
+	}
+	w.settle()
+	if !w.complete() {
+		t.Error(w.picture())
+	}
+}
+
 // TestStepsEdited: who edits the steps on the way decides anew; also when so few
 // are left that the running one is not among them.
 func TestStepsEdited(t *testing.T) {

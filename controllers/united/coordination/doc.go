@@ -85,6 +85,8 @@
 //	I4 Within a revision a partition rises only to a higher target.
 //	I5 Sequential: nothing of a subset is released before the one ahead is done.
 //	I6 Every rollout whose new replicas become available ends, unless unavailable
-//	   replicas that it cannot reach yet use up the ledger (Blocked).
+//	   replicas that it cannot reach yet use up the ledger (Blocked). A child that
+//	   works in order also waits for a replica below its target, and not even force
+//	   helps: the floor and the steps stay in force, and nothing of it moves.
 //	I7 None of this depends on a write arriving, or on a cache being fresh.
 package coordination

@@ -123,7 +123,12 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 	ordered := v.Observed.Ordered
 	down := m == nil || !m.usable
 	if ordered && down && !c.rules.forced {
-		return count, "" // it works its way through them one by one
+		// It works its way through them one by one. The first of them counts: one that
+		// is missing may have come up on the old revision by now, and is then taken down.
+		if !v.busy && v.inFlight(false) == 0 && c.inFlight+1 > c.rules.maxUnavailable {
+			return 0, fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), c.rules.maxUnavailable)
+		}
+		return count, ""
 	}
 	if v.potential >= v.potentialCap {
 		return 0, c.ahead()
