@@ -132,6 +132,25 @@ func (l *Ledger) TakenWithin(maxUnavailable int) {
 	}
 }
 
+// GrownWithin is TakenWithin for a workload that gets new replicas, those from an
+// ordinal on. Until all were available once, a new one may go down again: it was
+// released before it was there, came up on the old revision nevertheless, and was
+// counted as down all the time.
+func (l *Ledger) GrownWithin(maxUnavailable, first int) {
+	l.history.e.t.Helper()
+	up, seen := false, false
+	for _, m := range l.moments() {
+		up = up || m.down == 0
+		seen = seen || m.taken
+		if m.taken && m.down > maxUnavailable && (up || m.event.Ordinal < first) {
+			l.history.e.t.Fatalf("an available replica was deleted: %s\n%s", m, l)
+		}
+	}
+	if !seen {
+		l.history.e.t.Fatalf("nothing was deleted:\n%s", l)
+	}
+}
+
 // TookNothing fails the test if an available replica was deleted.
 func (l *Ledger) TookNothing() {
 	l.history.e.t.Helper()
