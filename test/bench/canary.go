@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/cluster"
 )
 
 const (
@@ -252,7 +251,11 @@ func (c *canary) drift(ctx context.Context, mark int64) (others writes, control 
 	for _, w := range all {
 		switch {
 		case w.Name == child.Name && w.Resource == "statefulsets":
-			control++
+			// It is put right at once, also while its own controller writes its status:
+			// one that is refused for that is none.
+			if w.Code < 300 {
+				control++
+			}
 		case w.Name == parent.Name && w.Subresource == "status": // it tells of the same
 		default:
 			others = append(others, w)
@@ -302,14 +305,14 @@ func (c *canary) roll(ctx context.Context, r *report) error {
 	return nil
 }
 
-// first is the first conflict.
-func first(all writes) cluster.Event {
+// first tells of the first conflict.
+func first(all writes) string {
 	for _, w := range all {
 		if w.Code == 409 {
-			return w
+			return w.String() + ": " + w.Message
 		}
 	}
-	return cluster.Event{}
+	return ""
 }
 
 // counted does something with all parents at once, and gives what the manager
