@@ -360,6 +360,24 @@ func TestMissingInOrder(t *testing.T) {
 	}
 }
 
+// TestCorrectedAndScaledUp: the broken replica is not the highest any more, and is
+// of neither the protected nor the update revision.
+func TestCorrectedAndScaledUp(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		w := newWorld(nil, 3, 3)
+		if ordered {
+			w.ordered()
+		}
+		w.broken["v2"] = true
+		w.roll("v2").settle()
+		w.subsets[0].desired, w.subsets[1].desired = 5, 5
+		w.roll("v3").settle()
+		if !w.complete() {
+			t.Errorf("ordered %v: %s\n%s", ordered, w.picture(), strings.Join(w.narrative, "\n"))
+		}
+	}
+}
+
 // TestStepsEdited: who edits the steps on the way decides anew; also when so few
 // are left that the running one is not among them.
 func TestStepsEdited(t *testing.T) {

@@ -27,12 +27,26 @@ func (c *coordinator) free() {
 	}
 }
 
+// stray: a protected replica that failed on neither of the revisions that it could
+// be made of, as when a broken revision was corrected and the subset scaled up at
+// the same time. Deleted, it comes back on the protected one; it would not by
+// itself, and keeps all else from going on.
+func (v *view) stray(m *mark) bool {
+	o := v.Observed
+	return m.Position < v.next && m.Position < v.Desired && !m.available && !m.Terminating &&
+		(m.Failure != "" || m.Crashed) && o.CurrentHash != "" && m.Hash != o.CurrentHash && m.Hash != o.UpdateHash
+}
+
 // freeParallel deletes what is released, the highest first, while no more than
 // maxUnavailable are down. The one above which all is well is left to the child's
 // own controller, which is about to delete it.
 func (c *coordinator) freeParallel(v *view) {
 	above := v.live
 	for _, m := range slices.Backward(v.marks) {
+		if v.stray(&m) {
+			v.deletes = append(v.deletes, *m.Replica)
+			continue
+		}
 		wellAbove := m.Position == above-1
 		if m.updated && m.available && wellAbove {
 			above = m.Position
@@ -70,6 +84,8 @@ func (c *coordinator) freeInOrder(v *view) {
 			continue
 		}
 		switch {
+		case v.stray(&m):
+			v.deletes = []adapters.Replica{*m.Replica}
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated:
 		case v.potential > v.potentialCap:
 			v.gated, v.waits = true, c.ahead()
