@@ -46,15 +46,17 @@ func settled(o *adapters.Observed) bool {
 
 // Protected is the parent revision that the child's protected ordinals run, as
 // the child itself tells; "" when it does not know. known is what the parent's
-// status says of it: it is ahead of the child between the end of a rollout and
-// the next write, because the end alone is not worth one.
-func Protected(o *adapters.Observed, known string) string {
+// status says of it, which speaks of generation knownAt: it is ahead of the child
+// between the end of a rollout and the next write, because the end alone is not
+// worth one. A status of an earlier generation than the child was written from
+// knows nothing: a pass that was killed has written the child, and not the status.
+func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	revision := RevisionOf(o)
 	switch note := protectedNote(o); {
 	case o.Replicas == 0:
 		// A child without replicas settles on anything, and never finishes.
 		return note
-	case settled(o), known != "" && known == revision:
+	case settled(o), known != "" && known == revision && knownAt >= parentGeneration(o):
 		return revision
 	case note != "":
 		return note

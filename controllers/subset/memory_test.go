@@ -20,6 +20,7 @@ func TestProtected(t *testing.T) {
 		{"finished, written again and not seen", aChild().on("r2").protecting("r1").unseen(), "r2", "r2"},
 		{"finished, then a replica became unready", aChild().on("r2").protecting("r1").hashes("h1", "h2"), "r2", "r2"},
 		{"written and not seen", aChild().on("r2").protecting("r1").unseen(), "r1", "r1"},
+		{"goes back to what the status of an earlier generation knows", aChild().on("r1").protecting("r2").hashes("h2", "h1").writtenFrom(10), "r1", "r2"},
 		{"coming up for the first time", aChild().on("r1").protecting("").hashes("h0", "h1"), "", "r1"},
 		{"new", aChild().on("r1").protecting("").unseen().hashes("", ""), "", "r1"},
 		{"no replicas, and settled on what it had last", aChild().on("r2").protecting("r1").replicas(0), "", "r1"},
@@ -27,7 +28,7 @@ func TestProtected(t *testing.T) {
 		{"no replicas, and nothing was noted", aChild().on("r2").protecting("").replicas(0), "r2", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := Protected(tc.child.observed(), tc.known); got != tc.want {
+			if got := Protected(tc.child.observed(), tc.known, 9); got != tc.want {
 				t.Errorf("want %q, have %q", tc.want, got)
 			}
 		})

@@ -204,7 +204,7 @@ func allUpdated(observed *adapters.Observed) bool {
 func (w *world) oldestProtected() string {
 	var named []*revision.Revision
 	for _, c := range w.children {
-		if rev := revision.ByName(w.revisions, subset.Protected(c.observed, "")); rev != nil {
+		if rev := revision.ByName(w.revisions, subset.Protected(c.observed, "", 0)); rev != nil {
 			named = append(named, rev)
 		}
 	}

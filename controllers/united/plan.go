@@ -153,7 +153,7 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 		return cmp.Or(known, p.currentRevision)
 	}
 	if observed != nil && !w.behind(name, observed) {
-		if told := subset.Protected(observed, known); told != "" {
+		if told := subset.Protected(observed, known, w.parent.Status.ObservedGeneration); told != "" {
 			return told
 		}
 	}

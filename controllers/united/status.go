@@ -102,7 +102,7 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 	}
 	if observed := w.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if told := subset.Protected(observed, s.protected); p.initialized && told != "" && !s.goal.Behind {
+		if told := subset.Protected(observed, s.protected, w.parent.Generation); p.initialized && told != "" && !s.goal.Behind {
 			status.CurrentRevision = told
 		}
 	}

@@ -72,6 +72,10 @@ type API struct {
 	told       func()
 	deletesPod func(*corev1.Pod)
 	deletesSet func(*unstructured.Unstructured)
+
+	// untold counts the statuses that were refused, the parent having changed: the
+	// pass tells nothing then.
+	untold int
 }
 
 // failing is how many faults are still to come.

@@ -407,6 +407,7 @@ func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ .
 		return conflict(merged.Name, "uid")
 	}
 	if merged.ResourceVersion != s.api.Live.Parent.ResourceVersion {
+		s.api.untold++
 		return conflict(merged.Name, "resourceVersion")
 	}
 	if err := s.api.wrote("status"); err != nil {

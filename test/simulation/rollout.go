@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -284,6 +285,17 @@ func (o *Oracle) judgeSkew(now []*seen, here int) {
 	}
 }
 
+// stray: a protected pod that failed, and that is of neither of the revisions that
+// its set makes pods of.
+func (s *seen) stray(position int32, p *corev1.Pod) bool {
+	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
+	failed := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+	return position < s.partition() && position < *s.set.Spec.Replicas && failed && !IsReady(p) &&
+		hash != s.set.Status.CurrentRevision && hash != s.set.Status.UpdateRevision
+}
+
 // judgeDeletion judges the deletion of a released replica.
 func (o *Oracle) judgeDeletion(set, pod string) {
 	parent := o.api.Cached.Parent
@@ -300,6 +312,8 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	case p == nil:
 		o.fail("the controller deletes %s, which it does not see", pod)
 		return
+	case !parent.Spec.Paused && !s.removed && s.stray(position, p):
+		return // it is down, and comes back on what is protected
 	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
 		o.fail("the controller deletes %s, which is not released or is updated: %s", pod, s)
 	}

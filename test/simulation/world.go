@@ -203,6 +203,7 @@ func (s *World) Reconcile() {
 	failing := s.API.failing()
 	s.Oracle.beforePass()
 	s.seen = s.API.Last
+	untold := s.API.untold
 	crashed, err := s.pass()
 	s.again = err != nil || crashed
 	if r := s.API.Live.Parent.Status.Rollout; r != nil {
@@ -214,7 +215,7 @@ func (s *World) Reconcile() {
 	if err != nil && !apierrors.IsInternalError(err) && !apierrors.IsConflict(err) {
 		s.Fail("reconcile: %v", err)
 	}
-	s.Oracle.afterPass(failing == 0 || s.API.failing() == failing)
+	s.Oracle.afterPass((failing == 0 || s.API.failing() == failing) && s.API.untold == untold)
 	if crashed {
 		s.Note("  the controller crashes")
 		s.Restart()
