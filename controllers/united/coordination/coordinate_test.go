@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -376,6 +377,23 @@ func TestCorrectedAndScaledUp(t *testing.T) {
 			t.Errorf("ordered %v: %s\n%s", ordered, w.picture(), strings.Join(w.narrative, "\n"))
 		}
 	}
+}
+
+// TestSurplusOfASubsetThatShrinksToNothing: it serves until others are there, and is
+// not updated on the way out.
+func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2, 1, 1)
+	w.sicken(2, 0)
+	w.subsets[1].desired, w.subsets[2].desired = 0, 2
+	w.slow = 5 * time.Second
+	w.roll("v2")
+	for range 4 {
+		w.decide()
+		if o := w.subsets[1].Observed; o.Replicas == 1 && o.Partition == 0 {
+			t.Fatalf("a surplus replica is released\n%s", strings.Join(w.narrative, "\n"))
+		}
+	}
+	w.settle()
 }
 
 // TestStepsEdited: who edits the steps on the way decides anew; also when so few

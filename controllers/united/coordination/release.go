@@ -4,6 +4,7 @@
 package coordination
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -62,6 +63,10 @@ func (c *coordinator) candidates() []*view {
 func (c *coordinator) releaseOne(v *view) bool {
 	top := min(v.next, v.Desired)
 	switch {
+	case v.live > v.Desired:
+		// They lie above any partition that could be set, and would be taken down.
+		v.waits = cmp.Or(v.waits, "waits until its surplus replicas are gone")
+		return false
 	case v.Desired == 0:
 		// It has nothing to release, and stays held while others do: what it is
 		// scaled up to would come up unproven.
@@ -73,9 +78,6 @@ func (c *coordinator) releaseOne(v *view) bool {
 		return false
 	case top <= v.target:
 		v.next = min(v.next, v.target)
-		return false
-	case v.live > v.Desired:
-		v.waits = "waits until its surplus replicas are gone"
 		return false
 	}
 	m := v.at(top - 1)
