@@ -138,7 +138,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) tim
 		echo "== $$file $${decl#func }"; \
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
-	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00
+	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
 
 .PHONY: bench
 bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

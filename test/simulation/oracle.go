@@ -413,6 +413,12 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 	if !o.initialized || status.ObservedGeneration != o.Before.Parent.Generation {
 		return
 	}
+	for i := range o.Before.Parent.Spec.Topology.Subsets {
+		s := &o.Before.Parent.Spec.Topology.Subsets[i]
+		if content := o.ContentIn(o.api.Live, status.UpdateRevision)(s.Name); content != o.api.wanted(o.Before.Parent, s) {
+			return // the pass could not keep the revision, and looked no further
+		}
+	}
 	wanted := o.asks
 	for _, s := range status.Subsets {
 		f := o.fate(s.Name)

@@ -110,6 +110,7 @@ func (s *World) cluster(t *rapid.T) {
 func TestProtectedReplicasStay(t *testing.T) {
 	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		t.Run(string(policy), func(t *testing.T) {
+			worldsFrom(t, 0)
 			rapid.Check(t, func(t *rapid.T) { simulate(t, string(policy)) })
 		})
 	}
@@ -140,6 +141,7 @@ func simulate(t *rapid.T, policy string) {
 // Paused, whatever the user asks for and however it scales, no replica that
 // exists is moved: the partition is above every one that is not updated.
 func TestPausedMovesNothing(t *testing.T) {
+	worldsFrom(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(t, "Parallel", "a")
 		s.Settle()

@@ -62,6 +62,15 @@ func (c *coordinator) scale() {
 	}
 }
 
+// mayRemove tells whether an available surplus replica may go. Under force what is
+// broken does not count, but what is on its way does.
+func (c *coordinator) mayRemove() bool {
+	if c.rules.forced {
+		return c.inFlight+1 <= c.rules.maxUnavailable || c.unavailable-c.spare+1 <= c.rules.maxUnavailable
+	}
+	return c.unavailable-c.spare+1 <= c.rules.maxUnavailable
+}
+
 func (c *coordinator) shrink(v *view) int32 {
 	to := v.live
 	for to > v.Desired {
@@ -70,7 +79,7 @@ func (c *coordinator) shrink(v *view) int32 {
 			to = max(v.Desired, to-v.gap(to-1))
 			continue
 		case m.usable:
-			if c.unavailable-c.spare+1 > c.rules.maxUnavailable && !c.rules.forced {
+			if !c.mayRemove() {
 				return to
 			}
 			c.spare--

@@ -78,14 +78,15 @@ func (c *coordinator) mark(v *view, r *adapters.Replica) mark {
 	m.updated = v.staged && settled
 	m.available, _ = r.Available(v.Observed.MinReadySeconds, c.Now)
 	m.usable = m.available && (settled || r.Position < v.partition)
-	m.failed = c.hasFailed(v, &m)
+	// A failure is one also while the child has something else to observe.
+	m.failed = v.Revision == c.Update && r.Hash == v.Observed.UpdateHash && c.hasFailed(v, &m)
 	return m
 }
 
 // hasFailed tells whether a replica that this rollout made failed. One that is
 // starting has not.
 func (c *coordinator) hasFailed(v *view, m *mark) bool {
-	if !c.goOn() || !m.updated || m.available || m.Terminating || v.Removed ||
+	if !c.goOn() || m.available || m.Terminating || v.Removed ||
 		c.state.StartTime == nil || m.Created.Before(c.state.StartTime.Time) {
 		return false
 	}
