@@ -192,7 +192,8 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	if last.uid != "" && last == o.last[name] {
 		o.judgeRise(partitionIn(before), now[here])
 	}
-	forced := parent.Annotations[v1alpha1.AnnotationForceUpdate] == revision
+	force := parent.Annotations[v1alpha1.AnnotationForceUpdate]
+	forced := force == revision || parent.Status.Rollout != nil && force == parent.Status.Rollout.Revision
 	o.judgeLedger(then, now, forced, name)
 	if releases(then[here], now[here]) {
 		o.judgeRelease(before, now, here, forced)

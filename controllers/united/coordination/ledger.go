@@ -86,7 +86,7 @@ func (c *coordinator) shrink(v *view) int32 {
 		case m.available:
 			// It counts as down, since its controller may be about to replace it. But it
 			// may as well be one that serves.
-			if c.unavailable-c.spare > c.rules.maxUnavailable && !c.rules.forced {
+			if c.unavailable-c.spare > c.rules.maxUnavailable && !c.mayRemove() {
 				return to
 			}
 		}
