@@ -74,7 +74,8 @@
 // replica is then an unavailable one, which costs nothing to release.
 //
 // Force ignores health and skew: only replicas that are on their way and have not
-// failed count, at most maxUnavailable at a time.
+// failed count, at most maxUnavailable at a time. It does not loosen what keeps
+// surplus replicas.
 //
 // # Invariants
 //

@@ -62,12 +62,9 @@ func (c *coordinator) scale() {
 	}
 }
 
-// mayRemove tells whether an available surplus replica may go. Under force what is
-// broken does not count, but what is on its way does.
+// mayRemove tells whether an available surplus replica may go. Force changes
+// nothing about that: it lets a rollout go on, and takes no capacity.
 func (c *coordinator) mayRemove() bool {
-	if c.rules.forced {
-		return c.inFlight+1 <= c.rules.maxUnavailable || c.unavailable-c.spare+1 <= c.rules.maxUnavailable
-	}
 	return c.unavailable-c.spare+1 <= c.rules.maxUnavailable
 }
 
@@ -86,7 +83,7 @@ func (c *coordinator) shrink(v *view) int32 {
 		case m.available:
 			// It counts as down, since its controller may be about to replace it. But it
 			// may as well be one that serves.
-			if c.unavailable-c.spare > c.rules.maxUnavailable && !c.mayRemove() {
+			if c.unavailable-c.spare > c.rules.maxUnavailable {
 				return to
 			}
 		}
