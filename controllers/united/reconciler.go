@@ -9,8 +9,10 @@ package united
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -88,5 +90,34 @@ func (r *Reconciler) truncate(ctx context.Context, w *world, status *v1alpha1.Un
 	for _, s := range status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
+	idle := 0
+	for _, rev := range w.revisions {
+		if !inUse[rev.Name] {
+			idle++
+		}
+	}
+	if idle <= revisionLimit(w.parent) {
+		return nil
+	}
+	if err := r.askChildren(ctx, w, inUse); err != nil {
+		return err
+	}
 	return r.store().Truncate(ctx, w.revisions, inUse, revisionLimit(w.parent))
+}
+
+// askChildren adds what the children name, read past the cache: a controller that
+// does not know yet that another leads may have a cache in which they are old, and
+// what a child protects cannot be made again.
+func (r *Reconciler) askChildren(ctx context.Context, w *world, inUse map[string]bool) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(w.spec.adapter.GroupVersionKind())
+	if err := r.Live.List(ctx, list, client.InNamespace(w.parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.parent.Name}); err != nil {
+		return fmt.Errorf("list children: %w", err)
+	}
+	for i := range list.Items {
+		annotations := list.Items[i].GetAnnotations()
+		inUse[annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
+	}
+	return nil
 }
