@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -145,8 +146,7 @@ func (c *coordinator) goOn() bool {
 
 // begin puts a new revision on record and stages it: nothing is released.
 func (c *coordinator) begin() {
-	now := metav1.NewTime(c.Now.Truncate(time.Second))
-	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: &now, Phase: v1alpha1.RolloutStaging}
+	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.stamp(), Phase: v1alpha1.RolloutStaging}
 	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
 	c.aim()
 	c.scale()
@@ -204,6 +204,14 @@ func (c *coordinator) hold() {
 	}
 }
 
+// stamp is now, as the API server keeps it.
+func (c *coordinator) stamp() *metav1.Time {
+	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
+}
+
+// halted: a failed replica stops every release and deletion.
+func (c *coordinator) halted() bool { return len(c.failed) > 0 && !c.rules.forced }
+
 func (c *coordinator) allClean() bool {
 	for _, v := range c.views {
 		if !v.Removed && !v.clean() {
@@ -233,19 +241,19 @@ func (c *coordinator) plan() Plan {
 
 // explain says why a partition changes.
 func (c *coordinator) explain(v *view) string {
-	switch released := v.freed; {
+	switch {
 	case v.Observed == nil || v.next == v.partition:
 		return ""
 	case v.next == Held:
 		return "everything is protected until " + c.Update + " is observed"
 	case v.next > v.partition:
 		return fmt.Sprintf("protects up to %s", v.floor.Reason)
-	case released == 0:
+	case v.freed == 0:
 		return "what is above it runs " + c.Update + " already"
 	case c.rules.forced:
-		return fmt.Sprintf("releases %d by force", released)
+		return fmt.Sprintf("releases %d by force", v.freed)
 	default:
-		why := fmt.Sprintf("releases %d", released)
+		why := fmt.Sprintf("releases %d", v.freed)
 		if v.freedDown > 0 {
 			why += fmt.Sprintf(", %d of them unavailable anyway", v.freedDown)
 		}

@@ -11,7 +11,7 @@ import (
 
 // free names the released replicas to delete.
 func (c *coordinator) free() {
-	if len(c.failed) > 0 && !c.rules.forced {
+	if c.halted() {
 		return
 	}
 	for _, v := range c.views {

@@ -29,7 +29,7 @@ func (c *coordinator) release() {
 
 // candidates are the subsets whose turn it is.
 func (c *coordinator) candidates() []*view {
-	if len(c.failed) > 0 && !c.rules.forced {
+	if c.halted() {
 		for _, v := range c.views {
 			if !v.through() && v.waits == "" {
 				v.waits = "nothing is released while " + c.failed[0].Name + " is broken"
@@ -128,7 +128,7 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 		// It works its way through them one by one. The first of them counts: one that
 		// is missing may have come up on the old revision by now, and is then taken down.
 		if !v.busy && v.inFlight(false) == 0 && c.inFlight+1 > c.rules.maxUnavailable {
-			return 0, fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), c.rules.maxUnavailable)
+			return 0, c.crowded()
 		}
 		return count, ""
 	}
@@ -151,11 +151,15 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 			return 0, fmt.Sprintf("waits: %s unavailable, maxUnavailable is %d", countedReplicas(c.unavailable), limit)
 		}
 	case c.inFlight+1 > limit:
-		return 0, fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), limit)
+		return 0, c.crowded()
 	default:
 		count = min(count, limit-c.inFlight)
 	}
 	return count, ""
+}
+
+func (c *coordinator) crowded() string {
+	return fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), c.rules.maxUnavailable)
 }
 
 // outOfOrder says what keeps a child that works in order from moving a replica.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
@@ -125,8 +123,7 @@ func (c *coordinator) reached() bool {
 func (c *coordinator) pause(running int) {
 	s, step := c.state, &c.rules.steps[running]
 	if s.ReachedTime == nil {
-		now := metav1.NewTime(c.Now.Truncate(time.Second))
-		s.ReachedTime = &now
+		s.ReachedTime = c.stamp()
 	}
 	switch {
 	case step.Pause == nil:
@@ -153,8 +150,7 @@ func (c *coordinator) pause(running int) {
 func (c *coordinator) complete() {
 	s := c.state
 	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
-		now := metav1.NewTime(c.Now.Truncate(time.Second))
-		s.ReachedTime = &now
+		s.ReachedTime = c.stamp()
 	}
 	s.Step, s.StepKey, s.ApprovalKey = c.rules.written, "", ""
 	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
@@ -165,7 +161,7 @@ func (c *coordinator) judge() {
 	s := c.state
 	s.Phase, s.Message = v1alpha1.RolloutProgressing, ""
 	switch {
-	case len(c.failed) > 0 && !c.rules.forced:
+	case c.halted():
 		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
 		c.stalled = c.failedForGood()
 	case c.moved:

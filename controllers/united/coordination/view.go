@@ -172,9 +172,14 @@ func (v *view) inFlight(healthy bool) int64 {
 	return count
 }
 
+// search is where the replica at a position is among the marks, or would be.
+func (v *view) search(position int32) (index int, found bool) {
+	return slices.BinarySearchFunc(v.marks, position, func(m mark, p int32) int { return int(m.Position) - int(p) })
+}
+
 // at is the replica at a position; nil if it is missing.
 func (v *view) at(position int32) *mark {
-	i, found := slices.BinarySearchFunc(v.marks, position, func(m mark, p int32) int { return int(m.Position) - int(p) })
+	i, found := v.search(position)
 	if !found {
 		return nil
 	}
@@ -183,7 +188,7 @@ func (v *view) at(position int32) *mark {
 
 // gap is how many positions are missing from this one down.
 func (v *view) gap(position int32) int32 {
-	i, _ := slices.BinarySearchFunc(v.marks, position, func(m mark, p int32) int { return int(m.Position) - int(p) })
+	i, _ := v.search(position)
 	if i == 0 {
 		return position + 1
 	}
