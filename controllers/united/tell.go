@@ -6,21 +6,17 @@ package united
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -31,7 +27,7 @@ import (
 func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, done *carried) error {
 	if !equality.Semantic.DeepEqual(&parent.Status, status) {
 		err := r.writeStatus(ctx, parent, status)
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		if errors.Is(err, subset.ErrStale) {
 			return nil // gone, or not what it was when it was read: the watch tells
 		}
 		if err != nil {
@@ -54,46 +50,6 @@ func truncated(text string, most int) string {
 	}
 	const ellipsis = "..."
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
-}
-
-// writeStatus patches what differs. The UID fences it, since the name may have
-// been given to another object, and so does the resourceVersion: the status
-// remembers what each subset protects, and a controller that stood still while
-// another one led would move that back.
-func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
-	type body struct {
-		Status *v1alpha1.UnitedDeploymentStatus `json:"status"`
-	}
-	before, err := json.Marshal(body{&parent.Status})
-	if err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	if parent.Status.ObservedGeneration <= 0 {
-		// The first status. The object has no zero counts yet, and compared with
-		// the Go zero value they would be left out.
-		before = []byte(`{"status":{}}`)
-	}
-	after, err := json.Marshal(body{status})
-	if err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	raw, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	var patch map[string]any
-	if err := json.Unmarshal(raw, &patch); err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	patch["metadata"] = map[string]any{"uid": parent.UID, "resourceVersion": parent.ResourceVersion}
-	if raw, err = json.Marshal(patch); err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	err = r.Client.Status().Patch(ctx, parent.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
-	if err != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return nil
 }
 
 // tellBlocked tells of a parent for which nothing can be done, and when it is

@@ -344,7 +344,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	}{
 		{"the server is away", errAway, true},
 		{"the parent is gone", apierrors.NewNotFound(kind, "web"), false},
-		{"the parent is another", apierrors.NewConflict(kind, "web", errors.New("uid")), false},
+		{"the parent has changed", apierrors.NewConflict(kind, "web", errors.New("resourceVersion")), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t).settled().ready("a-0", false)
@@ -357,6 +357,36 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			}
 			if len(s.Recorded.Events) > 0 {
 				t.Error(s.Recorded.Events)
+			}
+		})
+	}
+}
+
+// Whoever edits the spec in the middle of a pass does not keep its status from being
+// written, nor does a status with a field in it that is not known here: that stays.
+func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		meanwhile func(s *scene)
+		written   bool
+	}{
+		{"nothing", func(*scene) {}, true},
+		{"an edit", func(s *scene) { s.partition("", "9") }, true},
+		{"another parent", func(s *scene) { s.API.Live.Parent.UID = "another" }, false},
+		{"another status", func(s *scene) { s.API.Live.Parent.Status.Replicas = 77 }, false},
+		{"another way to write it", func(s *scene) { s.API.Foreign = `{"status":{"later":{"a":1}}}` }, true},
+		{"another status, in another way", func(s *scene) {
+			s.API.Live.Parent.Status.Replicas, s.API.Foreign = 77, `{"status":{"later":{"a":1}}}`
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t).settled().ready("a-0", false)
+			s.API.Refresh()
+			s.API.Live.Parent = s.API.Live.Parent.DeepCopy()
+			tc.meanwhile(s)
+			s.Reconcile()
+			if written := s.API.Live.Parent.Status.ReadyReplicas == s.API.Live.Parent.Status.Replicas-1; written != tc.written {
+				t.Error(s.API.Live.Parent.Status)
 			}
 		})
 	}

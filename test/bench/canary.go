@@ -308,7 +308,7 @@ func (c *canary) roll(ctx context.Context, r *report) error {
 // first tells of the first conflict.
 func first(all writes) string {
 	for _, w := range all {
-		if w.Code == 409 {
+		if conflicting(w) {
 			return w.String() + ": " + w.Message
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -134,8 +135,12 @@ func (w writes) of(resource, subresource string) int {
 }
 
 // conflicts counts those that were refused because the object had changed.
-func (w writes) conflicts() int {
-	return w.count(func(e cluster.Event) bool { return e.Code == 409 })
+func (w writes) conflicts() int { return w.count(conflicting) }
+
+// conflicting: a fence holds. That of a status is a test (RFC 6902), which answers
+// 422.
+func conflicting(e cluster.Event) bool {
+	return e.Code == http.StatusConflict || e.Code == http.StatusUnprocessableEntity
 }
 
 func (w writes) count(like func(cluster.Event) bool) int {

@@ -45,6 +45,8 @@ type API struct {
 	Now func() metav1.Time
 	// Last is the last of resourceVersions and UIDs: it grows with every change.
 	Last int
+	// heard is up to which of them the cache has heard of a kind.
+	heard map[string]int
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
@@ -63,6 +65,9 @@ type API struct {
 	CrashAfter bool
 	// Refuse, when set, is what an apply answers for the child of a subset.
 	Refuse map[string]error
+	// Foreign, when set, is a JSON merge patch of what the server's parent has beside
+	// what our types know.
+	Foreign string
 	// notes hears of every write of the controller.
 	notes func(write string)
 	// applies, tells, deletesPod and deletesSet look on at what the controller does,
@@ -73,7 +78,7 @@ type API struct {
 	deletesPod func(*corev1.Pod)
 	deletesSet func(*unstructured.Unstructured)
 
-	// untold counts the statuses that were refused, the parent having changed: the
+	// untold counts the statuses that were refused, the one before having changed: the
 	// pass tells nothing then.
 	untold int
 }
@@ -93,7 +98,7 @@ func (a *API) failing() int {
 type crashed struct{}
 
 func newAPI(now func() metav1.Time) *API {
-	return &API{Now: now, own: map[string]map[string]*ownRevision{},
+	return &API{Now: now, heard: map[string]int{}, own: map[string]map[string]*ownRevision{},
 		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{}, Live: Objects{
 			Sets:      map[string]*unstructured.Unstructured{},
 			Pods:      map[string]*corev1.Pod{},
@@ -108,7 +113,21 @@ func (a *API) Next() string {
 }
 
 // Refresh brings the cache up to date.
-func (a *API) Refresh() { a.Cached = a.Live.Clone() }
+func (a *API) Refresh() {
+	a.Cached = a.Live.Clone()
+	for _, kind := range Kinds() {
+		a.heard[kind] = a.Last
+	}
+}
+
+// Heard is up to which change the cache has heard of all kinds.
+func (a *API) Heard() int {
+	least := a.Last
+	for _, kind := range Kinds() {
+		least = min(least, a.heard[kind])
+	}
+	return least
+}
 
 // Kinds are what the cache has a watch of each for.
 func Kinds() []string { return []string{"parent", "sets", "pods", "revisions"} }
@@ -116,6 +135,7 @@ func Kinds() []string { return []string{"parent", "sets", "pods", "revisions"} }
 // RefreshKind brings the cache of one kind up to date: each has a watch of its own,
 // and may be ahead of the others.
 func (a *API) RefreshKind(kind string) {
+	a.heard[kind] = a.Last
 	switch kind {
 	case "parent":
 		a.Cached.Parent = a.Live.Parent

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -80,6 +81,8 @@ func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...clien
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
 	switch into := into.(type) {
+	case *v1alpha1.UnitedDeploymentList:
+		into.Items = append(into.Items, *from.Parent.DeepCopy())
 	case *appsv1.ControllerRevisionList:
 		for _, name := range slices.Sorted(maps.Keys(from.Revisions)) {
 			into.Items = append(into.Items, *from.Revisions[name].DeepCopy())
@@ -146,7 +149,7 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 		return notFound(client.ObjectKeyFromObject(cr))
 	}
 	merged := &appsv1.ControllerRevision{}
-	if err := merge(live, p, merged); err != nil {
+	if err := merge(live, p, "", merged); err != nil {
 		return err
 	}
 	if merged.UID != live.UID {
@@ -173,7 +176,7 @@ func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 		return notFound(client.ObjectKeyFromObject(u))
 	}
 	merged := &unstructured.Unstructured{} // its integers are int64, as they have to be
-	if err := merge(live, p, merged); err != nil {
+	if err := merge(live, p, "", merged); err != nil {
 		return err
 	}
 	if merged.GetUID() != live.GetUID() || merged.GetResourceVersion() != live.GetResourceVersion() {
@@ -214,21 +217,38 @@ func disown(u *unstructured.Unstructured, path ...any) error {
 	return nil
 }
 
-// merge is a JSON merge patch on live.
-func merge(live client.Object, p client.Patch, into any) error {
+// merge is live, with what our types do not know of it, after a JSON patch or a JSON
+// merge patch.
+func merge(live client.Object, p client.Patch, foreign string, into any) error {
 	before, err := json.Marshal(live)
 	if err != nil {
 		return err
+	}
+	if foreign != "" {
+		if before, err = jsonpatch.MergePatch(before, []byte(foreign)); err != nil {
+			return err
+		}
 	}
 	patch, err := p.Data(live)
 	if err != nil {
 		return err
 	}
-	after, err := jsonpatch.MergePatch(before, patch)
+	after, err := patched(before, patch, p.Type())
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(after, into)
+}
+
+func patched(before, patch []byte, kind types.PatchType) ([]byte, error) {
+	if kind != types.JSONPatchType {
+		return jsonpatch.MergePatch(before, patch)
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(before)
 }
 
 // Delete deletes a revision or a child at once, and begins to delete a pod.
@@ -397,10 +417,14 @@ type apiStatus struct {
 	api *API
 }
 
-// Patch merges a patch into the parent's status.
+// Patch patches the parent's status.
 func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	merged := &v1alpha1.UnitedDeployment{}
-	if err := merge(s.api.Live.Parent, p, merged); err != nil {
+	switch err := merge(s.api.Live.Parent, p, s.api.Foreign, merged); {
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		s.api.untold++
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	case err != nil:
 		return err
 	}
 	if merged.UID != s.api.Live.Parent.UID {
