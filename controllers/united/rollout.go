@@ -68,6 +68,7 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 	if in.Observed != nil {
 		in.Revision = subset.RevisionOf(in.Observed)
 		in.Same = in.Same && in.Revision == w.update.Name
+		in.Completing = subset.Completing(in.Observed)
 		return in
 	}
 	if was := subsetStatus(&w.parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {

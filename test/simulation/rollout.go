@@ -136,6 +136,9 @@ func (o *Oracle) running(from Objects) int {
 		return 0
 	}
 	step, steps := int(rollout.Step), strategyOf(from.Parent).Steps
+	if step >= len(steps) && rollout.StepKey != "" {
+		return 0 // it was not the last, and the list has become shorter
+	}
 	if step < len(steps) && !sameSteps(o.passed[rolloutKey(rollout)], steps[:step+1]) {
 		return 0
 	}
@@ -231,7 +234,8 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 		o.fail("%s is released while paused", s.set.Name)
 	}
 	status, revision := parent.Status.Rollout, s.set.Annotations[v1alpha1.AnnotationRevision]
-	if status == nil || status.Revision != revision || before.GetAnnotations()[v1alpha1.AnnotationRevision] != revision {
+	again := o.releasedAgain(before, s, forced)
+	if status == nil || status.Revision != revision || !again && before.GetAnnotations()[v1alpha1.AnnotationRevision] != revision {
 		o.fail("%s is released before %s is staged and on record", s.set.Name, revision)
 	}
 	if o.api.typed(before).Status.ObservedGeneration != before.GetGeneration() {
@@ -240,10 +244,30 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 	if failed := o.failedIn(now); failed != "" && !forced {
 		o.fail("%s is released, though %s failed", s.set.Name, failed)
 	}
+	if again {
+		o.Checked["released again"]++
+		return
+	}
 	o.judgeOrder(now, here)
 	if !forced {
 		o.judgeSkew(now, here)
 	}
+}
+
+// releasedAgain: all of the child was released to a first template that it does not
+// come up on, and now is to another in its place.
+func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, forced bool) bool {
+	was := contentOf(&o.api.typed(before).Spec.Template)
+	if _, told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; told || o.settledSet(before) ||
+		partitionIn(before) > 0 || now.target > 0 {
+		return false
+	}
+	for _, p := range now.pods {
+		if PodContent(p) == was && IsReady(p) && !forced {
+			return false
+		}
+	}
+	return true
 }
 
 // judgeOrder: I5.
@@ -428,9 +452,9 @@ func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
 }
 
 // lookCalm: with nobody to disturb it, what the invariants speak of holds at any
-// time, whatever the controller saw.
+// time, whatever the controller saw. Force is a disturbance.
 func (o *Oracle) lookCalm() {
-	if !o.Calm || !o.initialized || !coordinated(o.api.Live.Parent) {
+	if !o.Calm || o.api.Live.Parent.Annotations[v1alpha1.AnnotationForceUpdate] != "" || !o.initialized || !coordinated(o.api.Live.Parent) {
 		return
 	}
 	o.Checked["calm"]++

@@ -79,7 +79,12 @@ func (s *World) Ends() {
 		case v1alpha1.RolloutAwaitingApproval:
 			s.Annotate(v1alpha1.AnnotationApproved, rollout.ApprovalKey)
 		case v1alpha1.RolloutBlocked:
-			if !s.Oracle.blocked() {
+			completing := s.completing()
+			if strategy := strategyOf(s.API.Live.Parent); completing && (strategy.Partition != nil || len(strategy.Steps) > 0) {
+				s.protectNothing()
+				continue
+			}
+			if !completing && !s.Oracle.blocked() {
 				s.Fail("it is blocked, though nothing out of reach uses up the ledger: %s", rollout.Message)
 			}
 			switch forced := s.API.Live.Parent.Annotations[v1alpha1.AnnotationForceUpdate] == rollout.Revision; {
@@ -93,10 +98,7 @@ func (s *World) Ends() {
 				return // the floor keeps it broken, as it was asked to
 			}
 		default:
-			if !s.comingUp() {
-				s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
-			}
-			s.giveUp()
+			s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
 		}
 	}
 	s.Fail("it has no end")
@@ -118,16 +120,26 @@ func (s *World) Finish(policy string) {
 	}
 }
 
-// comingUp: a child has a template that replaced another before anything was ever
-// ready, and has not come up on it. It gets no other before it has, since what it
-// would go back to may never have worked.
-func (s *World) comingUp() bool {
+// completing: a child has a template that replaced another before anything was ever
+// ready, and has not come up on it.
+func (s *World) completing() bool {
 	for _, u := range s.API.Live.Sets {
 		if _, told := u.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; !told && !s.Oracle.settledSet(u) {
 			return true
 		}
 	}
 	return false
+}
+
+// protectNothing is the way out when that never comes up, and is protected from any
+// other.
+func (s *World) protectNothing() {
+	s.Oracle.Checked["nothing protected"]++
+	s.Edit("protects nothing", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		strategy := spec.UpdateStrategy.RollingUpdate.DeepCopy()
+		strategy.Partition, strategy.Steps = nil, nil
+		spec.UpdateStrategy.RollingUpdate = strategy
+	})
 }
 
 // dropSteps is the way out when a step protects a replica that is broken, and its
@@ -139,17 +151,6 @@ func (s *World) dropSteps() {
 		strategy.Steps = nil
 		spec.UpdateStrategy.RollingUpdate = strategy
 	})
-}
-
-// giveUp is the way out when that never comes up: to protect nothing, by hand.
-func (s *World) giveUp() {
-	s.Oracle.Checked["given up"]++
-	was := s.API.Live.Parent.Spec.UpdateStrategy
-	s.Edit("protects nothing", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}
-	})
-	s.Rest()
-	s.Edit("as it was", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy = was })
 }
 
 // Judge compares what there is with what was asked for; healthy: all can be

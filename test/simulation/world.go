@@ -47,8 +47,8 @@ type World struct {
 	trace    []string
 	// rollout is what was last noted of the rollout.
 	rollout string
-	// seen is what of the API had happened when the last pass began; again: that
-	// pass is to be tried again.
+	// seen is what of the API the last pass could know; again: it is to be tried
+	// again.
 	seen  int
 	again bool
 }
@@ -180,6 +180,7 @@ func (s *World) Note(format string, args ...any) {
 // without a memory.
 func (s *World) Restart() {
 	s.API.Refresh()
+	s.again = true // everything is new to it
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New()},
 		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock,
@@ -202,7 +203,7 @@ func (s *World) Reconcile() {
 	s.Clock.SetTime(s.Clock.Now().Add(time.Second))
 	failing := s.API.failing()
 	s.Oracle.beforePass()
-	s.seen = s.API.Last
+	s.seen = s.API.Heard()
 	untold := s.API.untold
 	crashed, err := s.pass()
 	s.again = err != nil || crashed

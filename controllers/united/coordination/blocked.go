@@ -83,6 +83,28 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		strings.Join(culprits, ", "), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
 }
 
+// stuck names what keeps a subset on a first template that it does not come up on;
+// broken: that will not come up by itself.
+func (c *coordinator) stuck() (message string, broken bool) {
+	for _, v := range c.views {
+		p := int32(-1)
+		if v.stuck {
+			p = v.unavailableBelow(v.live)
+		}
+		if p < 0 {
+			continue
+		}
+		m, ways := v.at(p), "repair it"
+		if v.target > 0 {
+			ways += ", protect nothing of it (partition 0, no steps)"
+		} else {
+			ways += fmt.Sprintf(", or set the annotation %s to %s", v1alpha1.AnnotationForceUpdate, c.Update)
+		}
+		return fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waits, ways), m != nil && m.Failure != ""
+	}
+	return "", false
+}
+
 func countedReplicas(n int64) string {
 	if n == 1 {
 		return "1 replica is"

@@ -58,6 +58,9 @@ type Subset struct {
 	// below its partition too. Asked only where there is no child, or one whose
 	// controller has not looked at it.
 	Same bool
+	// Completing: the child's template replaced another before any replica was ever
+	// ready, and the child has not come up on it since. It is open for that.
+	Completing bool
 	// Known is the partition that was last in force, for a child that is gone;
 	// Held if unknown.
 	Known int32
@@ -193,14 +196,35 @@ func (c *coordinator) hold() {
 		case v.Observed == nil && v.Same:
 			v.next = v.target
 		case v.Observed != nil && v.Revision != c.Update:
-			v.next = Held
-			v.waits = "is given " + c.Update + " first, with everything protected"
+			c.stage(v)
 		case !v.staged:
 			v.next = max(v.partition, v.target)
 			v.waits = "waits until its controller has observed it"
 		default:
 			v.next = max(v.partition, v.target)
 		}
+	}
+}
+
+// stage gives a child the update revision, with everything protected. One that has
+// yet to come up on a first template gets it when that is done; or at once, in place
+// of a template of which nothing is ready: all of the child is released to that. Force
+// does the same for one that is broken half-way.
+func (c *coordinator) stage(v *view) {
+	v.next = Held
+	v.waits = "is given " + c.Update + " first, with everything protected"
+	if !v.Completing || !v.Observed.CaughtUp {
+		return
+	}
+	ready, broken := c.comesUp(v)
+	open := v.target == 0 && v.partition == 0
+	switch {
+	case open && !c.halted() && (!ready || broken && c.rules.forced):
+		v.next = v.partition
+		v.waits = "is given " + c.Update + " at once: it never came up on what it has"
+	case broken:
+		v.stuck = true
+		v.waits = "comes up on " + v.Revision + " before it is given another"
 	}
 }
 

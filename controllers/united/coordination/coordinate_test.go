@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
 // released are the waves in which replicas are released when updates are instant:
@@ -439,6 +441,71 @@ func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
 	}
 	if o := w.subsets[0].Observed; o.Replicas != 5 {
 		t.Error(w.picture())
+	}
+}
+
+// A child whose first template was corrected, and of which nothing comes up on the
+// correction though a replica of the first is ready by now, has nothing to protect:
+// a further template reaches it at once, as long as the user protects nothing.
+func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
+	type scene struct {
+		*world
+		b *adapters.Observed
+	}
+	alsoReady := func(s scene) { s.b.Members[0].Hash = "v1" }
+	const stuck = "web-b-2 CrashLoopBackOff since 2026-01-01T00:00:03Z; b comes up on v1 before it is given another: repair it, "
+	for _, c := range []struct {
+		name    string
+		change  func(s scene)
+		open    bool
+		message string
+	}{
+		{"broken", func(scene) {}, true, ""},
+		{"starting", func(s scene) { s.b.Members[2].Failure = "" }, true, ""},
+		{"not seen by its controller", func(s scene) { s.b.CaughtUp = false }, false, ""},
+		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "protect nothing of it (partition 0, no steps)"},
+		{"halted", func(s scene) {
+			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
+			s.subsets[0].Observed.Members[1].Hash = "v2"
+			s.subsets[0].Observed.Members[1].Created = s.now.Add(time.Hour)
+			s.sicken(0, 1)
+		}, false, "web-a-1 CrashLoopBackOff since 2026-01-01T00:00:03Z; nothing more is released: correct the template, or go back"},
+		{"half starting", func(s scene) { alsoReady(s); s.b.Members[2].Failure = "" }, false, ""},
+		{"half broken", alsoReady, false, stuck + "or set the annotation united.dev/force-update to v2"},
+		{"half overdue", func(s scene) {
+			alsoReady(s)
+			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+		}, false, ""},
+		{"half broken, forced", func(s scene) { alsoReady(s); s.forced = "v2" }, true, ""},
+		{"half overdue, forced", func(s scene) {
+			alsoReady(s)
+			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+			s.forced = "v2"
+		}, true, ""},
+		{"half starting, forced", func(s scene) { alsoReady(s); s.b.Members[2].Failure, s.forced = "", "v2" }, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(strategy(nil), 2, 3)
+			b := w.subsets[1]
+			b.Completing, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
+			for i := range b.Observed.Members[:2] {
+				b.Observed.Members[i].Hash = "v0"
+			}
+			w.sicken(1, 2)
+			c.change(scene{w, b.Observed})
+			in := w.roll("v2").input()
+			in.State = coordination.Coordinate(in).State // it is put on record first
+			p := coordination.Coordinate(in)
+			if a := p.Subsets[0]; w.subsets[0].Revision != "v2" && a.Partition != coordination.Held {
+				t.Error("what works is not staged first:", a.Line)
+			}
+			if open := p.Subsets[1].Partition == 0; open != c.open {
+				t.Error("open", open, p.Subsets[1])
+			}
+			if c.message != "" && (p.State.Message != c.message || !p.Stalled) {
+				t.Error(p.State)
+			}
+		})
 	}
 }
 

@@ -25,6 +25,13 @@
 // is acted on is always on record. A partition is lowered only on a child that has
 // the update revision and whose controller has observed its spec.
 //
+// A child whose first template was corrected before anything was ready, and that did
+// not come up on the correction since, is open to it. It can be given another, and
+// protect replicas, only when it has. If none of its replicas is ready on what it has,
+// and its target is 0, the update revision takes the place of that at once: a released
+// replica that is not back is released to another revision. (Under force also when
+// some are ready and others broken.)
+//
 // Targets. With the user's floor F and the running step k, the target of a subset
 // is T = max(F, min over the steps up to k that name it of the step's partition),
 // or R if none does; after the last step T = F. A percentage below 100 releases at

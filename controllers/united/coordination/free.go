@@ -15,12 +15,11 @@ func (c *coordinator) free() {
 		return
 	}
 	for _, v := range c.views {
-		if v.Removed || !v.staged {
-			continue
-		}
-		if v.Observed.Ordered {
+		switch {
+		case v.Removed || v.Observed == nil || !v.Observed.CaughtUp || !v.staged && !v.Completing:
+		case v.Observed.Ordered:
 			c.freeInOrder(v)
-		} else {
+		case v.staged:
 			c.freeParallel(v)
 		}
 		c.moved = c.moved || len(v.deletes) > 0
@@ -71,7 +70,7 @@ func (c *coordinator) freeParallel(v *view) {
 }
 
 // freeInOrder deletes the replica that a child that works in order waits for
-// forever: the lowest that is not ready, if it is released and all below it are
+// forever, also one that has yet to come up on its first template: the lowest that is not ready, if it is released and all below it are
 // ready. One deleted above an unready one would not be made again.
 func (c *coordinator) freeInOrder(v *view) {
 	expected := int32(0)
@@ -86,7 +85,7 @@ func (c *coordinator) freeInOrder(v *view) {
 		switch {
 		case v.stray(&m):
 			v.deletes = []adapters.Replica{*m.Replica}
-		case m.Position < v.partition || m.Position >= v.Desired || m.updated:
+		case m.Position < v.partition || m.Position >= v.Desired || m.Hash == v.Observed.UpdateHash:
 		case v.potential > v.potentialCap:
 			v.gated, v.waits = true, c.ahead()
 		default:

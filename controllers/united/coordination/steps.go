@@ -166,7 +166,11 @@ func (c *coordinator) judge() {
 		c.stalled = c.failedForGood()
 	case c.moved:
 	default:
-		if message, broken := c.blocked(); message != "" {
+		message, broken := c.stuck()
+		if message == "" {
+			message, broken = c.blocked()
+		}
+		if message != "" {
 			s.Phase, s.Message, c.stalled = v1alpha1.RolloutBlocked, message, broken
 		}
 	}
@@ -212,11 +216,18 @@ func (c *coordinator) failedForGood() bool {
 	return false
 }
 
+// firstWait is what the first subset waits for that is not through; else what one
+// waits for that has nothing to release.
 func (c *coordinator) firstWait() string {
+	first := ""
 	for _, v := range c.views {
-		if v.waits != "" && !v.through() {
+		switch {
+		case v.waits == "":
+		case !v.through():
 			return v.Name + ": " + v.waits
+		case first == "":
+			first = v.Name + ": " + v.waits
 		}
 	}
-	return ""
+	return first
 }

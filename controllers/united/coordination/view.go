@@ -31,6 +31,9 @@ type view struct {
 	arrived int64
 	// idle: nothing more can be released in this pass. busy: something was.
 	idle, busy bool
+	// stuck: it is broken on a template that it never came up on, and protected from
+	// any other.
+	stuck bool
 	// gated: skew alone keeps it from deleting a replica that it waits for.
 	gated bool
 	// freed is how many replicas it releases in this pass, freedDown how many of
@@ -101,6 +104,26 @@ func (c *coordinator) hasFailed(v *view, m *mark) bool {
 		return false
 	}
 	return true
+}
+
+// comesUp is how far a child has come that is to come up on a first template: ready,
+// a replica is ready on it; broken, one is not going to be.
+func (c *coordinator) comesUp(v *view) (ready, broken bool) {
+	for _, m := range v.marks {
+		if m.Hash != v.Observed.UpdateHash {
+			continue
+		}
+		overdue := m.Since.Add(c.ProgressDeadline)
+		switch {
+		case m.Ready:
+			ready = true
+		case m.Failure != "" || !overdue.After(c.Now):
+			broken = true
+		default:
+			c.wakeAt(overdue)
+		}
+	}
+	return ready, broken
 }
 
 // clean: the child has, and makes, nothing but replicas of the update revision.
