@@ -111,9 +111,9 @@ func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) in
 	return needed
 }
 
-// typed reads a child less the templates in it: nothing here needs them, they
-// are most of the work, and a field in them that is of another type than ours
-// must not make a living child unreadable.
+// typed reads a child less the templates in it, and who owns its fields: nothing here
+// needs them, they are most of the work, and a field in a template that is of another
+// type than ours must not make a living child unreadable.
 func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
 	if child == nil || child.GroupVersionKind() != a.GroupVersionKind() {
 		return nil, fmt.Errorf("statefulset adapter: not a StatefulSet of %s", appsv1.SchemeGroupVersion)
@@ -124,6 +124,11 @@ func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.StatefulSet, e
 		delete(spec, "template")
 		delete(spec, "volumeClaimTemplates")
 		object["spec"] = spec
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		object["metadata"] = metadata
 	}
 	set := &appsv1.StatefulSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, set); err != nil {

@@ -250,14 +250,17 @@ func (s subsetSpec) version(r *revision.Revision) subset.Version {
 
 // order gives the subsets in the order in which their children are written:
 // creates and scale-ups first, then those that keep their replicas, then
-// scale-downs, so that no replica goes before another has come.
+// scale-downs, so that no replica goes before another has come. A partition that
+// moves does not wait until all other children were found to be as they should.
 func (p *plan) order(w *world) []*subsetPlan {
 	rank := func(s *subsetPlan) int {
 		observed := w.observed(s.Name)
 		switch {
 		case observed == nil || s.asks > observed.Replicas:
 			return 0
-		case s.asks == observed.Replicas:
+		case s.asks < observed.Replicas:
+			return 3
+		case s.step.Action == subset.ActionApply && s.step.Child.Partition != observed.Partition:
 			return 1
 		}
 		return 2

@@ -7,7 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnitedDeploymentStatus is what the controller last saw and did.
+// UnitedDeploymentStatus is what the controller last saw and did. It is written as a
+// whole, and owned as a whole: who owns each of its fields would be most of the
+// object.
+// +structType=atomic
 type UnitedDeploymentStatus struct {
 	// ObservedGeneration is the metadata.generation this status speaks of; -1
 	// before the controller has looked at the object.

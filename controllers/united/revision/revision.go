@@ -59,6 +59,8 @@ type Revision struct {
 	Object *appsv1.ControllerRevision
 
 	template map[string]any
+	// pods is the template as it is compared: once for all subsets.
+	pods []byte
 	// subsets is the data, overlaid with the annotation. A subset without an
 	// entry is not known to the revision.
 	subsets map[string]Overlay
@@ -78,7 +80,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	}
 	r := &Revision{
 		Name: cr.Name, Number: cr.Revision, Object: cr,
-		template: content.Template, subsets: maps.Clone(content.Subsets),
+		template: content.Template, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
 	}
 	if r.subsets == nil {
 		r.subsets = map[string]Overlay{}
@@ -124,7 +126,7 @@ func (r *Revision) Overlay(subset string) (Overlay, bool) {
 // Matches tells whether the revision makes the same pods as the content, as
 // far as it knows the subsets of the content.
 func (r *Revision) Matches(c Content) bool {
-	if !same(r.template, c.Template) {
+	if !bytes.Equal(r.pods, marshal(c.Template)) {
 		return false
 	}
 	for name, overlay := range c.Subsets {
@@ -141,7 +143,7 @@ func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {
 		return true
 	}
-	return same(a.template, b.template) && same(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
+	return bytes.Equal(a.pods, b.pods) && same(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
 }
 
 // OverlayOr is Overlay with a stand-in for a subset that is not known.
@@ -152,10 +154,20 @@ func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
 	return today
 }
 
-// same compares by canonical JSON: a number is the same number however it was
-// decoded, and an empty patch is the same as none.
-func same(a, b any) bool {
-	return bytes.Equal(canonical(a), canonical(b))
+// same compares two of one type by their JSON: a number is the same number however
+// it was decoded, and an empty patch is the same as none.
+func same[T any](a, b T) bool {
+	return bytes.Equal(marshal(a), marshal(b))
+}
+
+func marshal(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		// Only channels, functions and cycles cannot be marshalled; nothing that
+		// was decoded from JSON holds any.
+		panic(fmt.Sprintf("revision: %v", err))
+	}
+	return raw
 }
 
 // canonical has the keys of every object in order, those of structs too. Trap: the
@@ -163,20 +175,11 @@ func same(a, b any) bool {
 // writes the data with sorted keys, and takes another order for a change of what
 // must not change.
 func canonical(v any) []byte {
-	raw, err := json.Marshal(v)
 	var plain any
-	if err == nil {
-		err = utiljson.Unmarshal(raw, &plain)
+	if err := utiljson.Unmarshal(marshal(v), &plain); err != nil {
+		panic(fmt.Sprintf("revision: what was marshalled cannot be read: %v", err))
 	}
-	if err == nil {
-		raw, err = json.Marshal(plain)
-	}
-	if err != nil {
-		// Only channels, functions and cycles cannot be marshalled; nothing that
-		// was decoded from JSON holds any.
-		panic(fmt.Sprintf("revision: %v", err))
-	}
-	return raw
+	return marshal(plain)
 }
 
 // Find gives the revision that matches the content: the preferred one if it
