@@ -90,13 +90,7 @@ func (r *Reconciler) truncate(ctx context.Context, w *world, status *v1alpha1.Un
 	for _, s := range status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
-	idle := 0
-	for _, rev := range w.revisions {
-		if !inUse[rev.Name] {
-			idle++
-		}
-	}
-	if idle <= revisionLimit(w.parent) {
+	if len(revision.Surplus(w.revisions, inUse, revisionLimit(w.parent))) == 0 {
 		return nil
 	}
 	if err := r.askChildren(ctx, w, inUse); err != nil {

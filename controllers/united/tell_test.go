@@ -308,6 +308,35 @@ func TestRevisionsAreTruncated(t *testing.T) {
 	}
 }
 
+// A controller that does not know yet that another one leads may see children as they
+// were: before a revision is deleted they are asked themselves.
+func TestNoRevisionIsDeletedThatAChildNamesByNow(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		s := newScene(t).settled().partition("", "0")
+		s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
+		s.image("v2").settled().image("v3").settled()
+		var v1 string
+		for name := range s.API.Live.Revisions {
+			if s.words(name) == "v1" {
+				v1 = name
+			}
+		}
+		s.Edit("limit", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = ptr.To[int32](0) })
+		s.API.Refresh()
+		if named {
+			child := s.API.Live.Sets["web-b"].DeepCopy()
+			annotations := child.GetAnnotations()
+			annotations[v1alpha1.AnnotationProtectedRevision] = v1
+			child.SetAnnotations(annotations)
+			s.API.PutSet(child) // by the other one, and not in the cache yet
+		}
+		s.Reconcile()
+		if kept := s.API.Live.Revisions[v1] != nil; kept != named {
+			t.Errorf("a child names it %v, and it is kept %v", named, kept)
+		}
+	}
+}
+
 func (s *scene) kept() string {
 	var list []string
 	for name := range s.API.Live.Revisions {
