@@ -18,7 +18,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/allocation"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // Oracle knows what is protected in each subset, by the words of the design and
@@ -242,60 +241,6 @@ func (o *Oracle) beforePass() {
 	o.wasCurrent = o.ContentIn(o.Before, o.Before.Parent.Status.CurrentRevision)
 	o.asks = o.lines(o.Before)
 	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.Before.Parent.Status.Conditions, v1alpha1.ConditionInitialized)
-}
-
-// ContentIn gives the content of a revision by subset; "" when it is not kept.
-func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
-	return o.contentFor(o.Before.Parent, from, name)
-}
-
-// contentFor takes what the revision does not know of a subset from a parent.
-func (o *Oracle) contentFor(parent *v1alpha1.UnitedDeployment, from Objects, name string) func(subset string) string {
-	return func(subset string) string {
-		cr := from.Revisions[name]
-		if cr == nil {
-			return ""
-		}
-		var today *v1alpha1.Subset
-		for i := range parent.Spec.Topology.Subsets {
-			if s := &parent.Spec.Topology.Subsets[i]; s.Name == subset {
-				today = s
-			}
-		}
-		key := contentKey{cr: cr, subset: subset}
-		if today != nil && today.Patch != nil {
-			key.today = string(today.Patch.Raw)
-		}
-		content, known := o.contents[key]
-		if !known {
-			content = o.readContent(cr, subset, today)
-			o.contents[key] = content
-		}
-		return content
-	}
-}
-
-type contentKey struct {
-	cr            *appsv1.ControllerRevision
-	subset, today string
-}
-
-func (o *Oracle) readContent(cr *appsv1.ControllerRevision, subset string, today *v1alpha1.Subset) string {
-	r, err := revision.Parse(cr)
-	if err != nil {
-		o.fail("revision %s: %v", cr.Name, err)
-		return ""
-	}
-	overlay := revision.Overlay{}
-	if today != nil {
-		overlay.Patch = podPatchOf(today)
-	}
-	image, _, _ := unstructured.NestedSlice(r.Template(), "spec", "containers")
-	content, _ := image[0].(map[string]any)["image"].(string)
-	if patch, _, _ := unstructured.NestedString(r.OverlayOr(subset, overlay).Patch, "metadata", "annotations", "patch"); patch != "" {
-		content += "+" + patch
-	}
-	return content
 }
 
 // afterPass learns from what the controller saw and did; wrote: no write failed.

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -125,44 +124,6 @@ func PatchOf(word string) *runtime.RawExtension {
 		return nil
 	}
 	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec": {"template": {"metadata": {"annotations": {"patch": %q}}}}}`, word)}
-}
-
-// podPatchOf is the pod part of a subset's patch.
-func podPatchOf(s *v1alpha1.Subset) map[string]any {
-	patch := map[string]any{}
-	if s.Patch != nil {
-		if err := json.Unmarshal(s.Patch.Raw, &patch); err != nil {
-			panic(err)
-		}
-	}
-	part, _, _ := unstructured.NestedMap(patch, "spec", "template")
-	return part
-}
-
-// wanted is what the spec makes the pods of a subset of.
-func (a *API) wanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
-	key := string(parent.Spec.Template.StatefulSetTemplate.Raw)
-	if s.Patch != nil {
-		key += "\n" + string(s.Patch.Raw)
-	}
-	content, known := a.contents[key]
-	if !known {
-		content = readWanted(parent, s)
-		a.contents[key] = content
-	}
-	return content
-}
-
-func readWanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(parent.Spec.Template.StatefulSetTemplate.Raw, &u.Object); err != nil {
-		panic(err)
-	}
-	content := contentOf(&typedSet(u).Spec.Template)
-	if patch, _, _ := unstructured.NestedString(podPatchOf(s), "metadata", "annotations", "patch"); patch != "" {
-		content += "+" + patch
-	}
-	return content
 }
 
 // Fail fails the test, and tells what has happened.
