@@ -149,13 +149,11 @@ var rollImages = []string{"v1", "v2", "v3", "v4", "pull1", "crash1", "broken1"}
 
 // user does one thing that a user may do.
 func (d *drive) user() {
-	t := d.t
-	switch what := rapid.IntRange(0, 10).Draw(t, "user"); what {
+	switch what := rapid.IntRange(0, 10).Draw(d.t, "user"); what {
 	case 0, 1, 2, 3:
-		image := pick(t, "image", rollImages)
-		d.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, d.policy) })
+		d.image(pick(d.t, "image", rollImages), d.policy)
 	case 4:
-		d.Edit(fmt.Sprint("paused ", !d.API.Live.Parent.Spec.Paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = !spec.Paused })
+		d.pause()
 	case 5, 6:
 		d.approve()
 	case 7:
@@ -195,58 +193,21 @@ func (d *drive) tune() {
 
 // disturb is what makes a world wild.
 func (d *drive) disturb() {
-	t, names := d.t, []string{"a", "b", "c"}
-	switch what := rapid.IntRange(0, 11).Draw(t, "disturb"); what {
-	case 0, 1:
-		n := rapid.Int32Range(0, 9).Draw(t, "replicas")
-		d.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
-	case 2, 3:
-		name, wish := pick(t, "subset", names), pick(t, "wish", wishes)
-		d.EditSubset("wish", name, func(sub *v1alpha1.Subset) { sub.Replicas = wish })
-	case 4:
-		name, word := pick(t, "subset", names), pick(t, "patch", []string{"", "x", "y"})
-		d.EditSubset("patch "+word, name, func(sub *v1alpha1.Subset) { sub.Patch = PatchOf(word) })
-	case 5, 6:
-		name := pick(t, "subset", names)
-		d.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { comeOrGoWithSteps(spec, name) })
-	case 7:
+	t := d.t
+	switch what := rapid.IntRange(0, 12).Draw(t, "disturb"); what {
+	case 0:
 		d.Edit("Manual or not", func(spec *v1alpha1.UnitedDeploymentSpec) {
 			if spec.UpdateStrategy.Type = pick(t, "type", []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy}); spec.UpdateStrategy.Type == v1alpha1.ManualUpdateStrategy {
-				SetPartition(spec, pick(t, "subset", append(names, "")), pick(t, "partition", partitions))
+				SetPartition(spec, pick(t, "subset", append(subsetNames(), "")), pick(t, "partition", partitions))
 			}
 		})
-	case 8:
+	case 1:
 		d.Annotate(v1alpha1.AnnotationForceUpdate, pick(t, "force", append(slices.Sorted(maps.Keys(d.API.Live.Revisions)), "", "web-0")))
-	case 9:
-		if pods := slices.Sorted(maps.Keys(d.API.Live.Pods)); len(pods) > 0 {
-			name := pick(t, "pod", pods)
-			d.Note("user: deletes %s", name)
-			d.API.DeletePod(d.API.Live.Pods[name])
-		}
-	case 10:
-		if sets := slices.Sorted(maps.Keys(d.API.Live.Sets)); len(sets) > 0 {
-			name, orphan := pick(t, "set", sets), rapid.Bool().Draw(t, "orphan")
-			d.Note("user: deletes %s, orphan %v", name, orphan)
-			d.Sets.DeleteSet(name, orphan)
-		}
-	case 11:
+	case 2:
 		seconds := pick(t, "seconds", []int32{0, 3, 10})
 		d.Edit(fmt.Sprint("minReadySeconds ", seconds), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
-	}
-}
-
-// comeOrGoWithSteps: a step must not name a subset that is gone.
-func comeOrGoWithSteps(spec *v1alpha1.UnitedDeploymentSpec, name string) {
-	ComeOrGo(spec, name)
-	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
-		s = s.DeepCopy()
-		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
-		spec.UpdateStrategy.RollingUpdate = s
-	}
-	if m := spec.UpdateStrategy.ManualUpdate; m != nil {
-		m = m.DeepCopy()
-		delete(m.Partitions, name)
-		spec.UpdateStrategy.ManualUpdate = m
+	default:
+		d.meddle(t)
 	}
 }
 
@@ -269,7 +230,7 @@ func (d *drive) cluster() {
 		d.Note("controller looks, up to date only with %v", fresh)
 		d.Reconcile()
 	case what < 11:
-		d.Sync("web-" + pick(t, "subset", []string{"a", "b", "c"}))
+		d.Sync("web-" + pick(t, "subset", subsetNames()))
 	case what < 14:
 		for _, name := range slices.Sorted(maps.Keys(d.API.Live.Pods)) {
 			if rapid.IntRange(0, 2).Draw(t, "pod moves") > 0 {
@@ -298,7 +259,7 @@ func (d *drive) kubelet(name string) {
 // nodes are lost, or come back; pods flap and crash.
 func (d *drive) nodes() {
 	t := d.t
-	set := "web-" + pick(t, "zone", []string{"a", "b", "c"})
+	set := "web-" + pick(t, "zone", subsetNames())
 	pods := d.PodsOf(set)
 	switch what := rapid.IntRange(0, 3).Draw(t, "nodes"); {
 	case what < 2 && d.Sets.Down[set]:

@@ -320,12 +320,17 @@ func (s *World) EditSubset(what, name string, change func(*v1alpha1.Subset)) {
 	})
 }
 
-// ComeOrGo adds a subset, or takes it away.
+// ComeOrGo adds a subset, or takes it away, and with it the steps that name it: those
+// would be refused.
 func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	before := len(spec.Topology.Subsets)
 	spec.Topology.Subsets = slices.DeleteFunc(spec.Topology.Subsets, func(s v1alpha1.Subset) bool { return s.Name == name })
 	if len(spec.Topology.Subsets) == before {
 		spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: name})
+		return
+	}
+	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
+		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
 	}
 }
 
