@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,10 +49,11 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	from := c.from()
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeployment:
-		if from.Parent == nil || from.Parent.Name != key.Name {
+		parent := from.Parents[key.Name]
+		if parent == nil {
 			return notFound(key)
 		}
-		from.Parent.DeepCopyInto(into)
+		parent.DeepCopyInto(into)
 	case *metav1.PartialObjectMetadata:
 		u := from.Sets[key.Name]
 		if u == nil {
@@ -71,38 +73,74 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// List lists all objects of a kind: there is one parent only.
+// podParentIndex is the index of the controller's cache of pods.
+const podParentIndex = "united.dev/name"
+
+// selects tells whether an object is one of those that a list asks for: by labels, or
+// by the fields that the controller lists by.
+func selects(options *client.ListOptions, o metav1.Object) bool {
+	if s := options.LabelSelector; s != nil && !s.Matches(labels.Set(o.GetLabels())) {
+		return false
+	}
+	if s := options.FieldSelector; s != nil {
+		if name, ok := s.RequiresExactMatch("metadata.name"); ok && name != o.GetName() {
+			return false
+		}
+		if parent, ok := s.RequiresExactMatch(podParentIndex); ok && parent != o.GetLabels()[v1alpha1.LabelName] {
+			return false
+		}
+	}
+	return true
+}
+
+// selected are those that a list asks for, in the order of their names.
+func selected[T metav1.Object](options *client.ListOptions, from map[string]T) []T {
+	var list []T
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if selects(options, from[name]) {
+			list = append(list, from[name])
+		}
+	}
+	return list
+}
+
+// List lists the objects of a kind.
 func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	from := c.from()
-	options := client.ListOptions{}
+	options := &client.ListOptions{}
 	options.ApplyOptions(opts)
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeploymentList:
-		into.Items = append(into.Items, *from.Parent.DeepCopy())
+		for _, parent := range selected(options, from.Parents) {
+			into.Items = append(into.Items, *parent.DeepCopy())
+		}
 	case *appsv1.ControllerRevisionList:
-		for _, name := range slices.Sorted(maps.Keys(from.Revisions)) {
-			into.Items = append(into.Items, *from.Revisions[name].DeepCopy())
+		for _, cr := range selected(options, from.Revisions) {
+			into.Items = append(into.Items, *cr.DeepCopy())
 		}
 	case *corev1.PodList:
-		for _, name := range slices.Sorted(maps.Keys(from.Pods)) {
-			into.Items = append(into.Items, *from.Pods[name])
+		for _, pod := range selected(options, from.Pods) {
+			into.Items = append(into.Items, *pod)
 		}
 	case *unstructured.UnstructuredList:
-		for _, name := range slices.Sorted(maps.Keys(from.Sets)) {
-			u := from.Sets[name]
+		for _, u := range selected(options, from.Sets) {
 			if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
 				u = u.DeepCopy()
 			}
 			into.Items = append(into.Items, *u)
 		}
 	case *metav1.PartialObjectMetadataList:
-		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
-		for hash, r := range c.api.own["web-"+name] {
-			meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash}}
-			if r.owner != "" {
-				meta.OwnerReferences = controlledBy(r.owner)
+		for _, revisions := range c.api.own {
+			for hash, r := range revisions {
+				// They carry the labels of the set's pods.
+				meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash, Labels: r.template.Labels}}
+				if r.owner != "" {
+					meta.OwnerReferences = controlledBy(r.owner)
+				}
+				if selects(options, &meta) {
+					into.Items = append(into.Items, meta)
+				}
 			}
-			into.Items = append(into.Items, meta)
 		}
 	default:
 		return fmt.Errorf("unexpected list of %T", into)
@@ -119,7 +157,7 @@ func (c apiClient) Create(_ context.Context, o client.Object, _ ...client.Create
 	if c.api.Live.Revisions[cr.Name] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
 	}
-	if err := c.api.wrote("create revision %s", cr.Name); err != nil {
+	if err := c.api.wrote(cr, "create revision %s", cr.Name); err != nil {
 		return err
 	}
 	cr.UID, cr.ResourceVersion = types.UID(c.api.Next()), c.api.Next()
@@ -151,7 +189,7 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if merged.UID != live.UID {
 		return conflict(cr.Name, "uid")
 	}
-	if err := c.api.wrote("patch revision %s", cr.Name); err != nil {
+	if err := c.api.wrote(live, "patch revision %s", cr.Name); err != nil {
 		return err
 	}
 	merged.ResourceVersion = c.api.Next()
@@ -181,11 +219,11 @@ func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 	if err := disown(merged, "spec", "replicas"); err != nil {
 		return err
 	}
-	if err := c.api.wrote("patch %s: replicas %d", u.GetName(), replicasIn(merged)); err != nil {
+	if err := c.api.wrote(live, "patch %s: replicas %d", u.GetName(), replicasIn(merged)); err != nil {
 		return err
 	}
 	merged.SetGeneration(live.GetGeneration() + 1)
-	c.api.applies(live, merged)
+	c.api.oracle.applies(live, merged)
 	c.api.PutSet(merged)
 	if err := c.api.answered(); err != nil {
 		return err
@@ -226,12 +264,12 @@ func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 	if rv := asked.Preconditions.ResourceVersion; rv != nil && *rv != live.GetResourceVersion() {
 		return conflict(o.GetName(), "resourceVersion")
 	}
-	if err := c.api.wrote("delete %T %s", o, o.GetName()); err != nil {
+	if err := c.api.wrote(live, "delete %T %s", o, o.GetName()); err != nil {
 		return err
 	}
 	switch live := live.(type) {
 	case *corev1.Pod:
-		c.api.deletesPod(live)
+		c.api.oracle.controllerDeletes(live)
 		c.api.DeletePod(live)
 		if err := c.api.answered(); err != nil {
 			return err
@@ -244,7 +282,7 @@ func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 		}
 		delete(c.api.Cached.Revisions, live.Name)
 	case *unstructured.Unstructured:
-		c.api.deletesSet(live)
+		c.api.oracle.deletesSet(live)
 		delete(c.api.Live.Sets, live.GetName())
 		c.api.Last++
 		if err := c.api.answered(); err != nil {
@@ -271,20 +309,23 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	case live.GetResourceVersion() != applied.GetResourceVersion():
 		return conflict(name, "resourceVersion")
 	}
-	if err := c.api.Refuse[subsetOf(name)]; err != nil {
+	if err := c.api.Refuse[applied.GetLabels()[v1alpha1.LabelSubset]]; err != nil {
 		return err
+	}
+	if live != nil {
+		c.api.oracle.touches(live)
 	}
 	stored, changed, err := c.api.merged(applied, live)
 	if err != nil {
 		return err
 	}
 	annotations := stored.GetAnnotations()
-	if err := c.api.wrote("apply %s: %s protects %s replicas %v partition %v", name,
+	if err := c.api.wrote(stored, "apply %s: %s protects %s replicas %v partition %v", name,
 		annotations[v1alpha1.AnnotationRevision], annotations[v1alpha1.AnnotationProtectedRevision],
 		replicasIn(stored), partitionIn(stored)); err != nil {
 		return err
 	}
-	c.api.applies(live, stored)
+	c.api.oracle.applies(live, stored)
 	if changed {
 		c.api.PutSet(stored)
 	}
@@ -296,7 +337,7 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	return nil
 }
 
-// Status patches the parent's status.
+// Status patches the status of parents.
 func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
 
 type apiStatus struct {
@@ -304,34 +345,38 @@ type apiStatus struct {
 	api *API
 }
 
-// Patch patches the parent's status.
-func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+// Patch patches a parent's status.
+func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	live := s.api.Live.Parents[o.GetName()]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(o))
+	}
 	merged := &v1alpha1.UnitedDeployment{}
-	switch err := merge(s.api.Live.Parent, p, s.api.Foreign, merged); {
+	switch err := merge(live, p, s.api.Foreign, merged); {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		s.api.untold++
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	case err != nil:
 		return err
 	}
-	if merged.UID != s.api.Live.Parent.UID {
+	if merged.UID != live.UID {
 		return conflict(merged.Name, "uid")
 	}
-	if merged.ResourceVersion != s.api.Live.Parent.ResourceVersion {
+	if merged.ResourceVersion != live.ResourceVersion {
 		s.api.untold++
 		return conflict(merged.Name, "resourceVersion")
 	}
-	if err := s.api.wrote("status"); err != nil {
+	if err := s.api.wrote(live, "status"); err != nil {
 		return err
 	}
-	s.api.tells(&s.api.Live.Parent.Status, &merged.Status)
-	updated := s.api.Live.Parent.DeepCopy()
-	updated.Status, updated.ResourceVersion = merged.Status, s.api.Next()
-	s.api.Live.Parent = updated
-	s.api.told()
+	s.api.oracle.tells(&live.Status, &merged.Status)
+	updated := live.DeepCopy()
+	updated.Status = merged.Status
+	s.api.PutParent(updated)
+	s.api.oracle.specChanged()
 	if err := s.api.answered(); err != nil {
 		return err
 	}
-	s.api.Cached.Parent = updated
+	s.api.Cached.Parents[updated.Name] = updated
 	return nil
 }

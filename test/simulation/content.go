@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 
 // ContentIn gives the content of a revision by subset; "" when it is not kept.
 func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
-	return o.contentFor(o.Before.Parent, from, name)
+	return o.contentFor(o.parent(o.Before), from, name)
 }
 
 // contentFor takes what the revision does not know of a subset from a parent.
@@ -117,6 +118,12 @@ func contentOf(template *corev1.PodTemplateSpec) string {
 		content += "+" + patch
 	}
 	return content
+}
+
+// imageOf is a content less what a patch adds.
+func imageOf(content string) string {
+	image, _, _ := strings.Cut(content, "+")
+	return image
 }
 
 // PodContent is contentOf a pod.

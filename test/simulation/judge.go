@@ -19,7 +19,7 @@ import (
 
 // applies judges a child that the controller writes. before is nil for a new one.
 func (o *Oracle) applies(before, after *unstructured.Unstructured) {
-	parent := o.api.Cached.Parent
+	parent := o.parent(o.api.Cached)
 	name, revision := after.GetName(), after.GetAnnotations()[v1alpha1.AnnotationRevision]
 	last := o.last[name]
 	delete(o.last, name)
@@ -49,14 +49,14 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 func (o *Oracle) judgeRise(was int32, now *seen) {
 	o.Checked["I4"]++
 	partition := now.partition()
-	if partition > was && partition != now.target && !o.api.Cached.Parent.Spec.Paused {
+	if partition > was && partition != now.target && !o.parent(o.api.Cached).Spec.Paused {
 		o.fail("I4: the partition of %s rises from %d to %d, though its target is %d", now.set.Name, was, partition, now.target)
 	}
 }
 
 // judgeLedger: I2, of a write that makes more unavailable than there were.
 func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
-	most := maxUnavailable(o.api.Cached.Parent)
+	most := maxUnavailable(o.parent(o.api.Cached))
 	wereDown, wereMissing := o.unavailable(then)
 	down, missing := o.unavailable(now)
 	if down > wereDown || missing > wereMissing {
@@ -70,7 +70,7 @@ func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
 
 // judgeRelease judges the release of a replica of one subset.
 func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, here int, forced bool) {
-	parent, s := o.api.Cached.Parent, now[here]
+	parent, s := o.parent(o.api.Cached), now[here]
 	o.Checked["release"]++
 	if parent.Spec.Paused {
 		o.fail("%s is released while paused", s.set.Name)
@@ -114,7 +114,7 @@ func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, for
 
 // judgeOrder: I5.
 func (o *Oracle) judgeOrder(now []*seen, here int) {
-	if strategyOf(o.api.Cached.Parent).Order != v1alpha1.SequentialOrder {
+	if strategyOf(o.parent(o.api.Cached)).Order != v1alpha1.SequentialOrder {
 		return
 	}
 	o.Checked["I5"]++
@@ -130,7 +130,7 @@ func (o *Oracle) judgeOrder(now []*seen, here int) {
 // maxSkew) may be released or updated; if that lets nobody move, the slowest gets
 // one. (A child that works in order moves one of what is released.)
 func (o *Oracle) judgeSkew(now []*seen, here int) {
-	skew := strategyOf(o.api.Cached.Parent).MaxSkew
+	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
 	s := now[here]
 	if skew == "" || s.ordered() {
 		return
@@ -165,7 +165,7 @@ func (s *seen) stray(position int32, p *corev1.Pod) bool {
 
 // judgeDeletion judges the deletion of a released replica.
 func (o *Oracle) judgeDeletion(set, pod string) {
-	parent := o.api.Cached.Parent
+	parent := o.parent(o.api.Cached)
 	now := o.see(nil)
 	here := slices.IndexFunc(now, func(s *seen) bool { return s.set.Name == set })
 	if here < 0 {
@@ -209,7 +209,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 
 // judgeRemoval: the child of a subset that is gone is drained first.
 func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
-	if !coordinated(o.api.Cached.Parent) || !o.protecting() {
+	if !coordinated(o.parent(o.api.Cached)) || !o.protecting() {
 		return
 	}
 	o.Checked["removal"]++
@@ -230,7 +230,7 @@ func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
 	if is == nil {
 		return
 	}
-	steps := strategyOf(o.api.Cached.Parent).Steps
+	steps := strategyOf(o.parent(o.api.Cached)).Steps
 	from := 0
 	if was != nil && rolloutKey(was) == rolloutKey(is) {
 		from = int(was.Step)
@@ -276,7 +276,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 			o.fail("step %d is over before its pause of %s is; it was reached at %s", from, pause.Duration, at)
 		}
 	default:
-		key := o.api.Cached.Parent.Annotations[v1alpha1.AnnotationApproved]
+		key := o.parent(o.api.Cached).Annotations[v1alpha1.AnnotationApproved]
 		if o.published[key] != fmt.Sprint(rolloutKey(is), " ", from) {
 			o.fail("step %d is over with the approval %q, which is for %q", from, key, o.published[key])
 		}
@@ -290,12 +290,12 @@ func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
 			target = min(target, stepPartition(&step, s.desired))
 		}
 	}
-	return max(target, ordinals(strategyOf(o.api.Cached.Parent).Partition, s.desired))
+	return max(target, ordinals(strategyOf(o.parent(o.api.Cached)).Partition, s.desired))
 }
 
 // failedIn is the name of a replica that stops the rollout; "" without one.
 func (o *Oracle) failedIn(all []*seen) string {
-	status := o.api.Cached.Parent.Status.Rollout
+	status := o.parent(o.api.Cached).Status.Rollout
 	for _, s := range all {
 		if s.removed || status == nil || status.StartTime == nil || s.set.Annotations[v1alpha1.AnnotationRevision] != status.Revision {
 			continue

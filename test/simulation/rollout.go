@@ -90,7 +90,7 @@ func maxUnavailable(parent *v1alpha1.UnitedDeployment) int {
 // target is the partition of the running step in a subset, never below the floor.
 // A subset that no step has named yet is held.
 func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
-	strategy := strategyOf(from.Parent)
+	strategy := strategyOf(o.parent(from))
 	floor := ordinals(strategy.Partition, replicas)
 	running := o.running(from)
 	if running >= len(strategy.Steps) || o.goesBack(from) {
@@ -126,11 +126,11 @@ func rolloutKey(r *v1alpha1.RolloutStatus) string {
 // the spec asks for now: of this revision, and of steps that nobody has edited
 // since.
 func (o *Oracle) running(from Objects) int {
-	rollout := from.Parent.Status.Rollout
+	rollout := o.parent(from).Status.Rollout
 	if rollout == nil || !o.isOf(from, rollout.Revision) {
 		return 0
 	}
-	step, steps := int(rollout.Step), strategyOf(from.Parent).Steps
+	step, steps := int(rollout.Step), strategyOf(o.parent(from)).Steps
 	if step >= len(steps) && rollout.StepKey != "" {
 		return 0 // it was not the last, and the list has become shorter
 	}
@@ -144,10 +144,10 @@ func sameSteps(a, b []v1alpha1.RolloutStep) bool { return equalJSON(a, b) }
 
 // isOf tells whether a revision is what the spec asks for, in every subset.
 func (o *Oracle) isOf(from Objects, name string) bool {
-	content := o.contentFor(from.Parent, from, name)
-	for i := range from.Parent.Spec.Topology.Subsets {
-		sub := &from.Parent.Spec.Topology.Subsets[i]
-		if content(sub.Name) != o.api.wanted(from.Parent, sub) {
+	content := o.contentFor(o.parent(from), from, name)
+	for i := range o.parent(from).Spec.Topology.Subsets {
+		sub := &o.parent(from).Spec.Topology.Subsets[i]
+		if content(sub.Name) != o.api.wanted(o.parent(from), sub) {
 			return false
 		}
 	}
@@ -157,13 +157,13 @@ func (o *Oracle) isOf(from Objects, name string) bool {
 // goesBack: the spec asks for what all replicas ran last, whether that is in the
 // status yet or not.
 func (o *Oracle) goesBack(from Objects) bool {
-	if o.isOf(from, from.Parent.Status.CurrentRevision) {
+	if o.isOf(from, o.parent(from).Status.CurrentRevision) {
 		return true
 	}
-	for i := range from.Parent.Spec.Topology.Subsets {
-		sub := &from.Parent.Spec.Topology.Subsets[i]
+	for i := range o.parent(from).Spec.Topology.Subsets {
+		sub := &o.parent(from).Spec.Topology.Subsets[i]
 		complete := o.fate(sub.Name).complete
-		if len(complete) == 0 || complete[len(complete)-1] != o.api.wanted(from.Parent, sub) {
+		if len(complete) == 0 || complete[len(complete)-1] != o.api.wanted(o.parent(from), sub) {
 			return false
 		}
 	}
@@ -173,7 +173,7 @@ func (o *Oracle) goesBack(from Objects) bool {
 // lookCalm: with nobody to disturb it, what the invariants speak of holds at any
 // time, whatever the controller saw. Force is a disturbance.
 func (o *Oracle) lookCalm() {
-	if !o.Calm || o.api.Live.Parent.Annotations[v1alpha1.AnnotationForceUpdate] != "" || !o.initialized || !coordinated(o.api.Live.Parent) {
+	if !o.Calm || o.parent(o.api.Live).Annotations[v1alpha1.AnnotationForceUpdate] != "" || !o.initialized || !coordinated(o.parent(o.api.Live)) {
 		return
 	}
 	o.Checked["calm"]++
@@ -187,10 +187,10 @@ func (o *Oracle) lookCalm() {
 			}
 		}
 	}
-	if most := maxUnavailable(o.api.Live.Parent); down > most {
+	if most := maxUnavailable(o.parent(o.api.Live)); down > most {
 		o.fail("I2: %d replicas are down; maxUnavailable is %d", down, most)
 	}
-	strategy := strategyOf(o.api.Live.Parent)
+	strategy := strategyOf(o.parent(o.api.Live))
 	if strategy.MaxSkew == "" || len(strategy.Steps) > 0 {
 		return
 	}

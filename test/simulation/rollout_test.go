@@ -35,7 +35,7 @@ func TestRolloutsKeepTheirInvariants(t *testing.T) {
 					rapid.Check(t, func(t *rapid.T) {
 						names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
 						d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
-						d.history()
+						play(t, d)
 						worlds++
 						for what, n := range d.Oracle.Checked {
 							checked[what] += n
@@ -59,9 +59,46 @@ type drive struct {
 	t      *rapid.T
 	policy string
 	calm   bool
+	// manual: the user never asks for a coordinated rollout.
+	manual bool
 }
 
-func (d *drive) history() {
+// play lets things happen to parents of one cluster, and brings what they began to its
+// end.
+func play(t *rapid.T, all ...*drive) {
+	for _, d := range all {
+		d.begin()
+	}
+	cluster := all[0].Cluster
+	if all[0].calm || rapid.IntRange(0, 3).Draw(t, "started") > 0 {
+		cluster.Rest()
+	}
+	for _, d := range all {
+		d.Oracle.Calm = d.calm
+	}
+	for range rapid.IntRange(0, 80*len(all)).Draw(t, "steps") {
+		d := all[0]
+		if len(all) > 1 {
+			d = pick(t, "parent", all)
+		}
+		if rapid.IntRange(0, 7).Draw(t, "who") == 0 {
+			d.user()
+		} else {
+			d.cluster()
+		}
+	}
+	cluster.API.Fail, cluster.API.Lost, cluster.API.Crash, cluster.Sets.Down = nil, nil, 0, nil
+	cluster.Note("all that disturbs is over")
+	cluster.Rest()
+	for _, d := range all {
+		d.ends()
+	}
+}
+
+func (d *drive) begin() {
+	if d.manual {
+		return
+	}
 	d.Edit("a coordinated strategy", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.Replicas = ptr.To(rapid.Int32Range(1, 8).Draw(d.t, "replicas"))
 		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
@@ -71,35 +108,24 @@ func (d *drive) history() {
 			spec.MinReadySeconds = 5
 		}
 	})
-	if d.calm || rapid.IntRange(0, 3).Draw(d.t, "started") > 0 {
-		d.Rest()
-	}
-	d.Oracle.Calm = d.calm
-	for range rapid.IntRange(0, 80).Draw(d.t, "steps") {
-		if rapid.IntRange(0, 7).Draw(d.t, "who") == 0 {
-			d.user()
-		} else {
-			d.cluster()
-		}
-	}
-	d.API.Fail, d.API.Lost, d.API.Crash, d.Sets.Down = nil, nil, 0, nil
-	d.Note("all that disturbs is over")
-	d.Rest()
-	d.ends()
 }
 
 // ends: a good template arrives everywhere above the floor, and then everywhere.
 func (d *drive) ends() {
-	if s := strategyOf(d.API.Live.Parent); s.Partition != nil {
+	if d.manual {
+		d.Finish(d.policy)
+		return
+	}
+	if s := strategyOf(d.Parent()); s.Partition != nil {
 		d.Edit("v8", func(spec *v1alpha1.UnitedDeploymentSpec) {
-			spec.Paused, spec.Template = false, TemplateOf("v8", d.policy)
+			spec.Paused, spec.Template = false, d.template("v8", d.policy)
 			spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
 		})
 		d.Ends()
 		d.Judge(false)
 	}
 	d.Edit("v9 everywhere", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.Paused, spec.Template = false, TemplateOf("v9", d.policy)
+		spec.Paused, spec.Template = false, d.template("v9", d.policy)
 		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
 		if len(spec.Topology.Subsets) == 0 {
 			ComeOrGo(spec, "a")
@@ -112,8 +138,8 @@ func (d *drive) ends() {
 	})
 	d.Ends()
 	d.Judge(true)
-	status := &d.API.Live.Parent.Status
-	if status.CurrentRevision != status.UpdateRevision && replicasOf(d.API.Live.Parent) > 0 {
+	status := &d.Parent().Status
+	if status.CurrentRevision != status.UpdateRevision && replicasOf(d.Parent()) > 0 {
 		d.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
 	}
 }
@@ -149,6 +175,10 @@ var rollImages = []string{"v1", "v2", "v3", "v4", "pull1", "crash1", "broken1"}
 
 // user does one thing that a user may do.
 func (d *drive) user() {
+	if d.manual {
+		d.World.user(d.t, d.policy)
+		return
+	}
 	switch what := rapid.IntRange(0, 10).Draw(d.t, "user"); what {
 	case 0, 1, 2, 3:
 		d.image(pick(d.t, "image", rollImages), d.policy)
@@ -167,8 +197,11 @@ func (d *drive) user() {
 
 // approve approves what is to be approved, and now and then something else.
 func (d *drive) approve() {
-	keys := slices.Sorted(maps.Keys(d.Oracle.published))
-	if r := d.API.Live.Parent.Status.Rollout; r != nil && r.ApprovalKey != "" {
+	var keys []string
+	for _, w := range d.worlds {
+		keys = append(keys, slices.Sorted(maps.Keys(w.Oracle.published))...)
+	}
+	if r := d.Parent().Status.Rollout; r != nil && r.ApprovalKey != "" {
 		keys = append(keys, r.ApprovalKey, r.ApprovalKey, r.ApprovalKey)
 	}
 	if len(keys) > 0 {
@@ -230,7 +263,7 @@ func (d *drive) cluster() {
 		d.Note("controller looks, up to date only with %v", fresh)
 		d.Reconcile()
 	case what < 11:
-		d.Sync("web-" + pick(t, "subset", subsetNames()))
+		d.Sync(d.Child(pick(t, "subset", subsetNames())))
 	case what < 14:
 		for _, name := range slices.Sorted(maps.Keys(d.API.Live.Pods)) {
 			if rapid.IntRange(0, 2).Draw(t, "pod moves") > 0 {
@@ -253,13 +286,13 @@ func (d *drive) cluster() {
 
 func (d *drive) kubelet(name string) {
 	d.Sets.Kubelet(name)
-	d.Oracle.Look()
+	d.Look()
 }
 
 // nodes are lost, or come back; pods flap and crash.
 func (d *drive) nodes() {
 	t := d.t
-	set := "web-" + pick(t, "zone", subsetNames())
+	set := d.Child(pick(t, "zone", subsetNames()))
 	pods := d.PodsOf(set)
 	switch what := rapid.IntRange(0, 3).Draw(t, "nodes"); {
 	case what < 2 && d.Sets.Down[set]:

@@ -37,13 +37,13 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen
 	var all []*seen
 	lines := o.lines(from)
 	add := func(name string, u *unstructured.Unstructured, removed bool) {
-		if instead != nil && instead.GetName() == "web-"+name {
+		if instead != nil && instead.GetName() == o.childOf(name) {
 			u = instead
 		}
 		s := &seen{name: name, removed: removed, target: lines[name].partition, desired: lines[name].replicas, pods: map[int32]*corev1.Pod{}}
 		all = append(all, s)
 		if u == nil {
-			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + name}}
+			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: o.childOf(name)}}
 			return
 		}
 		s.set = o.api.typed(u)
@@ -60,14 +60,14 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen
 			}
 		}
 	}
-	for i := range from.Parent.Spec.Topology.Subsets {
-		sub := &from.Parent.Spec.Topology.Subsets[i]
-		add(sub.Name, from.Sets["web-"+sub.Name], false)
-		all[i].wanted = o.api.wanted(from.Parent, sub)
+	for i := range o.parent(from).Spec.Topology.Subsets {
+		sub := &o.parent(from).Spec.Topology.Subsets[i]
+		add(sub.Name, o.child(from, sub.Name), false)
+		all[i].wanted = o.api.wanted(o.parent(from), sub)
 	}
 	for name, u := range from.Sets {
-		if _, known := lines[subsetOf(name)]; !known && metav1.GetControllerOf(u) != nil {
-			add(subsetOf(name), u, true)
+		if _, known := lines[o.subsetOf(name)]; !known && o.owns(o.api.typed(u)) {
+			add(o.subsetOf(name), u, true)
 		}
 	}
 	return all
@@ -168,7 +168,7 @@ func (o *Oracle) unavailable(all []*seen) (down, missing int) {
 // a child that works in order.
 func (o *Oracle) blocked() bool {
 	all := o.seeIn(o.api.Live, nil)
-	most := maxUnavailable(o.api.Live.Parent)
+	most := maxUnavailable(o.parent(o.api.Live))
 	down, _ := o.unavailable(all)
 	for _, s := range all {
 		for position := range min(s.partition(), s.desired) {

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -31,7 +32,7 @@ type Sets struct {
 	// Down are the sets whose nodes are lost: nothing starts there, and nothing
 	// that is being deleted goes.
 	Down map[string]bool
-	// creates and deletes look on at what is done to a replica of a set.
+	// creates and deletes look on at what is done to a replica of a set, of any parent.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
 	// finishes looks on when all replicas of a set are updated and ready.
@@ -123,13 +124,17 @@ func (p *pass) name(update string) {
 // claim gives the pods of a set, and adopts orphans.
 func (s *Sets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
 	var pods []*corev1.Pod
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		panic(err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {
 		pod := s.api.Live.Pods[name]
 		owner := metav1.GetControllerOf(pod)
 		if OrdinalOf(set.Name, name) < 0 {
 			continue
 		}
-		if owner == nil && pod.DeletionTimestamp == nil {
+		if owner == nil && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = controlledBy(set.UID)
 			s.api.PutPod(pod)

@@ -49,11 +49,11 @@ func (s *World) user(t *rapid.T, policy string) {
 func subsetNames() []string { return []string{"a", "b", "c"} }
 
 func (s *World) image(image, policy string) {
-	s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, policy) })
+	s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = s.template(image, policy) })
 }
 
 func (s *World) pause() {
-	paused := !s.API.Live.Parent.Spec.Paused
+	paused := !s.Parent().Spec.Paused
 	s.Edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
 }
 
@@ -99,11 +99,11 @@ func (s *World) cluster(t *rapid.T) {
 		s.Note("controller looks at an old cache")
 		s.Reconcile()
 	case what < 8:
-		s.Sync("web-" + pick(t, "subset", subsetNames()))
+		s.Sync(s.Child(pick(t, "subset", subsetNames())))
 	case what < 10:
 		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
 			s.Sets.Kubelet(pick(t, "pod", pods))
-			s.Oracle.Look()
+			s.Look()
 		}
 	case what == 10:
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
@@ -136,7 +136,7 @@ func TestProtectedReplicasStay(t *testing.T) {
 
 func simulate(t *rapid.T, policy string) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
-	s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
+	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {
 		s.Settle()
