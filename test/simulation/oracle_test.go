@@ -4,10 +4,12 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -119,6 +121,47 @@ func (c *court) tells(patch string) {
 	}
 }
 
+// misled is the controller's client, which gives it lists that are not true.
+type misled struct {
+	client.Client
+	lie func(client.ObjectList)
+}
+
+func (c misled) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, into, opts...)
+	c.lie(into)
+	return err
+}
+
+func (c *court) mislead(lie func(client.ObjectList)) *court {
+	c.Reconciler.Client = misled{c.Reconciler.Client, lie}
+	return c
+}
+
+// forgotten: children have lost what tells that they are as they shall be, as often as
+// they are written.
+func forgotten(list client.ObjectList) {
+	if sets, ok := list.(*unstructured.UnstructuredList); ok {
+		for i := range sets.Items {
+			u := sets.Items[i].DeepCopy()
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", v1alpha1.AnnotationFingerprint)
+			sets.Items[i] = *u
+		}
+	}
+}
+
+// unready: web-b-0 is not ready.
+func unready(list client.ObjectList) {
+	if pods, ok := list.(*corev1.PodList); ok {
+		for i := range pods.Items {
+			if p := pods.Items[i].DeepCopy(); p.Name == "web-b-0" {
+				p.Status.Conditions = nil
+				pods.Items[i] = *p
+			}
+		}
+	}
+}
+
 // Every rule of the oracle convicts somebody: a check that cannot fail shows nothing.
 func TestTheOracleConvicts(t *testing.T) {
 	plain := func(*v1alpha1.RollingUpdate) {}
@@ -196,6 +239,12 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, "b") }).delete(c.API.Live.Sets["web-b"])
 		}, "removes web-b, which still has"},
 		{"a rollout that does not end", plain, func(c *court) { c.image("crash1").Ends() }, "it does not end: Failed"},
+		{"a controller that never rests", plain, func(c *court) {
+			c.Ends()
+			c.mislead(forgotten).Rest()
+		}, "at rest the controller writes [apply web-a"},
+		{"blocked by nothing", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = nil },
+			func(c *court) { c.mislead(unready).Ends() }, "it is blocked, though nothing out of reach uses up the ledger: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			says := judged(func() { tc.crime(staged(t, tc.strategy)) })
