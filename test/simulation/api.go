@@ -50,8 +50,9 @@ type API struct {
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
-	// read and contents are what sets and templates were read as.
+	// read and contents are what sets and templates were read as, hashes those of sets.
 	read     map[*unstructured.Unstructured]*appsv1.StatefulSet
+	hashes   map[*unstructured.Unstructured]string
 	contents map[string]string
 
 	// Writes are those of the controller.
@@ -95,7 +96,8 @@ type crashed struct{}
 
 func newAPI(now func() metav1.Time) *API {
 	return &API{Now: now, heard: map[string]int{}, own: map[string]map[string]*ownRevision{},
-		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{}, Live: Objects{
+		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{},
+		hashes: map[*unstructured.Unstructured]string{}, Live: Objects{
 			Parents:   map[string]*v1alpha1.UnitedDeployment{},
 			Sets:      map[string]*unstructured.Unstructured{},
 			Pods:      map[string]*corev1.Pod{},

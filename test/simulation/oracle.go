@@ -215,7 +215,7 @@ func (o *Oracle) finishes(u *unstructured.Unstructured) {
 func (o *Oracle) Look() {
 	o.lookCalm()
 	for name, u := range o.api.Live.Sets {
-		set, hash := o.api.typed(u), hashOf(u)
+		set, hash := o.api.typed(u), o.api.hashOf(u)
 		if !o.owns(set) || set.Status.ObservedGeneration != set.Generation {
 			continue
 		}
@@ -329,7 +329,7 @@ func (o *Oracle) seen(name string) {
 			f.protected, f.finished = []string{f.finished}, ""
 		}
 	}
-	if now := o.child(o.api.Live, name); !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && hashOf(now) != hashOf(u) {
+	if now := o.child(o.api.Live, name); !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
 		f.corrected = true
 	}
 }

@@ -58,8 +58,18 @@ func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
 }
 
 // hashOf is the name of the set's own revision of a template: the same for the
-// same template, whatever the set's UID.
-func hashOf(u *unstructured.Unstructured) string {
+// same template, whatever the set's UID. It is reckoned but once for each that is
+// stored.
+func (a *API) hashOf(u *unstructured.Unstructured) string {
+	hash, known := a.hashes[u]
+	if !known {
+		hash = reckonHash(u)
+		a.hashes[u] = hash
+	}
+	return hash
+}
+
+func reckonHash(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	raw, err := json.Marshal(spec["template"])
 	if err != nil {
@@ -94,7 +104,7 @@ func (s *Sets) Sync(name string) {
 		return
 	}
 	p := &pass{sim: s, set: s.api.typed(u), created: map[int]bool{}}
-	p.name(hashOf(u))
+	p.name(s.api.hashOf(u))
 	p.sort(s.claim(p.set))
 	p.run()
 	p.writeStatus(u)
