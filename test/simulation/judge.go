@@ -136,20 +136,28 @@ func (o *Oracle) judgeSkew(now []*seen, here int) {
 		return
 	}
 	o.Checked["I3"]++
-	slowest := 2.0
-	for _, other := range now {
-		if !other.removed && other.size() > 0 {
-			slowest = min(slowest, float64(other.arrived(o))/float64(other.size()))
-		}
-	}
-	n, most := float64(s.size()), int(math.Floor(float64(s.size())*(slowest+float64(percentIn(skew))/100)+1e-9))
-	if float64(s.arrived(o)) <= slowest*n+1e-9 {
-		most = max(most, s.arrived(o)+1)
-	}
+	most, slowest := o.skewAllows(s, now, skew)
 	if s.potential() > most {
 		o.fail("I3: %d of %d replicas of %s are released, at most %d may be: the slowest share is %.2f, maxSkew %s",
 			s.potential(), s.size(), s.set.Name, most, slowest, skew)
 	}
+}
+
+// skewAllows is how many replicas of a subset may be released or updated, and the
+// smallest share.
+func (o *Oracle) skewAllows(s *seen, all []*seen, skew string) (most int, slowest float64) {
+	slowest = 2
+	for _, other := range all {
+		if !other.removed && other.size() > 0 {
+			slowest = min(slowest, float64(other.arrived(o))/float64(other.size()))
+		}
+	}
+	n := float64(s.size())
+	most = int(math.Floor(n*(slowest+float64(percentIn(skew))/100) + 1e-9))
+	if float64(s.arrived(o)) <= slowest*n+1e-9 {
+		most = max(most, s.arrived(o)+1)
+	}
+	return most, slowest
 }
 
 // stray: a protected pod that failed, and that is of neither of the revisions that

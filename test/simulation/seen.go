@@ -165,13 +165,21 @@ func (o *Oracle) unavailable(all []*seen) (down, missing int) {
 
 // blocked tells whether replicas that cannot be released yet, and are not
 // available, keep the rollout from going on: they use up the ledger, or belong to
-// a child that works in order.
+// a child that works in order. Of such a child replicas that are down are released
+// whatever the skew, and replaced as that allows.
 func (o *Oracle) blocked() bool {
 	all := o.seeIn(o.api.Live, nil)
 	most := maxUnavailable(o.parent(o.api.Live))
+	skew := strategyOf(o.parent(o.api.Live)).MaxSkew
 	down, _ := o.unavailable(all)
 	for _, s := range all {
-		for position := range min(s.partition(), s.desired) {
+		out := s.partition()
+		if s.ordered() && skew != "" {
+			if allowed, _ := o.skewAllows(s, all, skew); s.arrived(o) >= allowed {
+				out = s.desired
+			}
+		}
+		for position := range min(out, s.desired) {
 			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (down >= most || s.ordered()) {
 				return true
 			}
