@@ -75,6 +75,10 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 	if parent.Spec.Paused {
 		o.fail("%s is released while paused", s.set.Name)
 	}
+	if o.behind(s.name, before) {
+		o.Checked["behind"]++
+		return // it gets what it protects
+	}
 	status, revision := parent.Status.Rollout, s.set.Annotations[v1alpha1.AnnotationRevision]
 	again := o.releasedAgain(before, s, forced)
 	if status == nil || status.Revision != revision || !again && before.GetAnnotations()[v1alpha1.AnnotationRevision] != revision {

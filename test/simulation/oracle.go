@@ -314,43 +314,6 @@ func (o *Oracle) afterPass(wrote bool) {
 	}
 }
 
-// seen: the controller has seen that a set settled, and what on.
-func (o *Oracle) seen(name string) {
-	f, u := o.subsets[name], o.child(o.Before, name)
-	if u == nil {
-		f.corrected = false
-		return
-	}
-	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
-		f.corrected = false
-	}
-	if o.settledSet(u) {
-		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
-			f.protected, f.finished = []string{f.finished}, ""
-		}
-	}
-	if now := o.child(o.api.Live, name); !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
-		f.corrected = true
-	}
-}
-
-// sawReady: the controller has seen a replica that was ready.
-func (o *Oracle) sawReady() bool {
-	for _, p := range o.Before.Pods {
-		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
-			return true
-		}
-	}
-	return false
-}
-
-// settledSet: a set makes all its replicas of its template.
-func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
-	set := o.api.typed(u)
-	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
-		set.Status.CurrentRevision == set.Status.UpdateRevision
-}
-
 // close forgets what was asked for before, once the child is as asked.
 func (o *Oracle) close(name string) {
 	f, u := o.subsets[name], o.child(o.api.Live, name)

@@ -5,12 +5,15 @@ package simulation
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // seen is a subset, and what one knows of its pods.
@@ -186,4 +189,59 @@ func (o *Oracle) blocked() bool {
 		}
 	}
 	return false
+}
+
+// seen: the controller has seen that a set settled, and what on.
+func (o *Oracle) seen(name string) {
+	f, u := o.subsets[name], o.child(o.Before, name)
+	if u == nil {
+		f.corrected = false
+		return
+	}
+	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
+		f.corrected = false
+	}
+	if o.settledSet(u) {
+		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
+			f.protected, f.finished = []string{f.finished}, ""
+		}
+	}
+	now := o.child(o.api.Live, name)
+	corrects := !o.initialized && !o.sawReady() || o.behind(name, u)
+	if corrects && now != nil && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
+		f.corrected = true
+	}
+}
+
+// sawReady: the controller has seen a replica that was ready.
+func (o *Oracle) sawReady() bool {
+	for _, p := range o.Before.Pods {
+		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// behind: the template was corrected before anything was ready, and that did not reach
+// the child before something was. The status that the controller saw says that the
+// child protects the correction, and was written from a later spec than the child.
+func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
+	parent := o.parent(o.Before)
+	status := statusOf(&parent.Status, name)
+	if status == nil {
+		return false
+	}
+	annotations := u.GetAnnotations()
+	content := o.ContentIn(o.Before, status.CurrentRevision)(name)
+	from, err := strconv.ParseInt(annotations[v1alpha1.AnnotationParentGeneration], 10, 64)
+	return err == nil && from < parent.Status.ObservedGeneration && content != "" && content != contentOf(&o.api.typed(u).Spec.Template) &&
+		status.CurrentRevision != annotations[v1alpha1.AnnotationProtectedRevision]
+}
+
+// settledSet: a set makes all its replicas of its template.
+func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
+	set := o.api.typed(u)
+	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
+		set.Status.CurrentRevision == set.Status.UpdateRevision
 }
