@@ -103,8 +103,8 @@ func TestMetricsGoWithTheirParent(t *testing.T) {
 	if len(scraped(t, registry)) != 2*7+2 {
 		t.Error(scraped(t, registry))
 	}
-	s.API.Cached.Parent = nil
-	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.API.Live.Parent)); err != nil {
+	delete(s.API.Cached.Parents, "web")
+	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.Parent())); err != nil {
 		t.Error(err)
 	}
 	if left := scraped(t, registry); len(left) > 0 {

@@ -18,7 +18,7 @@ import (
 func (s *scene) planned() string {
 	s.T.Helper()
 	s.API.Refresh()
-	lines, err := united.Planned(s.T.Context(), s.Reconciler, s.API.Live.Parent.DeepCopy())
+	lines, err := united.Planned(s.T.Context(), s.Reconciler, s.Parent().DeepCopy())
 	if err != nil {
 		s.Fail("%v", err)
 	}
@@ -185,9 +185,9 @@ func TestLostStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := play(newScene(t))
 			want := s.told()
-			parent := s.API.Live.Parent.DeepCopy()
+			parent := s.Parent().DeepCopy()
 			parent.Status = v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1}
-			s.API.Live.Parent = parent
+			s.API.Live.Parents["web"] = parent
 			s.Restart()
 			before := len(s.API.Writes)
 			s.pass()

@@ -40,7 +40,7 @@ func (s *scene) ordered() *scene {
 }
 
 func (s *scene) policy() string {
-	if strings.Contains(string(s.API.Live.Parent.Spec.Template.StatefulSetTemplate.Raw), "OrderedReady") {
+	if strings.Contains(string(s.Parent().Spec.Template.StatefulSetTemplate.Raw), "OrderedReady") {
 		return "OrderedReady"
 	}
 	return "Parallel"
@@ -139,7 +139,7 @@ func (s *scene) moves(subsets ...string) *scene {
 func (s *scene) kubelets(pods ...string) *scene {
 	for _, name := range pods {
 		s.Sets.Kubelet("web-" + name)
-		s.Oracle.Look()
+		s.Look()
 	}
 	return s
 }
@@ -167,15 +167,15 @@ func (s *scene) refuses(subset string, err error) *scene {
 	return s
 }
 
-func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.API.Live.Parent.Status }
+func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.Parent().Status }
 
 // told is the status in few words: a line for the whole, for each condition that
 // is not as it is at rest, and for each subset. Revisions go by their images, and
 // times of the clock are left out.
 func (s *scene) told() string {
 	status := s.status()
-	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.API.Live.Parent), counts(status.ReplicaCounts),
-		fmt.Sprint(ptr.Deref(s.API.Live.Parent.Spec.Replicas, 1)), status.CurrentRevision, status.UpdateRevision)}
+	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.Parent()), counts(status.ReplicaCounts),
+		fmt.Sprint(ptr.Deref(s.Parent().Spec.Replicas, 1)), status.CurrentRevision, status.UpdateRevision)}
 	for _, c := range []struct {
 		name string
 		rest metav1.ConditionStatus
@@ -188,7 +188,7 @@ func (s *scene) told() string {
 		switch {
 		case got == nil:
 			lines = append(lines, c.name+" is missing")
-		case got.ObservedGeneration != s.API.Live.Parent.Generation:
+		case got.ObservedGeneration != s.Parent().Generation:
 			lines = append(lines, c.name+" is of another generation")
 		case c.name == v1alpha1.ConditionReady:
 			lines = append(lines, fmt.Sprintf("Ready %s %s: %s", got.Status, got.Reason, got.Message))

@@ -199,7 +199,7 @@ func TestWakeUp(t *testing.T) {
 // The clock of the deadline starts anew with the generation, with progress, and
 // when it was well in between.
 func TestProgressDeadline(t *testing.T) {
-	stalled := func(s *scene) bool { return kstatus(s.API.Live.Parent) == "Failed" }
+	stalled := func(s *scene) bool { return kstatus(s.Parent()) == "Failed" }
 	s := newScene(t).deadline(60).settled().image("v2").partition("a", "0").pass().moves("a", "b").pass()
 	if s.later(57 * time.Second).pass(); stalled(s) {
 		t.Error("stalled too early:", s.told())
@@ -261,7 +261,7 @@ func TestWhatMakesARevision(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t).settled()
-			s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
+			s.Parent().Spec.RevisionHistoryLimit = ptr.To[int32](9)
 			uids := s.uids()
 			tc.play(s)
 			s.Settle()
@@ -302,7 +302,7 @@ func TestRevisionsAreTruncated(t *testing.T) {
 		if diff := cmp.Diff(uids, s.uids()); diff != "" {
 			t.Error("going back restarts what matches:", diff)
 		}
-		if got := s.words(s.status().UpdateRevision); got != "v1" || kstatus(s.API.Live.Parent) != "Current" {
+		if got := s.words(s.status().UpdateRevision); got != "v1" || kstatus(s.Parent()) != "Current" {
 			t.Error(got, s.told())
 		}
 	}
@@ -348,12 +348,12 @@ func (s *scene) kept() string {
 
 func TestReconcileWithoutAParent(t *testing.T) {
 	s := newScene(t).settled()
-	gone := s.API.Live.Parent
+	gone := s.Parent()
 	writes := len(s.API.Writes)
 	deleted := gone.DeepCopy()
 	deleted.DeletionTimestamp = ptr.To(s.API.Now())
 	for _, parent := range []*v1alpha1.UnitedDeployment{deleted, nil} {
-		s.API.Cached.Parent = parent
+		s.API.Cached.Parents["web"] = parent
 		if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(gone)); err != nil {
 			t.Error(err)
 		}
@@ -380,7 +380,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 			s.heard()
 			s.API.Refresh()
 			s.API.Fail = tc.answer
-			_, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.API.Live.Parent))
+			_, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.Parent()))
 			if (err != nil) != tc.fails {
 				t.Error(err)
 			}
@@ -401,21 +401,21 @@ func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 	}{
 		{"nothing", func(*scene) {}, true},
 		{"an edit", func(s *scene) { s.partition("", "9") }, true},
-		{"another parent", func(s *scene) { s.API.Live.Parent.UID = "another" }, false},
-		{"another status", func(s *scene) { s.API.Live.Parent.Status.Replicas = 77 }, false},
+		{"another parent", func(s *scene) { s.Parent().UID = "another" }, false},
+		{"another status", func(s *scene) { s.Parent().Status.Replicas = 77 }, false},
 		{"another way to write it", func(s *scene) { s.API.Foreign = `{"status":{"later":{"a":1}}}` }, true},
 		{"another status, in another way", func(s *scene) {
-			s.API.Live.Parent.Status.Replicas, s.API.Foreign = 77, `{"status":{"later":{"a":1}}}`
+			s.Parent().Status.Replicas, s.API.Foreign = 77, `{"status":{"later":{"a":1}}}`
 		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t).settled().ready("a-0", false)
 			s.API.Refresh()
-			s.API.Live.Parent = s.API.Live.Parent.DeepCopy()
+			s.API.Live.Parents["web"] = s.Parent().DeepCopy()
 			tc.meanwhile(s)
 			s.Reconcile()
-			if written := s.API.Live.Parent.Status.ReadyReplicas == s.API.Live.Parent.Status.Replicas-1; written != tc.written {
-				t.Error(s.API.Live.Parent.Status)
+			if written := s.Parent().Status.ReadyReplicas == s.Parent().Status.Replicas-1; written != tc.written {
+				t.Error(s.Parent().Status)
 			}
 		})
 	}
@@ -432,13 +432,13 @@ func TestStaleController(t *testing.T) {
 	s.Restart() // it remembers nothing, but sees
 	s.heard()
 	s.API.Cached = stale
-	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(stale.Parent)); err != nil {
+	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(stale.Parents["web"])); err != nil {
 		t.Error(err)
 	}
 	if late := s.API.Writes[writes:]; len(late) > 0 {
 		t.Error("it wrote", late)
 	}
-	if diff := cmp.Diff(before.Parent.Status, s.API.Live.Parent.Status); diff != "" {
+	if diff := cmp.Diff(before.Parents["web"].Status, s.Parent().Status); diff != "" {
 		t.Error("it moved the status back", diff)
 	}
 	if len(s.Recorded.Events) > 0 {

@@ -23,7 +23,7 @@ import (
 // Objects are what an API server holds, or a cache: by name, in one namespace.
 // What is in there is never changed, but replaced.
 type Objects struct {
-	Parent    *v1alpha1.UnitedDeployment
+	Parents   map[string]*v1alpha1.UnitedDeployment
 	Sets      map[string]*unstructured.Unstructured
 	Pods      map[string]*corev1.Pod
 	Revisions map[string]*appsv1.ControllerRevision
@@ -31,11 +31,11 @@ type Objects struct {
 
 // Clone is a copy; what is in it is shared, since that is never changed.
 func (o Objects) Clone() Objects {
-	return Objects{o.Parent, maps.Clone(o.Sets), maps.Clone(o.Pods), maps.Clone(o.Revisions)}
+	return Objects{maps.Clone(o.Parents), maps.Clone(o.Sets), maps.Clone(o.Pods), maps.Clone(o.Revisions)}
 }
 
-// API is an API server as far as the controller uses one, with one parent,
-// and the controller's cache of it, which lags until it is refreshed. It answers
+// API is an API server as far as the controller uses one, and the controller's
+// cache of it, which lags until it is refreshed. It answers
 // server-side apply faithfully where the controller is the only one to write a
 // field: what is applied replaces what was applied before.
 type API struct {
@@ -50,8 +50,9 @@ type API struct {
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
-	// read and contents are what sets and templates were read as.
+	// read and contents are what sets and templates were read as, hashes those of sets.
 	read     map[*unstructured.Unstructured]*appsv1.StatefulSet
+	hashes   map[*unstructured.Unstructured]string
 	contents map[string]string
 
 	// Writes are those of the controller.
@@ -65,18 +66,14 @@ type API struct {
 	CrashAfter bool
 	// Refuse, when set, is what an apply answers for the child of a subset.
 	Refuse map[string]error
-	// Foreign, when set, is a JSON merge patch of what the server's parent has beside
+	// Foreign, when set, is a JSON merge patch of what the server's parents have beside
 	// what our types know.
 	Foreign string
 	// notes hears of every write of the controller.
 	notes func(write string)
-	// applies, tells, deletesPod and deletesSet look on at what the controller does,
-	// just before it is done; told is called after the status was written.
-	applies    func(before, after *unstructured.Unstructured)
-	tells      func(before, after *v1alpha1.UnitedDeploymentStatus)
-	told       func()
-	deletesPod func(*corev1.Pod)
-	deletesSet func(*unstructured.Unstructured)
+	// oracle is that of the parent whose pass it is: it looks on at what the controller
+	// does, just before it is done.
+	oracle *Oracle
 
 	// untold counts the statuses that were refused, the one before having changed: the
 	// pass tells nothing then.
@@ -99,7 +96,9 @@ type crashed struct{}
 
 func newAPI(now func() metav1.Time) *API {
 	return &API{Now: now, heard: map[string]int{}, own: map[string]map[string]*ownRevision{},
-		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{}, Live: Objects{
+		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{},
+		hashes: map[*unstructured.Unstructured]string{}, Live: Objects{
+			Parents:   map[string]*v1alpha1.UnitedDeployment{},
 			Sets:      map[string]*unstructured.Unstructured{},
 			Pods:      map[string]*corev1.Pod{},
 			Revisions: map[string]*appsv1.ControllerRevision{},
@@ -130,15 +129,15 @@ func (a *API) Heard() int {
 }
 
 // Kinds are what the cache has a watch of each for.
-func Kinds() []string { return []string{"parent", "sets", "pods", "revisions"} }
+func Kinds() []string { return []string{"parents", "sets", "pods", "revisions"} }
 
 // RefreshKind brings the cache of one kind up to date: each has a watch of its own,
 // and may be ahead of the others.
 func (a *API) RefreshKind(kind string) {
 	a.heard[kind] = a.Last
 	switch kind {
-	case "parent":
-		a.Cached.Parent = a.Live.Parent
+	case "parents":
+		a.Cached.Parents = maps.Clone(a.Live.Parents)
 	case "sets":
 		a.Cached.Sets = maps.Clone(a.Live.Sets)
 	case "pods":
@@ -146,6 +145,12 @@ func (a *API) RefreshKind(kind string) {
 	case "revisions":
 		a.Cached.Revisions = maps.Clone(a.Live.Revisions)
 	}
+}
+
+// PutParent changes a parent behind the controller's back.
+func (a *API) PutParent(p *v1alpha1.UnitedDeployment) {
+	p.ResourceVersion = a.Next()
+	a.Live.Parents[p.Name] = p
 }
 
 // PutSet changes a set behind the controller's back.
@@ -170,7 +175,8 @@ func (a *API) DeletePod(p *corev1.Pod) {
 	}
 }
 
-func (a *API) wrote(format string, args ...any) error {
+// wrote begins a write of the controller to an object.
+func (a *API) wrote(to metav1.Object, format string, args ...any) error {
 	if err := a.Fail; err != nil {
 		a.Fail = nil
 		if apierrors.IsConflict(err) {
@@ -182,6 +188,7 @@ func (a *API) wrote(format string, args ...any) error {
 		a.Crash = 0
 		panic(crashed{})
 	}
+	a.oracle.touches(to)
 	write := fmt.Sprintf(format, args...)
 	a.Writes = append(a.Writes, write)
 	a.notes(write)

@@ -4,9 +4,7 @@
 package simulation
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,12 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -52,10 +49,11 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	from := c.from()
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeployment:
-		if from.Parent == nil || from.Parent.Name != key.Name {
+		parent := from.Parents[key.Name]
+		if parent == nil {
 			return notFound(key)
 		}
-		from.Parent.DeepCopyInto(into)
+		parent.DeepCopyInto(into)
 	case *metav1.PartialObjectMetadata:
 		u := from.Sets[key.Name]
 		if u == nil {
@@ -75,38 +73,74 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// List lists all objects of a kind: there is one parent only.
+// podParentIndex is the index of the controller's cache of pods.
+const podParentIndex = "united.dev/name"
+
+// selects tells whether an object is one of those that a list asks for: by labels, or
+// by the fields that the controller lists by.
+func selects(options *client.ListOptions, o metav1.Object) bool {
+	if s := options.LabelSelector; s != nil && !s.Matches(labels.Set(o.GetLabels())) {
+		return false
+	}
+	if s := options.FieldSelector; s != nil {
+		if name, ok := s.RequiresExactMatch("metadata.name"); ok && name != o.GetName() {
+			return false
+		}
+		if parent, ok := s.RequiresExactMatch(podParentIndex); ok && parent != o.GetLabels()[v1alpha1.LabelName] {
+			return false
+		}
+	}
+	return true
+}
+
+// selected are those that a list asks for, in the order of their names.
+func selected[T metav1.Object](options *client.ListOptions, from map[string]T) []T {
+	var list []T
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if selects(options, from[name]) {
+			list = append(list, from[name])
+		}
+	}
+	return list
+}
+
+// List lists the objects of a kind.
 func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	from := c.from()
-	options := client.ListOptions{}
+	options := &client.ListOptions{}
 	options.ApplyOptions(opts)
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeploymentList:
-		into.Items = append(into.Items, *from.Parent.DeepCopy())
+		for _, parent := range selected(options, from.Parents) {
+			into.Items = append(into.Items, *parent.DeepCopy())
+		}
 	case *appsv1.ControllerRevisionList:
-		for _, name := range slices.Sorted(maps.Keys(from.Revisions)) {
-			into.Items = append(into.Items, *from.Revisions[name].DeepCopy())
+		for _, cr := range selected(options, from.Revisions) {
+			into.Items = append(into.Items, *cr.DeepCopy())
 		}
 	case *corev1.PodList:
-		for _, name := range slices.Sorted(maps.Keys(from.Pods)) {
-			into.Items = append(into.Items, *from.Pods[name])
+		for _, pod := range selected(options, from.Pods) {
+			into.Items = append(into.Items, *pod)
 		}
 	case *unstructured.UnstructuredList:
-		for _, name := range slices.Sorted(maps.Keys(from.Sets)) {
-			u := from.Sets[name]
+		for _, u := range selected(options, from.Sets) {
 			if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
 				u = u.DeepCopy()
 			}
 			into.Items = append(into.Items, *u)
 		}
 	case *metav1.PartialObjectMetadataList:
-		name, _ := options.LabelSelector.RequiresExactMatch(v1alpha1.LabelSubset)
-		for hash, r := range c.api.own["web-"+name] {
-			meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash}}
-			if r.owner != "" {
-				meta.OwnerReferences = controlledBy(r.owner)
+		for _, revisions := range c.api.own {
+			for hash, r := range revisions {
+				// They carry the labels of the set's pods.
+				meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: hash, Labels: r.template.Labels}}
+				if r.owner != "" {
+					meta.OwnerReferences = controlledBy(r.owner)
+				}
+				if selects(options, &meta) {
+					into.Items = append(into.Items, meta)
+				}
 			}
-			into.Items = append(into.Items, meta)
 		}
 	default:
 		return fmt.Errorf("unexpected list of %T", into)
@@ -123,7 +157,7 @@ func (c apiClient) Create(_ context.Context, o client.Object, _ ...client.Create
 	if c.api.Live.Revisions[cr.Name] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
 	}
-	if err := c.api.wrote("create revision %s", cr.Name); err != nil {
+	if err := c.api.wrote(cr, "create revision %s", cr.Name); err != nil {
 		return err
 	}
 	cr.UID, cr.ResourceVersion = types.UID(c.api.Next()), c.api.Next()
@@ -155,7 +189,7 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if merged.UID != live.UID {
 		return conflict(cr.Name, "uid")
 	}
-	if err := c.api.wrote("patch revision %s", cr.Name); err != nil {
+	if err := c.api.wrote(live, "patch revision %s", cr.Name); err != nil {
 		return err
 	}
 	merged.ResourceVersion = c.api.Next()
@@ -185,11 +219,11 @@ func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 	if err := disown(merged, "spec", "replicas"); err != nil {
 		return err
 	}
-	if err := c.api.wrote("patch %s: replicas %d", u.GetName(), replicasIn(merged)); err != nil {
+	if err := c.api.wrote(live, "patch %s: replicas %d", u.GetName(), replicasIn(merged)); err != nil {
 		return err
 	}
 	merged.SetGeneration(live.GetGeneration() + 1)
-	c.api.applies(live, merged)
+	c.api.oracle.applies(live, merged)
 	c.api.PutSet(merged)
 	if err := c.api.answered(); err != nil {
 		return err
@@ -197,58 +231,6 @@ func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 	c.api.Cached.Sets[u.GetName()] = merged
 	u.Object = merged.DeepCopy().Object
 	return nil
-}
-
-// disown takes a field from what was applied.
-func disown(u *unstructured.Unstructured, path ...any) error {
-	entries := u.GetManagedFields()
-	for i := range entries {
-		owned := &fieldpath.Set{}
-		if err := owned.FromJSON(entries[i].FieldsV1.GetRawReader()); err != nil {
-			return err
-		}
-		raw, err := owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie(path...))).ToJSON()
-		if err != nil {
-			return err
-		}
-		entries[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
-	}
-	u.SetManagedFields(entries)
-	return nil
-}
-
-// merge is live, with what our types do not know of it, after a JSON patch or a JSON
-// merge patch.
-func merge(live client.Object, p client.Patch, foreign string, into any) error {
-	before, err := json.Marshal(live)
-	if err != nil {
-		return err
-	}
-	if foreign != "" {
-		if before, err = jsonpatch.MergePatch(before, []byte(foreign)); err != nil {
-			return err
-		}
-	}
-	patch, err := p.Data(live)
-	if err != nil {
-		return err
-	}
-	after, err := patched(before, patch, p.Type())
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(after, into)
-}
-
-func patched(before, patch []byte, kind types.PatchType) ([]byte, error) {
-	if kind != types.JSONPatchType {
-		return jsonpatch.MergePatch(before, patch)
-	}
-	operations, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, err
-	}
-	return operations.Apply(before)
 }
 
 // Delete deletes a revision or a child at once, and begins to delete a pod.
@@ -282,12 +264,12 @@ func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 	if rv := asked.Preconditions.ResourceVersion; rv != nil && *rv != live.GetResourceVersion() {
 		return conflict(o.GetName(), "resourceVersion")
 	}
-	if err := c.api.wrote("delete %T %s", o, o.GetName()); err != nil {
+	if err := c.api.wrote(live, "delete %T %s", o, o.GetName()); err != nil {
 		return err
 	}
 	switch live := live.(type) {
 	case *corev1.Pod:
-		c.api.deletesPod(live)
+		c.api.oracle.controllerDeletes(live)
 		c.api.DeletePod(live)
 		if err := c.api.answered(); err != nil {
 			return err
@@ -300,7 +282,7 @@ func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.Del
 		}
 		delete(c.api.Cached.Revisions, live.Name)
 	case *unstructured.Unstructured:
-		c.api.deletesSet(live)
+		c.api.oracle.deletesSet(live)
 		delete(c.api.Live.Sets, live.GetName())
 		c.api.Last++
 		if err := c.api.answered(); err != nil {
@@ -327,20 +309,23 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	case live.GetResourceVersion() != applied.GetResourceVersion():
 		return conflict(name, "resourceVersion")
 	}
-	if err := c.api.Refuse[subsetOf(name)]; err != nil {
+	if err := c.api.Refuse[applied.GetLabels()[v1alpha1.LabelSubset]]; err != nil {
 		return err
+	}
+	if live != nil {
+		c.api.oracle.touches(live)
 	}
 	stored, changed, err := c.api.merged(applied, live)
 	if err != nil {
 		return err
 	}
 	annotations := stored.GetAnnotations()
-	if err := c.api.wrote("apply %s: %s protects %s replicas %v partition %v", name,
+	if err := c.api.wrote(stored, "apply %s: %s protects %s replicas %v partition %v", name,
 		annotations[v1alpha1.AnnotationRevision], annotations[v1alpha1.AnnotationProtectedRevision],
 		replicasIn(stored), partitionIn(stored)); err != nil {
 		return err
 	}
-	c.api.applies(live, stored)
+	c.api.oracle.applies(live, stored)
 	if changed {
 		c.api.PutSet(stored)
 	}
@@ -352,64 +337,7 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	return nil
 }
 
-// merged is what the server makes of an apply.
-func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
-	stored = applied.DeepCopy()
-	for _, field := range []string{"uid", "resourceVersion"} {
-		unstructured.RemoveNestedField(stored.Object, "metadata", field)
-	}
-	metadata := maps.Clone(stored.Object["metadata"].(map[string]any))
-	delete(metadata, "name")
-	delete(metadata, "namespace")
-	owned := &fieldpath.Set{}
-	fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]})).Iterate(func(path fieldpath.Path) {
-		// A list whose items have no name is owned whole.
-		if i := slices.IndexFunc(path, func(e fieldpath.PathElement) bool { return e.Index != nil }); i >= 0 {
-			path = path[:i]
-		}
-		owned.Insert(path.Copy())
-	})
-	raw, err := owned.ToJSON()
-	if err != nil {
-		return nil, false, err
-	}
-	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{
-		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(raw)),
-	}})
-	if live == nil {
-		stored.SetUID(types.UID(a.Next()))
-		stored.SetGeneration(1)
-		return stored, true, nil
-	}
-	stored.SetUID(live.GetUID())
-	stored.SetGeneration(live.GetGeneration())
-	if status, ok := live.Object["status"]; ok {
-		stored.Object["status"] = status
-	}
-	if !equalJSON(stored.Object["spec"], live.Object["spec"]) {
-		stored.SetGeneration(live.GetGeneration() + 1)
-		return stored, true, nil
-	}
-	return stored, !equalJSON(stored.GetAnnotations(), live.GetAnnotations()) || !equalJSON(stored.GetLabels(), live.GetLabels()), nil
-}
-
-func equalJSON(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-func replicasIn(u *unstructured.Unstructured) int32 {
-	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	return int32(n)
-}
-
-func partitionIn(u *unstructured.Unstructured) int32 {
-	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "rollingUpdate", "partition")
-	return int32(n)
-}
-
-// Status patches the parent's status.
+// Status patches the status of parents.
 func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
 
 type apiStatus struct {
@@ -417,34 +345,38 @@ type apiStatus struct {
 	api *API
 }
 
-// Patch patches the parent's status.
-func (s apiStatus) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+// Patch patches a parent's status.
+func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	live := s.api.Live.Parents[o.GetName()]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(o))
+	}
 	merged := &v1alpha1.UnitedDeployment{}
-	switch err := merge(s.api.Live.Parent, p, s.api.Foreign, merged); {
+	switch err := merge(live, p, s.api.Foreign, merged); {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		s.api.untold++
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	case err != nil:
 		return err
 	}
-	if merged.UID != s.api.Live.Parent.UID {
+	if merged.UID != live.UID {
 		return conflict(merged.Name, "uid")
 	}
-	if merged.ResourceVersion != s.api.Live.Parent.ResourceVersion {
+	if merged.ResourceVersion != live.ResourceVersion {
 		s.api.untold++
 		return conflict(merged.Name, "resourceVersion")
 	}
-	if err := s.api.wrote("status"); err != nil {
+	if err := s.api.wrote(live, "status"); err != nil {
 		return err
 	}
-	s.api.tells(&s.api.Live.Parent.Status, &merged.Status)
-	updated := s.api.Live.Parent.DeepCopy()
-	updated.Status, updated.ResourceVersion = merged.Status, s.api.Next()
-	s.api.Live.Parent = updated
-	s.api.told()
+	s.api.oracle.tells(&live.Status, &merged.Status)
+	updated := live.DeepCopy()
+	updated.Status = merged.Status
+	s.api.PutParent(updated)
+	s.api.oracle.specChanged()
 	if err := s.api.answered(); err != nil {
 		return err
 	}
-	s.api.Cached.Parent = updated
+	s.api.Cached.Parents[updated.Name] = updated
 	return nil
 }

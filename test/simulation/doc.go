@@ -4,7 +4,9 @@
 // Package simulation is a world around the real reconciler: a simulated API
 // server and a cache of it that lags, a StatefulSet controller, kubelets, a
 // garbage collector and a clock, each of which moves only when it is told to. An
-// Oracle looks on and judges every move by the words of the design.
+// Oracle looks on and judges every move by the words of the design. Parents may share
+// a cluster, and with it the controller and its memory; each has an oracle of its own,
+// to which what is another's is not to be touched.
 //
 // What the controller does is judged by what it saw when it did it: its cache, as old
 // as that may be, and its own writes, as far as it knows that they were done. A calm

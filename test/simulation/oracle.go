@@ -6,26 +6,28 @@ package simulation
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/allocation"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Oracle knows what is protected in each subset, by the words of the design and
-// not by what the controller makes of them: before Initialized nothing; then
-// what each child was made of; from then on what the subset last finished on.
-// It speaks of contents of pods, never of names of revisions.
+// Oracle knows what is protected in each subset of one parent, by the words of the
+// design and not by what the controller makes of them: before Initialized nothing;
+// then what each child was made of; from then on what the subset last finished on.
+// It speaks of contents of pods, never of names of revisions. What belongs to
+// another parent is nothing to it, but that the controller must not touch it.
 type Oracle struct {
+	// name and uid are the parent's.
+	name        string
+	uid         types.UID
 	api         *API
 	fail        func(format string, args ...any)
 	initialized bool
@@ -41,6 +43,8 @@ type Oracle struct {
 	// contents are those of revisions that were read before: what is stored is never
 	// changed.
 	contents map[contentKey]string
+	// images are those that the spec ever asked for.
+	images map[string]bool
 	// sawInitialized: the controller knew that a replica was ready once.
 	sawInitialized bool
 	rollouts
@@ -68,16 +72,12 @@ type asked struct {
 	partition, replicas int32
 }
 
-func newOracle(api *API, fail func(string, ...any)) *Oracle {
-	o := &Oracle{api: api, fail: fail, subsets: map[string]*fate{}, rollouts: newRollouts(),
-		contents: map[contentKey]string{}}
-	api.deletesSet = o.deletesSet
-	api.deletesPod = o.controllerDeletes
-	api.applies, api.tells, api.told = o.applies, o.tells, o.specChanged
+func newOracle(parent *v1alpha1.UnitedDeployment, api *API, fail func(string, ...any)) *Oracle {
+	o := &Oracle{name: parent.Name, uid: parent.UID, api: api, fail: fail, subsets: map[string]*fate{}, rollouts: newRollouts(),
+		contents: map[contentKey]string{}, images: map[string]bool{}}
+	api.oracle = o
 	return o
 }
-
-func subsetOf(set string) string { return strings.TrimPrefix(set, "web-") }
 
 func (o *Oracle) fate(subset string) *fate {
 	if o.subsets[subset] == nil {
@@ -103,7 +103,7 @@ func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 // lines are the replicas and the partition that a parent asks for, by subset. A
 // coordinated rollout asks for what its running step does.
 func (o *Oracle) lines(from Objects) map[string]asked {
-	parent := from.Parent
+	parent := o.parent(from)
 	all := map[string]asked{}
 	for name, replicas := range shares(parent) {
 		partition := int32(0)
@@ -120,14 +120,17 @@ func (o *Oracle) lines(from Objects) map[string]asked {
 
 // specChanged notes what the user asks for now.
 func (o *Oracle) specChanged() {
-	now := o.lines(o.api.Live)
+	now, parent := o.lines(o.api.Live), o.parent(o.api.Live)
+	for i := range parent.Spec.Topology.Subsets {
+		o.images[imageOf(o.api.wanted(parent, &parent.Spec.Topology.Subsets[i]))] = true
+	}
 	for name := range now {
 		o.fate(name)
 	}
 	for name, f := range o.subsets {
 		line, ok := now[name]
 		if !ok {
-			line = asked{generation: o.api.Live.Parent.Generation} // the subset is gone
+			line = asked{generation: o.parent(o.api.Live).Generation} // the subset is gone
 		}
 		if n := len(f.asked); n == 0 || f.asked[n-1] != line {
 			f.asked = append(f.asked, line)
@@ -153,7 +156,13 @@ func (f *fate) protects(content string) bool { return slices.Contains(f.protecte
 
 // creates judges a replica that a set makes.
 func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
-	f := o.fate(subsetOf(set.Name))
+	if !o.owns(set) {
+		return
+	}
+	if image := imageOf(PodContent(pod)); !o.images[image] {
+		o.fail("%s is created on %s, which %s never asked for", pod.Name, image, o.name)
+	}
+	f := o.fate(o.subsetOf(set.Name))
 	partition, _ := f.floor()
 	if o.initialized && position < partition && !f.protects(PodContent(pod)) {
 		o.fail("%s is created on %s; it is below the partition %d, and %v is protected", pod.Name, PodContent(pod), partition, f.protected)
@@ -162,7 +171,10 @@ func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Po
 
 // deletes judges a replica that a set deletes.
 func (o *Oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string) {
-	f := o.fate(subsetOf(set.Name))
+	if !o.owns(set) {
+		return
+	}
+	f := o.fate(o.subsetOf(set.Name))
 	partition, replicas := f.floor()
 	if o.initialized && position < partition && position < replicas && slices.Equal(f.protected, []string{PodContent(pod)}) {
 		o.fail("%s on %s is deleted for %s; it is below the partition %d of %d replicas and runs what is protected", pod.Name, PodContent(pod), why, partition, replicas)
@@ -172,13 +184,13 @@ func (o *Oracle) deletes(set *appsv1.StatefulSet, position int32, pod *corev1.Po
 // controllerDeletes judges a replica that the controller deletes.
 func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 	set := setOf(pod.Name)
-	f := o.fate(subsetOf(set))
+	f := o.fate(o.subsetOf(set))
 	partition, _ := f.floor()
 	if o.initialized && OrdinalOf(set, pod.Name) < partition && f.protects(PodContent(pod)) {
 		o.fail("the controller deletes %s, below the partition %d", pod.Name, partition)
 	}
 	switch {
-	case coordinated(o.api.Cached.Parent):
+	case coordinated(o.parent(o.api.Cached)):
 		o.judgeDeletion(set, pod.Name)
 	case IsReady(pod) && o.api.Cached.Pods[pod.Name] == pod:
 		o.fail("the controller deletes %s, which is ready", pod.Name)
@@ -187,7 +199,10 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 
 // finishes notes that all replicas of a set are updated and ready.
 func (o *Oracle) finishes(u *unstructured.Unstructured) {
-	f := o.fate(subsetOf(u.GetName()))
+	if !o.owns(o.api.typed(u)) {
+		return
+	}
+	f := o.fate(o.subsetOf(u.GetName()))
 	content := contentOf(&o.api.typed(u).Spec.Template)
 	if o.initialized && !slices.Equal(f.protected, []string{content}) {
 		f.finished = content
@@ -200,8 +215,8 @@ func (o *Oracle) finishes(u *unstructured.Unstructured) {
 func (o *Oracle) Look() {
 	o.lookCalm()
 	for name, u := range o.api.Live.Sets {
-		set, hash := o.api.typed(u), hashOf(u)
-		if set.Status.ObservedGeneration != set.Generation {
+		set, hash := o.api.typed(u), o.api.hashOf(u)
+		if !o.owns(set) || set.Status.ObservedGeneration != set.Generation {
 			continue
 		}
 		ready := int32(0)
@@ -210,7 +225,7 @@ func (o *Oracle) Look() {
 				ready++
 			}
 		}
-		if f, content := o.fate(subsetOf(name)), contentOf(&set.Spec.Template); ready > 0 && ready == *set.Spec.Replicas {
+		if f, content := o.fate(o.subsetOf(name)), contentOf(&set.Spec.Template); ready > 0 && ready == *set.Spec.Replicas {
 			f.complete = append(f.complete, content)
 			if o.initialized {
 				f.add(content)
@@ -227,7 +242,7 @@ func (f *fate) add(content string) {
 
 // deletesSet judges a child that the controller deletes.
 func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
-	name := subsetOf(u.GetName())
+	name := o.subsetOf(u.GetName())
 	if _, wanted := o.asks[name]; wanted {
 		o.fail("the controller deletes %s, which the spec asks for", u.GetName())
 	}
@@ -236,71 +251,19 @@ func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 	f.protected, f.finished = nil, ""
 }
 
-// beforePass looks at what the controller sees.
+// beforePass looks at what the controller sees. From now on it is this parent that
+// it works for.
 func (o *Oracle) beforePass() {
+	o.api.oracle = o
 	o.Before = o.api.Cached.Clone()
-	o.wasCurrent = o.ContentIn(o.Before, o.Before.Parent.Status.CurrentRevision)
+	o.wasCurrent = o.ContentIn(o.Before, o.parent(o.Before).Status.CurrentRevision)
 	o.asks = o.lines(o.Before)
-	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.Before.Parent.Status.Conditions, v1alpha1.ConditionInitialized)
-}
-
-// ContentIn gives the content of a revision by subset; "" when it is not kept.
-func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
-	return o.contentFor(o.Before.Parent, from, name)
-}
-
-// contentFor takes what the revision does not know of a subset from a parent.
-func (o *Oracle) contentFor(parent *v1alpha1.UnitedDeployment, from Objects, name string) func(subset string) string {
-	return func(subset string) string {
-		cr := from.Revisions[name]
-		if cr == nil {
-			return ""
-		}
-		var today *v1alpha1.Subset
-		for i := range parent.Spec.Topology.Subsets {
-			if s := &parent.Spec.Topology.Subsets[i]; s.Name == subset {
-				today = s
-			}
-		}
-		key := contentKey{cr: cr, subset: subset}
-		if today != nil && today.Patch != nil {
-			key.today = string(today.Patch.Raw)
-		}
-		content, known := o.contents[key]
-		if !known {
-			content = o.readContent(cr, subset, today)
-			o.contents[key] = content
-		}
-		return content
-	}
-}
-
-type contentKey struct {
-	cr            *appsv1.ControllerRevision
-	subset, today string
-}
-
-func (o *Oracle) readContent(cr *appsv1.ControllerRevision, subset string, today *v1alpha1.Subset) string {
-	r, err := revision.Parse(cr)
-	if err != nil {
-		o.fail("revision %s: %v", cr.Name, err)
-		return ""
-	}
-	overlay := revision.Overlay{}
-	if today != nil {
-		overlay.Patch = podPatchOf(today)
-	}
-	image, _, _ := unstructured.NestedSlice(r.Template(), "spec", "containers")
-	content, _ := image[0].(map[string]any)["image"].(string)
-	if patch, _, _ := unstructured.NestedString(r.OverlayOr(subset, overlay).Patch, "metadata", "annotations", "patch"); patch != "" {
-		content += "+" + patch
-	}
-	return content
+	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.parent(o.Before).Status.Conditions, v1alpha1.ConditionInitialized)
 }
 
 // afterPass learns from what the controller saw and did; wrote: no write failed.
 func (o *Oracle) afterPass(wrote bool) {
-	status := &o.api.Live.Parent.Status
+	status := &o.parent(o.api.Live).Status
 	isCurrent := o.ContentIn(o.api.Live, status.CurrentRevision)
 	for name := range o.asks {
 		o.fate(name)
@@ -313,7 +276,7 @@ func (o *Oracle) afterPass(wrote bool) {
 		o.initialized = true
 		for _, name := range names {
 			f := o.subsets[name]
-			if u := o.Before.Sets["web-"+name]; u != nil {
+			if u := o.child(o.Before, name); u != nil {
 				f.protected = []string{contentOf(&o.api.typed(u).Spec.Template)}
 				// A corrected template may not have reached the child in time.
 				f.add(o.wasCurrent(name))
@@ -327,17 +290,17 @@ func (o *Oracle) afterPass(wrote bool) {
 	for _, name := range names {
 		// A subset without a fate of its own shares that of the whole.
 		_, known := o.asks[name]
-		if !known && o.api.Live.Sets["web-"+name] == nil {
+		if !known && o.child(o.api.Live, name) == nil {
 			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
 		}
-		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (statusOf(status, name) != nil || o.api.Live.Sets["web-"+name] != nil) {
+		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (statusOf(status, name) != nil || o.child(o.api.Live, name) != nil) {
 			f.add(o.wasCurrent(name))
 			f.add(isCurrent(name))
 		}
 	}
 	for _, name := range names {
 		f := o.subsets[name]
-		u := o.api.Live.Sets["web-"+name]
+		u := o.child(o.api.Live, name)
 		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts anew
 		if o.initialized && f.corrected {
 			f.add(contentOf(&o.api.typed(u).Spec.Template))
@@ -351,50 +314,12 @@ func (o *Oracle) afterPass(wrote bool) {
 	}
 }
 
-// seen: the controller has seen that a set settled, and what on.
-func (o *Oracle) seen(name string) {
-	f, u := o.subsets[name], o.Before.Sets["web-"+name]
-	if u == nil {
-		f.corrected = false
-		return
-	}
-	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
-		f.corrected = false
-	}
-	if o.settledSet(u) {
-		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
-			f.protected, f.finished = []string{f.finished}, ""
-		}
-	}
-	if now := o.api.Live.Sets["web-"+name]; !o.initialized && now != nil && !o.sawReady() && now.GetUID() == u.GetUID() && hashOf(now) != hashOf(u) {
-		f.corrected = true
-	}
-}
-
-// sawReady: the controller has seen a replica that was ready.
-func (o *Oracle) sawReady() bool {
-	for _, p := range o.Before.Pods {
-		u, owner := o.Before.Sets[setOf(p.Name)], metav1.GetControllerOf(p)
-		if IsReady(p) && p.DeletionTimestamp == nil && u != nil && owner != nil && owner.UID == u.GetUID() {
-			return true
-		}
-	}
-	return false
-}
-
-// settledSet: a set makes all its replicas of its template.
-func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
-	set := o.api.typed(u)
-	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
-		set.Status.CurrentRevision == set.Status.UpdateRevision
-}
-
 // close forgets what was asked for before, once the child is as asked.
 func (o *Oracle) close(name string) {
-	f, u := o.subsets[name], o.api.Live.Sets["web-"+name]
+	f, u := o.subsets[name], o.child(o.api.Live, name)
 	seen, known := o.asks[name]
 	if !known {
-		seen = asked{generation: o.Before.Parent.Generation}
+		seen = asked{generation: o.parent(o.Before).Generation}
 	}
 	i := len(f.asked) - 1
 	for i >= 0 && f.asked[i] != seen {
@@ -410,12 +335,12 @@ func (o *Oracle) close(name string) {
 
 // judgeStatus: the status says the truth about what is protected.
 func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent func(string) string) {
-	if !o.initialized || status.ObservedGeneration != o.Before.Parent.Generation {
+	if !o.initialized || status.ObservedGeneration != o.parent(o.Before).Generation {
 		return
 	}
-	for i := range o.Before.Parent.Spec.Topology.Subsets {
-		s := &o.Before.Parent.Spec.Topology.Subsets[i]
-		if content := o.ContentIn(o.api.Live, status.UpdateRevision)(s.Name); content != o.api.wanted(o.Before.Parent, s) {
+	for i := range o.parent(o.Before).Spec.Topology.Subsets {
+		s := &o.parent(o.Before).Spec.Topology.Subsets[i]
+		if content := o.ContentIn(o.api.Live, status.UpdateRevision)(s.Name); content != o.api.wanted(o.parent(o.Before), s) {
 			return // the pass could not keep the revision, and looked no further
 		}
 	}
@@ -429,7 +354,7 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 			o.fail("the status says that %s protects %q; it is %v", s.Name, content, f.protected)
 		}
 		// A subset that had no replicas to finish with does not count.
-		was := statusOf(&o.Before.Parent.Status, s.Name)
+		was := statusOf(&o.parent(o.Before).Status, s.Name)
 		had := wanted[s.Name].replicas > 0 && was != nil && was.DesiredReplicas > 0
 		if is := isCurrent(s.Name); is != o.wasCurrent(s.Name) && had && !slices.Contains(f.complete, is) {
 			o.fail("status.currentRevision is %s now, but %s was never complete on that", is, s.Name)

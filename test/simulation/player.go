@@ -101,6 +101,7 @@ func (s *Simulated) create(step Step) {
 		"metadata": map[string]any{"namespace": "shop", "name": TraceSet, "uid": s.api.Next()},
 		"spec": map[string]any{
 			"podManagementPolicy": string(s.policy),
+			"selector":            map[string]any{"matchLabels": map[string]any{"app": "web"}},
 			"template": map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
 			},

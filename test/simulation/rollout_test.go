@@ -35,7 +35,7 @@ func TestRolloutsKeepTheirInvariants(t *testing.T) {
 					rapid.Check(t, func(t *rapid.T) {
 						names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
 						d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
-						d.history()
+						play(t, d)
 						worlds++
 						for what, n := range d.Oracle.Checked {
 							checked[what] += n
@@ -59,9 +59,46 @@ type drive struct {
 	t      *rapid.T
 	policy string
 	calm   bool
+	// manual: the user never asks for a coordinated rollout.
+	manual bool
 }
 
-func (d *drive) history() {
+// play lets things happen to parents of one cluster, and brings what they began to its
+// end.
+func play(t *rapid.T, all ...*drive) {
+	for _, d := range all {
+		d.begin()
+	}
+	cluster := all[0].Cluster
+	if all[0].calm || rapid.IntRange(0, 3).Draw(t, "started") > 0 {
+		cluster.Rest()
+	}
+	for _, d := range all {
+		d.Oracle.Calm = d.calm
+	}
+	for range rapid.IntRange(0, 80*len(all)).Draw(t, "steps") {
+		d := all[0]
+		if len(all) > 1 {
+			d = pick(t, "parent", all)
+		}
+		if rapid.IntRange(0, 7).Draw(t, "who") == 0 {
+			d.user()
+		} else {
+			d.cluster()
+		}
+	}
+	cluster.API.Fail, cluster.API.Lost, cluster.API.Crash, cluster.Sets.Down = nil, nil, 0, nil
+	cluster.Note("all that disturbs is over")
+	cluster.Rest()
+	for _, d := range all {
+		d.ends()
+	}
+}
+
+func (d *drive) begin() {
+	if d.manual {
+		return
+	}
 	d.Edit("a coordinated strategy", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.Replicas = ptr.To(rapid.Int32Range(1, 8).Draw(d.t, "replicas"))
 		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
@@ -71,35 +108,24 @@ func (d *drive) history() {
 			spec.MinReadySeconds = 5
 		}
 	})
-	if d.calm || rapid.IntRange(0, 3).Draw(d.t, "started") > 0 {
-		d.Rest()
-	}
-	d.Oracle.Calm = d.calm
-	for range rapid.IntRange(0, 80).Draw(d.t, "steps") {
-		if rapid.IntRange(0, 7).Draw(d.t, "who") == 0 {
-			d.user()
-		} else {
-			d.cluster()
-		}
-	}
-	d.API.Fail, d.API.Lost, d.API.Crash, d.Sets.Down = nil, nil, 0, nil
-	d.Note("all that disturbs is over")
-	d.Rest()
-	d.ends()
 }
 
 // ends: a good template arrives everywhere above the floor, and then everywhere.
 func (d *drive) ends() {
-	if s := strategyOf(d.API.Live.Parent); s.Partition != nil {
+	if d.manual {
+		d.Finish(d.policy)
+		return
+	}
+	if s := strategyOf(d.Parent()); s.Partition != nil {
 		d.Edit("v8", func(spec *v1alpha1.UnitedDeploymentSpec) {
-			spec.Paused, spec.Template = false, TemplateOf("v8", d.policy)
+			spec.Paused, spec.Template = false, d.template("v8", d.policy)
 			spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
 		})
 		d.Ends()
 		d.Judge(false)
 	}
 	d.Edit("v9 everywhere", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.Paused, spec.Template = false, TemplateOf("v9", d.policy)
+		spec.Paused, spec.Template = false, d.template("v9", d.policy)
 		spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
 		if len(spec.Topology.Subsets) == 0 {
 			ComeOrGo(spec, "a")
@@ -112,8 +138,8 @@ func (d *drive) ends() {
 	})
 	d.Ends()
 	d.Judge(true)
-	status := &d.API.Live.Parent.Status
-	if status.CurrentRevision != status.UpdateRevision && replicasOf(d.API.Live.Parent) > 0 {
+	status := &d.Parent().Status
+	if status.CurrentRevision != status.UpdateRevision && replicasOf(d.Parent()) > 0 {
 		d.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
 	}
 }
@@ -149,13 +175,15 @@ var rollImages = []string{"v1", "v2", "v3", "v4", "pull1", "crash1", "broken1"}
 
 // user does one thing that a user may do.
 func (d *drive) user() {
-	t := d.t
-	switch what := rapid.IntRange(0, 10).Draw(t, "user"); what {
+	if d.manual {
+		d.World.user(d.t, d.policy)
+		return
+	}
+	switch what := rapid.IntRange(0, 10).Draw(d.t, "user"); what {
 	case 0, 1, 2, 3:
-		image := pick(t, "image", rollImages)
-		d.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, d.policy) })
+		d.image(pick(d.t, "image", rollImages), d.policy)
 	case 4:
-		d.Edit(fmt.Sprint("paused ", !d.API.Live.Parent.Spec.Paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = !spec.Paused })
+		d.pause()
 	case 5, 6:
 		d.approve()
 	case 7:
@@ -169,8 +197,11 @@ func (d *drive) user() {
 
 // approve approves what is to be approved, and now and then something else.
 func (d *drive) approve() {
-	keys := slices.Sorted(maps.Keys(d.Oracle.published))
-	if r := d.API.Live.Parent.Status.Rollout; r != nil && r.ApprovalKey != "" {
+	var keys []string
+	for _, w := range d.worlds {
+		keys = append(keys, slices.Sorted(maps.Keys(w.Oracle.published))...)
+	}
+	if r := d.Parent().Status.Rollout; r != nil && r.ApprovalKey != "" {
 		keys = append(keys, r.ApprovalKey, r.ApprovalKey, r.ApprovalKey)
 	}
 	if len(keys) > 0 {
@@ -195,58 +226,21 @@ func (d *drive) tune() {
 
 // disturb is what makes a world wild.
 func (d *drive) disturb() {
-	t, names := d.t, []string{"a", "b", "c"}
-	switch what := rapid.IntRange(0, 11).Draw(t, "disturb"); what {
-	case 0, 1:
-		n := rapid.Int32Range(0, 9).Draw(t, "replicas")
-		d.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
-	case 2, 3:
-		name, wish := pick(t, "subset", names), pick(t, "wish", wishes)
-		d.EditSubset("wish", name, func(sub *v1alpha1.Subset) { sub.Replicas = wish })
-	case 4:
-		name, word := pick(t, "subset", names), pick(t, "patch", []string{"", "x", "y"})
-		d.EditSubset("patch "+word, name, func(sub *v1alpha1.Subset) { sub.Patch = PatchOf(word) })
-	case 5, 6:
-		name := pick(t, "subset", names)
-		d.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { comeOrGoWithSteps(spec, name) })
-	case 7:
+	t := d.t
+	switch what := rapid.IntRange(0, 12).Draw(t, "disturb"); what {
+	case 0:
 		d.Edit("Manual or not", func(spec *v1alpha1.UnitedDeploymentSpec) {
 			if spec.UpdateStrategy.Type = pick(t, "type", []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy}); spec.UpdateStrategy.Type == v1alpha1.ManualUpdateStrategy {
-				SetPartition(spec, pick(t, "subset", append(names, "")), pick(t, "partition", partitions))
+				SetPartition(spec, pick(t, "subset", append(subsetNames(), "")), pick(t, "partition", partitions))
 			}
 		})
-	case 8:
+	case 1:
 		d.Annotate(v1alpha1.AnnotationForceUpdate, pick(t, "force", append(slices.Sorted(maps.Keys(d.API.Live.Revisions)), "", "web-0")))
-	case 9:
-		if pods := slices.Sorted(maps.Keys(d.API.Live.Pods)); len(pods) > 0 {
-			name := pick(t, "pod", pods)
-			d.Note("user: deletes %s", name)
-			d.API.DeletePod(d.API.Live.Pods[name])
-		}
-	case 10:
-		if sets := slices.Sorted(maps.Keys(d.API.Live.Sets)); len(sets) > 0 {
-			name, orphan := pick(t, "set", sets), rapid.Bool().Draw(t, "orphan")
-			d.Note("user: deletes %s, orphan %v", name, orphan)
-			d.Sets.DeleteSet(name, orphan)
-		}
-	case 11:
+	case 2:
 		seconds := pick(t, "seconds", []int32{0, 3, 10})
 		d.Edit(fmt.Sprint("minReadySeconds ", seconds), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
-	}
-}
-
-// comeOrGoWithSteps: a step must not name a subset that is gone.
-func comeOrGoWithSteps(spec *v1alpha1.UnitedDeploymentSpec, name string) {
-	ComeOrGo(spec, name)
-	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
-		s = s.DeepCopy()
-		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
-		spec.UpdateStrategy.RollingUpdate = s
-	}
-	if m := spec.UpdateStrategy.ManualUpdate; m != nil {
-		m = m.DeepCopy()
-		delete(m.Partitions, name)
-		spec.UpdateStrategy.ManualUpdate = m
+	default:
+		d.meddle(t)
 	}
 }
 
@@ -269,7 +263,7 @@ func (d *drive) cluster() {
 		d.Note("controller looks, up to date only with %v", fresh)
 		d.Reconcile()
 	case what < 11:
-		d.Sync("web-" + pick(t, "subset", []string{"a", "b", "c"}))
+		d.Sync(d.Child(pick(t, "subset", subsetNames())))
 	case what < 14:
 		for _, name := range slices.Sorted(maps.Keys(d.API.Live.Pods)) {
 			if rapid.IntRange(0, 2).Draw(t, "pod moves") > 0 {
@@ -292,13 +286,13 @@ func (d *drive) cluster() {
 
 func (d *drive) kubelet(name string) {
 	d.Sets.Kubelet(name)
-	d.Oracle.Look()
+	d.Look()
 }
 
 // nodes are lost, or come back; pods flap and crash.
 func (d *drive) nodes() {
 	t := d.t
-	set := "web-" + pick(t, "zone", []string{"a", "b", "c"})
+	set := d.Child(pick(t, "zone", subsetNames()))
 	pods := d.PodsOf(set)
 	switch what := rapid.IntRange(0, 3).Draw(t, "nodes"); {
 	case what < 2 && d.Sets.Down[set]:

@@ -5,12 +5,15 @@ package simulation
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // seen is a subset, and what one knows of its pods.
@@ -37,13 +40,13 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen
 	var all []*seen
 	lines := o.lines(from)
 	add := func(name string, u *unstructured.Unstructured, removed bool) {
-		if instead != nil && instead.GetName() == "web-"+name {
+		if instead != nil && instead.GetName() == o.childOf(name) {
 			u = instead
 		}
 		s := &seen{name: name, removed: removed, target: lines[name].partition, desired: lines[name].replicas, pods: map[int32]*corev1.Pod{}}
 		all = append(all, s)
 		if u == nil {
-			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + name}}
+			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: o.childOf(name)}}
 			return
 		}
 		s.set = o.api.typed(u)
@@ -60,14 +63,14 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen
 			}
 		}
 	}
-	for i := range from.Parent.Spec.Topology.Subsets {
-		sub := &from.Parent.Spec.Topology.Subsets[i]
-		add(sub.Name, from.Sets["web-"+sub.Name], false)
-		all[i].wanted = o.api.wanted(from.Parent, sub)
+	for i := range o.parent(from).Spec.Topology.Subsets {
+		sub := &o.parent(from).Spec.Topology.Subsets[i]
+		add(sub.Name, o.child(from, sub.Name), false)
+		all[i].wanted = o.api.wanted(o.parent(from), sub)
 	}
 	for name, u := range from.Sets {
-		if _, known := lines[subsetOf(name)]; !known && metav1.GetControllerOf(u) != nil {
-			add(subsetOf(name), u, true)
+		if _, known := lines[o.subsetOf(name)]; !known && o.owns(o.api.typed(u)) {
+			add(o.subsetOf(name), u, true)
 		}
 	}
 	return all
@@ -165,17 +168,80 @@ func (o *Oracle) unavailable(all []*seen) (down, missing int) {
 
 // blocked tells whether replicas that cannot be released yet, and are not
 // available, keep the rollout from going on: they use up the ledger, or belong to
-// a child that works in order.
+// a child that works in order. Of such a child replicas that are down are released
+// whatever the skew, and replaced as that allows.
 func (o *Oracle) blocked() bool {
 	all := o.seeIn(o.api.Live, nil)
-	most := maxUnavailable(o.api.Live.Parent)
+	most := maxUnavailable(o.parent(o.api.Live))
+	skew := strategyOf(o.parent(o.api.Live)).MaxSkew
 	down, _ := o.unavailable(all)
 	for _, s := range all {
-		for position := range min(s.partition(), s.desired) {
+		out := s.partition()
+		if s.ordered() && skew != "" {
+			if allowed, _ := o.skewAllows(s, all, skew); s.arrived(o) >= allowed {
+				out = s.desired
+			}
+		}
+		for position := range min(out, s.desired) {
 			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (down >= most || s.ordered()) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// seen: the controller has seen that a set settled, and what on.
+func (o *Oracle) seen(name string) {
+	f, u := o.subsets[name], o.child(o.Before, name)
+	if u == nil {
+		f.corrected = false
+		return
+	}
+	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
+		f.corrected = false
+	}
+	if o.settledSet(u) {
+		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
+			f.protected, f.finished = []string{f.finished}, ""
+		}
+	}
+	now := o.child(o.api.Live, name)
+	corrects := !o.initialized && !o.sawReady() || o.behind(name, u)
+	if corrects && now != nil && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
+		f.corrected = true
+	}
+}
+
+// sawReady: the controller has seen a replica that was ready.
+func (o *Oracle) sawReady() bool {
+	for _, p := range o.Before.Pods {
+		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// behind: the template was corrected before anything was ready, and that did not reach
+// the child before something was. The status that the controller saw says that the
+// child protects the correction, and was written from a later spec than the child.
+func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
+	parent := o.parent(o.Before)
+	status := statusOf(&parent.Status, name)
+	if status == nil {
+		return false
+	}
+	annotations := u.GetAnnotations()
+	content := o.ContentIn(o.Before, status.CurrentRevision)(name)
+	from, err := strconv.ParseInt(annotations[v1alpha1.AnnotationParentGeneration], 10, 64)
+	return err == nil && from < parent.Status.ObservedGeneration && content != "" && content != contentOf(&o.api.typed(u).Spec.Template) &&
+		status.CurrentRevision != annotations[v1alpha1.AnnotationProtectedRevision]
+}
+
+// settledSet: a set makes all its replicas of its template.
+func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
+	set := o.api.typed(u)
+	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
+		set.Status.CurrentRevision == set.Status.UpdateRevision
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -31,36 +32,11 @@ type Sets struct {
 	// Down are the sets whose nodes are lost: nothing starts there, and nothing
 	// that is being deleted goes.
 	Down map[string]bool
-	// creates and deletes look on at what is done to a replica of a set.
+	// creates and deletes look on at what is done to a replica of a set, of any parent.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
 	// finishes looks on when all replicas of a set are updated and ready.
 	finishes func(set *unstructured.Unstructured)
-}
-
-// contentOf is what a pod is made of, in one word: its image and what a patch
-// of the subset adds.
-func contentOf(template *corev1.PodTemplateSpec) string {
-	content := ""
-	if len(template.Spec.Containers) > 0 {
-		content = template.Spec.Containers[0].Image
-	}
-	if patch := template.Annotations["patch"]; patch != "" {
-		content += "+" + patch
-	}
-	return content
-}
-
-// PodContent is contentOf a pod.
-func PodContent(p *corev1.Pod) string {
-	return contentOf(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
-}
-
-// broken tells whether pods of the content never become ready: "broken" ones
-// without a word, "pull" ones because their image is not there, "crash" ones
-// because they end.
-func broken(content string) bool {
-	return slices.ContainsFunc([]string{"broken", "pull", "crash"}, func(word string) bool { return strings.HasPrefix(content, word) })
 }
 
 // typed reads a set, each but once: what is stored is never changed.
@@ -82,8 +58,18 @@ func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
 }
 
 // hashOf is the name of the set's own revision of a template: the same for the
-// same template, whatever the set's UID.
-func hashOf(u *unstructured.Unstructured) string {
+// same template, whatever the set's UID. It is reckoned but once for each that is
+// stored.
+func (a *API) hashOf(u *unstructured.Unstructured) string {
+	hash, known := a.hashes[u]
+	if !known {
+		hash = reckonHash(u)
+		a.hashes[u] = hash
+	}
+	return hash
+}
+
+func reckonHash(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
 	raw, err := json.Marshal(spec["template"])
 	if err != nil {
@@ -118,7 +104,7 @@ func (s *Sets) Sync(name string) {
 		return
 	}
 	p := &pass{sim: s, set: s.api.typed(u), created: map[int]bool{}}
-	p.name(hashOf(u))
+	p.name(s.api.hashOf(u))
 	p.sort(s.claim(p.set))
 	p.run()
 	p.writeStatus(u)
@@ -148,13 +134,17 @@ func (p *pass) name(update string) {
 // claim gives the pods of a set, and adopts orphans.
 func (s *Sets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
 	var pods []*corev1.Pod
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		panic(err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {
 		pod := s.api.Live.Pods[name]
 		owner := metav1.GetControllerOf(pod)
 		if OrdinalOf(set.Name, name) < 0 {
 			continue
 		}
-		if owner == nil && pod.DeletionTimestamp == nil {
+		if owner == nil && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = controlledBy(set.UID)
 			s.api.PutPod(pod)
@@ -338,122 +328,5 @@ func (p *pass) writeStatus(u *unstructured.Unstructured) {
 		u = u.DeepCopy()
 		u.Object["status"] = status
 		p.sim.api.PutSet(u)
-	}
-}
-
-// IsReady tells whether a pod is ready.
-func IsReady(pod *corev1.Pod) bool {
-	_, ready := readySince(pod)
-	return ready
-}
-
-func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning {
-			return c.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// Kubelet brings one pod on: it goes when it is being deleted, and else becomes
-// ready when it can.
-func (s *Sets) Kubelet(name string) {
-	pod := s.api.Live.Pods[name]
-	switch {
-	case pod == nil || s.Down[setOf(name)]:
-	case pod.DeletionTimestamp != nil:
-		delete(s.api.Live.Pods, name)
-		s.api.Last++
-	case strings.HasPrefix(PodContent(pod), "pull"):
-		if len(pod.Status.ContainerStatuses) == 0 {
-			s.SetFailure(pod, "ImagePullBackOff")
-		}
-	case strings.HasPrefix(PodContent(pod), "crash"):
-		switch {
-		case len(pod.Status.ContainerStatuses) == 0:
-			s.SetFailure(pod, "")
-		case pod.Status.ContainerStatuses[0].State.Waiting == nil:
-			s.SetFailure(pod, "CrashLoopBackOff")
-		}
-	case broken(PodContent(pod)):
-		if pod.Status.Phase != corev1.PodRunning {
-			s.SetReady(pod, false)
-		}
-	case !IsReady(pod):
-		s.SetReady(pod, true)
-	}
-}
-
-// SetFailure lets the container of a pod end with an error, and wait for the given
-// reason when there is one; one that cannot be pulled has not even started.
-func (s *Sets) SetFailure(pod *corev1.Pod, reason string) {
-	pod = pod.DeepCopy()
-	if IsReady(pod) || len(pod.Status.Conditions) == 0 {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: s.api.Now()}}
-	}
-	ended := &corev1.ContainerStateTerminated{ExitCode: 1}
-	status := corev1.ContainerStatus{Name: "web"}
-	switch reason {
-	case "":
-		status.State.Terminated = ended
-	case "ImagePullBackOff":
-		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
-	default:
-		status.State.Waiting, status.LastTerminationState.Terminated = &corev1.ContainerStateWaiting{Reason: reason}, ended
-	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
-	s.api.PutPod(pod)
-}
-
-// setOf is the name of the set of a pod.
-func setOf(pod string) string { return pod[:strings.LastIndex(pod, "-")] }
-
-// SetReady sets whether a pod is ready.
-func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
-	pod = pod.DeepCopy()
-	status := corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
-	}
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.ContainerStatuses = nil
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.Now()}}
-	s.api.PutPod(pod)
-}
-
-// Collect begins to delete the pods whose set is gone, and deletes its revisions.
-func (s *Sets) Collect() {
-	alive := map[types.UID]bool{}
-	for _, u := range s.api.Live.Sets {
-		alive[u.GetUID()] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {
-		pod := s.api.Live.Pods[name]
-		if owner := metav1.GetControllerOf(pod); owner != nil && !alive[owner.UID] {
-			s.api.DeletePod(pod)
-		}
-	}
-	for _, revisions := range s.api.own {
-		maps.DeleteFunc(revisions, func(_ string, r *ownRevision) bool { return r.owner != "" && !alive[r.owner] })
-	}
-}
-
-// DeleteSet deletes a set as kubectl does; orphan is --cascade=orphan.
-func (s *Sets) DeleteSet(name string, orphan bool) {
-	u := s.api.Live.Sets[name]
-	delete(s.api.Live.Sets, name)
-	s.api.Last++
-	for _, pod := range s.api.Live.Pods {
-		if owner := metav1.GetControllerOf(pod); orphan && owner != nil && owner.UID == u.GetUID() {
-			pod = pod.DeepCopy()
-			pod.OwnerReferences = nil
-			s.api.PutPod(pod)
-		}
-	}
-	for _, r := range s.api.own[name] {
-		if orphan && r.owner == u.GetUID() {
-			r.owner = ""
-		}
 	}
 }

@@ -14,35 +14,33 @@ import (
 )
 
 // Rest lets everybody but the user do what there is to do, until nothing is left.
-// The controller passes only when something changed, or when it asked to be woken:
-// nothing may depend on more passes than that.
-func (s *World) Rest() {
-	wakeAt := s.Clock.Now().Add(s.Wake)
+// The controller passes over a parent only when something changed, or when it asked to
+// be woken for it: nothing may depend on more passes than that. (What changes of one
+// parent wakes the others too. Whom the controller wakes is told in setup.go.)
+func (s *Cluster) Rest() {
+	for _, w := range s.worlds {
+		w.wakeAt = s.Clock.Now().Add(w.Wake)
+	}
 	for rounds := 0; ; rounds++ {
 		if rounds > 3000 {
 			s.Fail("it does not come to rest: %v", s.API.Writes[max(0, len(s.API.Writes)-10):])
 		}
 		last := s.API.Last
-		due := s.Wake > 0 && !s.Clock.Now().Before(wakeAt)
-		if s.API.Last != s.seen || s.again || due {
-			s.API.Refresh()
-			s.Reconcile()
-			wakeAt = s.Clock.Now().Add(s.Wake)
+		for _, w := range s.worlds {
+			w.passIfDue()
 		}
 		s.others()
-		if s.API.Last != last || s.again {
+		if s.API.Last != last || slices.ContainsFunc(s.worlds, func(w *World) bool { return w.again }) {
 			continue
 		}
-		if s.Wake == 0 {
+		wakeAt, asked := s.nextWake()
+		if !asked {
 			// Sets wait for minReadySeconds by themselves.
 			s.Clock.SetTime(s.Clock.Now().Add(time.Minute))
 			if s.others(); s.API.Last != last {
 				continue
 			}
-			writes := len(s.API.Writes)
-			if s.Reconcile(); len(s.API.Writes) != writes {
-				s.Fail("at rest the controller writes %v", s.API.Writes[writes:])
-			}
+			s.resting()
 			return
 		}
 		if wakeAt.After(s.Clock.Now()) {
@@ -51,15 +49,46 @@ func (s *World) Rest() {
 	}
 }
 
+// passIfDue is a pass if one is due.
+func (s *World) passIfDue() {
+	due := s.Wake > 0 && !s.Clock.Now().Before(s.wakeAt)
+	if s.API.Last != s.seen || s.again || due {
+		s.API.Refresh()
+		s.Reconcile()
+		s.wakeAt = s.Clock.Now().Add(s.Wake)
+	}
+}
+
+// nextWake is the first time at which the controller asked to be woken, if it did.
+func (s *Cluster) nextWake() (first time.Time, asked bool) {
+	for _, w := range s.worlds {
+		if w.Wake > 0 && (!asked || w.wakeAt.Before(first)) {
+			first, asked = w.wakeAt, true
+		}
+	}
+	return first, asked
+}
+
+// resting: there is nothing to do, so the controller writes nothing.
+func (s *Cluster) resting() {
+	writes := len(s.API.Writes)
+	for _, w := range s.worlds {
+		w.Reconcile()
+	}
+	if len(s.API.Writes) != writes {
+		s.Fail("at rest the controller writes %v", s.API.Writes[writes:])
+	}
+}
+
 // others are everybody but the user and the controller.
-func (s *World) others() {
+func (s *Cluster) others() {
 	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Sets)) {
 		s.Sync(name)
 	}
 	s.Sets.Collect()
 	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Pods)) {
 		s.Sets.Kubelet(name)
-		s.Oracle.Look()
+		s.Look()
 	}
 }
 
@@ -69,7 +98,7 @@ func (s *World) others() {
 func (s *World) Ends() {
 	for range 30 {
 		s.Rest()
-		rollout := s.API.Live.Parent.Status.Rollout
+		rollout := s.Parent().Status.Rollout
 		if rollout == nil {
 			return // nothing was ever ready, so there is nothing to protect
 		}
@@ -80,19 +109,19 @@ func (s *World) Ends() {
 			s.Annotate(v1alpha1.AnnotationApproved, rollout.ApprovalKey)
 		case v1alpha1.RolloutBlocked:
 			completing := s.completing()
-			if strategy := strategyOf(s.API.Live.Parent); completing && (strategy.Partition != nil || len(strategy.Steps) > 0) {
+			if strategy := strategyOf(s.Parent()); completing && (strategy.Partition != nil || len(strategy.Steps) > 0) {
 				s.protectNothing()
 				continue
 			}
 			if !completing && !s.Oracle.blocked() {
 				s.Fail("it is blocked, though nothing out of reach uses up the ledger: %s", rollout.Message)
 			}
-			switch forced := s.API.Live.Parent.Annotations[v1alpha1.AnnotationForceUpdate] == rollout.Revision; {
+			switch forced := s.Parent().Annotations[v1alpha1.AnnotationForceUpdate] == rollout.Revision; {
 			case !forced:
 				s.Annotate(v1alpha1.AnnotationForceUpdate, rollout.Revision)
 			case !s.Oracle.keptBroken():
 				s.Fail("it is blocked in spite of force: %s", rollout.Message)
-			case len(strategyOf(s.API.Live.Parent).Steps) > 0:
+			case len(strategyOf(s.Parent()).Steps) > 0:
 				s.dropSteps()
 			default:
 				return // the floor keeps it broken, as it was asked to
@@ -107,15 +136,15 @@ func (s *World) Ends() {
 // Finish releases everything, with a good template, and expects that it arrives.
 func (s *World) Finish(policy string) {
 	s.Edit("releases v9", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, TemplateOf("v9", policy), nil
+		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, s.template("v9", policy), nil
 		if len(spec.Topology.Subsets) == 0 {
 			ComeOrGo(spec, "a")
 		}
 	})
 	s.Settle()
 	s.Judge(true)
-	status := &s.API.Live.Parent.Status
-	if status.CurrentRevision != status.UpdateRevision && replicasOf(s.API.Live.Parent) > 0 {
+	status := &s.Parent().Status
+	if status.CurrentRevision != status.UpdateRevision && replicasOf(s.Parent()) > 0 {
 		s.Fail("the current revision is %s, not %s", status.CurrentRevision, status.UpdateRevision)
 	}
 }
@@ -124,7 +153,7 @@ func (s *World) Finish(policy string) {
 // ready, and has not come up on it.
 func (s *World) completing() bool {
 	for _, u := range s.API.Live.Sets {
-		if _, told := u.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; !told && !s.Oracle.settledSet(u) {
+		if _, told := u.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; !told && s.Oracle.owns(s.API.typed(u)) && !s.Oracle.settledSet(u) {
 			return true
 		}
 	}
@@ -156,11 +185,11 @@ func (s *World) dropSteps() {
 // Judge compares what there is with what was asked for; healthy: all can be
 // ready.
 func (s *World) Judge(healthy bool) {
-	parent := s.API.Live.Parent
+	parent := s.Parent()
 	asks := s.Oracle.lines(s.API.Live)
 	for i := range parent.Spec.Topology.Subsets {
 		sub := &parent.Spec.Topology.Subsets[i]
-		set, want := "web-"+sub.Name, s.API.wanted(parent, sub)
+		set, want := s.Child(sub.Name), s.API.wanted(parent, sub)
 		pods, updated := s.PodsOf(set), int32(0)
 		for _, p := range pods {
 			if PodContent(p) == want {

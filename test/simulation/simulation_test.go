@@ -31,37 +31,55 @@ func pick[T any](t *rapid.T, label string, from []T) T {
 	return from[rapid.IntRange(0, len(from)-1).Draw(t, label)]
 }
 
-// user does one thing that a user may do.
+// user does one thing that a user may do under Manual.
 func (s *World) user(t *rapid.T, policy string) {
-	names := []string{"a", "b", "c"}
-	switch what := rapid.IntRange(0, 15).Draw(t, "user"); what {
-	case 0, 1, 2:
-		image := pick(t, "image", images)
-		s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf(image, policy) })
-	case 3, 4, 5, 6:
-		name, to := pick(t, "subset", append(names, "")), pick(t, "partition", partitions)
+	switch what := rapid.IntRange(0, 15).Draw(t, "user"); {
+	case what < 3:
+		s.image(pick(t, "image", images), policy)
+	case what < 7:
+		name, to := pick(t, "subset", append(subsetNames(), "")), pick(t, "partition", partitions)
 		s.Edit("partition "+name+" "+to.String(), func(spec *v1alpha1.UnitedDeploymentSpec) { SetPartition(spec, name, to) })
-	case 7, 8, 9:
-		n := rapid.Int32Range(0, 6).Draw(t, "replicas")
+	case what == 7:
+		s.pause()
+	default:
+		s.meddle(t)
+	}
+}
+
+func subsetNames() []string { return []string{"a", "b", "c"} }
+
+func (s *World) image(image, policy string) {
+	s.Edit("image "+image, func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = s.template(image, policy) })
+}
+
+func (s *World) pause() {
+	paused := !s.Parent().Spec.Paused
+	s.Edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
+}
+
+// meddle does one thing that a user may do to subsets, children and pods, whatever
+// the strategy.
+func (s *World) meddle(t *rapid.T) {
+	switch what := rapid.IntRange(0, 9).Draw(t, "meddles"); {
+	case what < 3:
+		n := rapid.Int32Range(0, 8).Draw(t, "replicas")
 		s.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
-	case 10:
-		name, wish := pick(t, "subset", names), pick(t, "wish", wishes)
+	case what < 5:
+		name, wish := pick(t, "subset", subsetNames()), pick(t, "wish", wishes)
 		s.EditSubset("wish", name, func(sub *v1alpha1.Subset) { sub.Replicas = wish })
-	case 11:
-		name, word := pick(t, "subset", names), pick(t, "patch", []string{"", "x", "y"})
+	case what == 5:
+		name, word := pick(t, "subset", subsetNames()), pick(t, "patch", []string{"", "x", "y"})
 		s.EditSubset("patch "+word, name, func(sub *v1alpha1.Subset) { sub.Patch = PatchOf(word) })
-	case 12:
-		name := pick(t, "subset", names)
+	case what < 8:
+		name := pick(t, "subset", subsetNames())
 		s.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, name) })
-	case 13:
-		s.Edit(fmt.Sprint("paused ", !s.API.Live.Parent.Spec.Paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = !spec.Paused })
-	case 14:
+	case what == 8:
 		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
 			name := pick(t, "pod", pods)
 			s.Note("user: deletes %s", name)
 			s.API.DeletePod(s.API.Live.Pods[name])
 		}
-	case 15:
+	default:
 		if sets := slices.Sorted(maps.Keys(s.API.Live.Sets)); len(sets) > 0 {
 			name, orphan := pick(t, "set", sets), rapid.Bool().Draw(t, "orphan")
 			s.Note("user: deletes %s, orphan %v", name, orphan)
@@ -81,11 +99,11 @@ func (s *World) cluster(t *rapid.T) {
 		s.Note("controller looks at an old cache")
 		s.Reconcile()
 	case what < 8:
-		s.Sync("web-" + pick(t, "subset", []string{"a", "b", "c"}))
+		s.Sync(s.Child(pick(t, "subset", subsetNames())))
 	case what < 10:
 		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
 			s.Sets.Kubelet(pick(t, "pod", pods))
-			s.Oracle.Look()
+			s.Look()
 		}
 	case what == 10:
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
@@ -118,7 +136,7 @@ func TestProtectedReplicasStay(t *testing.T) {
 
 func simulate(t *rapid.T, policy string) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
-	s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
+	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {
 		s.Settle()

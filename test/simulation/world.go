@@ -4,47 +4,33 @@
 package simulation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
 )
 
-// World is one UnitedDeployment, the reconciler as it is, and around it a
-// simulated API server, StatefulSet controller and kubelets, each of which moves
-// only when it is told to.
+// World is one UnitedDeployment, and the cluster that it lives in.
 type World struct {
-	T          TestingT
-	Clock      *clocktesting.FakePassiveClock
-	API        *API
-	Sets       *Sets
-	Oracle     *Oracle
-	Reconciler *united.Reconciler
-	// Wake is when the last pass asked to be woken, 0 never.
-	Wake time.Duration
-	// Recorded are the events.
-	Recorded Recorder
-	trace    []string
+	*Cluster
+	// Name is the parent's name.
+	Name string
+	// mark is what its images end in, so that they are not taken for another parent's.
+	mark   string
+	Oracle *Oracle
+	// Wake is when the last pass asked to be woken, 0 never; wakeAt is the time.
+	Wake   time.Duration
+	wakeAt time.Time
 	// rollout is what was last noted of the rollout.
 	rollout string
 	// seen is what of the API the last pass could know; again: it is to be tried
@@ -53,55 +39,44 @@ type World struct {
 	again bool
 }
 
-// TestingT is a test, of package testing or of rapid.
-type TestingT interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Context() context.Context
-}
-
-// Recorder keeps events as "<type> <reason> <child>: <note>".
-type Recorder struct{ Events []string }
-
-// Eventf records an event.
-func (r *Recorder) Eventf(_ runtime.Object, related runtime.Object, kind, reason, _, note string, args ...any) {
-	about := ""
-	if ref, ok := related.(*corev1.ObjectReference); ok {
-		about = " " + ref.Name
-	}
-	r.Events = append(r.Events, fmt.Sprintf("%s %s%s: %s", kind, reason, about, fmt.Sprintf(note, args...)))
-}
-
-// New is a world of 4 replicas of v1 in the given subsets, everything held, in
+// New is a world of 4 replicas of v1 in the given subsets of web, everything held, in
 // which nothing has happened yet.
 func New(t TestingT, policy string, subsets ...string) *World {
-	s := &World{T: t, Clock: clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0))}
-	s.API = newAPI(func() metav1.Time { return metav1.NewTime(s.Clock.Now()) })
-	s.API.notes = func(write string) {
-		if write != "status" {
-			s.Note("  controller: %s", write)
-		}
+	return newCluster(t).add("web", policy, subsets)
+}
+
+// Beside is another world of the same cluster, that of a parent of another name. Its
+// images are its own: that of v1 is v1@<name>.
+func (s *World) Beside(name, policy string, subsets ...string) *World {
+	return s.add(name, policy, subsets)
+}
+
+// Parent is the parent as the server has it.
+func (s *World) Parent() *v1alpha1.UnitedDeployment { return s.API.Live.Parents[s.Name] }
+
+// Child is the name of the child of a subset.
+func (s *World) Child(subset string) string { return s.Name + "-" + subset }
+
+// Note adds a line to what has happened, of this parent.
+func (s *World) Note(format string, args ...any) { s.Cluster.Note(s.about()+format, args...) }
+
+// Fail fails the test because of this parent.
+func (s *World) Fail(format string, args ...any) {
+	s.T.Helper()
+	s.Cluster.Fail(s.about()+format, args...)
+}
+
+// about tells which parent it is about, when there are others.
+func (s *World) about() string {
+	if len(s.worlds) == 1 {
+		return ""
 	}
-	s.Oracle = newOracle(s.API, s.Fail)
-	s.Sets = &Sets{api: s.API, creates: s.Oracle.creates, deletes: s.Oracle.deletes, finishes: s.Oracle.finishes}
-	s.API.Live.Parent = &v1alpha1.UnitedDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u-1", Generation: 1, ResourceVersion: "0"},
-		Spec: v1alpha1.UnitedDeploymentSpec{
-			Replicas:             ptr.To[int32](4),
-			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-			Template:             TemplateOf("v1", policy),
-			RevisionHistoryLimit: ptr.To[int32](0),
-			UpdateStrategy: v1alpha1.UpdateStrategy{ManualUpdate: &v1alpha1.ManualUpdate{
-				DefaultPartition: ptr.To(intstr.FromString("100%")),
-			}},
-		},
-	}
-	for _, name := range subsets {
-		s.API.Live.Parent.Spec.Topology.Subsets = append(s.API.Live.Parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: name})
-	}
-	s.Oracle.specChanged()
-	s.Restart()
-	return s
+	return "[" + s.Name + "] "
+}
+
+// template is TemplateOf an image of this parent.
+func (s *World) template(image, policy string) v1alpha1.WorkloadTemplate {
+	return TemplateOf(image+s.mark, policy)
 }
 
 // TemplateOf is a template of an image, with a pod management policy.
@@ -127,73 +102,12 @@ func PatchOf(word string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec": {"template": {"metadata": {"annotations": {"patch": %q}}}}}`, word)}
 }
 
-// podPatchOf is the pod part of a subset's patch.
-func podPatchOf(s *v1alpha1.Subset) map[string]any {
-	patch := map[string]any{}
-	if s.Patch != nil {
-		if err := json.Unmarshal(s.Patch.Raw, &patch); err != nil {
-			panic(err)
-		}
-	}
-	part, _, _ := unstructured.NestedMap(patch, "spec", "template")
-	return part
-}
-
-// wanted is what the spec makes the pods of a subset of.
-func (a *API) wanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
-	key := string(parent.Spec.Template.StatefulSetTemplate.Raw)
-	if s.Patch != nil {
-		key += "\n" + string(s.Patch.Raw)
-	}
-	content, known := a.contents[key]
-	if !known {
-		content = readWanted(parent, s)
-		a.contents[key] = content
-	}
-	return content
-}
-
-func readWanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(parent.Spec.Template.StatefulSetTemplate.Raw, &u.Object); err != nil {
-		panic(err)
-	}
-	content := contentOf(&typedSet(u).Spec.Template)
-	if patch, _, _ := unstructured.NestedString(podPatchOf(s), "metadata", "annotations", "patch"); patch != "" {
-		content += "+" + patch
-	}
-	return content
-}
-
-// Fail fails the test, and tells what has happened.
-func (s *World) Fail(format string, args ...any) {
-	s.T.Helper()
-	s.T.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.trace, "\n"))
-}
-
-// Note adds a line to what has happened.
-func (s *World) Note(format string, args ...any) {
-	s.trace = append(s.trace, fmt.Sprintf(format, args...))
-}
-
-// Restart starts the controller anew: with a cache that is up to date, and
-// without a memory.
-func (s *World) Restart() {
-	s.API.Refresh()
-	s.again = true // everything is new to it
-	s.Reconciler = &united.Reconciler{
-		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New()},
-		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock,
-	}
-}
-
 // Edit changes the spec.
 func (s *World) Edit(what string, change func(*v1alpha1.UnitedDeploymentSpec)) {
-	parent := s.API.Live.Parent.DeepCopy()
+	parent := s.Parent().DeepCopy()
 	change(&parent.Spec)
 	parent.Generation++
-	parent.ResourceVersion = s.API.Next()
-	s.API.Live.Parent = parent
+	s.API.PutParent(parent)
 	s.Oracle.specChanged()
 	s.Note("user: %s", what)
 }
@@ -207,7 +121,7 @@ func (s *World) Reconcile() {
 	untold := s.API.untold
 	crashed, err := s.pass()
 	s.again = err != nil || crashed
-	if r := s.API.Live.Parent.Status.Rollout; r != nil {
+	if r := s.Parent().Status.Rollout; r != nil {
 		if text := fmt.Sprintf("  rollout: step %d %s: %s", r.Step, r.Phase, r.Message); text != s.rollout {
 			s.rollout = text
 			s.Note("%s", text)
@@ -233,93 +147,9 @@ func (s *World) pass() (hasCrashed bool, err error) {
 		}
 	}()
 	ctx := ctrl.LoggerInto(s.T.Context(), ctrl.Log.WithSink(log.NullLogSink{}))
-	result, err := s.Reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.API.Live.Parent)})
+	result, err := s.Reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.Parent())})
 	s.Wake = result.RequeueAfter
 	return false, err
-}
-
-// Sync is one pass of the StatefulSet controller over one set.
-func (s *World) Sync(name string) {
-	if s.API.Live.Sets[name] == nil {
-		return
-	}
-	before := s.Describe(name)
-	s.Sets.Sync(name)
-	s.Oracle.Look()
-	if after := s.Describe(name); after != before {
-		s.Note("  %s", after)
-	}
-}
-
-// Describe is a set and its pods in one line.
-func (s *World) Describe(name string) string {
-	u := s.API.Live.Sets[name]
-	if u == nil {
-		return name + ": none"
-	}
-	set := s.API.typed(u)
-	list := []string{fmt.Sprintf("%s: %s replicas %d partition %d current %s update %s:", name,
-		contentOf(&set.Spec.Template), *set.Spec.Replicas, *set.Spec.UpdateStrategy.RollingUpdate.Partition,
-		s.contentOfHash(name, set.Status.CurrentRevision), s.contentOfHash(name, set.Status.UpdateRevision))}
-	for _, p := range s.PodsOf(name) {
-		text := fmt.Sprintf("%d %s", OrdinalOf(name, p.Name), PodContent(p))
-		if !IsReady(p) {
-			text += " unready"
-		}
-		if p.DeletionTimestamp != nil {
-			text += " terminating"
-		}
-		list = append(list, text+",")
-	}
-	return strings.Join(list, " ")
-}
-
-func (s *World) contentOfHash(set, hash string) string {
-	if r := s.API.own[set][hash]; r != nil {
-		return contentOf(r.template)
-	}
-	return "-"
-}
-
-// PodsOf are the pods of a set, the lowest first.
-func (s *World) PodsOf(set string) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, p := range s.API.Live.Pods {
-		if OrdinalOf(set, p.Name) >= 0 {
-			pods = append(pods, p)
-		}
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return int(OrdinalOf(set, a.Name) - OrdinalOf(set, b.Name)) })
-	return pods
-}
-
-// Everybody lets everybody but the user do what there is to do.
-func (s *World) Everybody() {
-	s.API.Refresh()
-	s.Reconcile()
-	s.others()
-}
-
-// Settle goes on until nothing changes any more.
-func (s *World) Settle() {
-	for quiet, rounds := 0, 0; quiet < 3; rounds++ {
-		// Whatever failed is tried again.
-		s.Clock.SetTime(s.Clock.Now().Add(31 * time.Second))
-		if rounds > 500 {
-			s.Fail("it does not settle: %v", s.API.Writes[len(s.API.Writes)-10:])
-		}
-		last := s.API.Last
-		s.Everybody()
-		quiet++
-		if s.API.Last != last {
-			quiet = 0
-		}
-	}
-	writes := len(s.API.Writes)
-	s.Reconcile()
-	if len(s.API.Writes) != writes {
-		s.Fail("at rest the controller writes %v", s.API.Writes[writes:])
-	}
 }
 
 // SetPartition sets the partition of a subset under Manual, "" sets the default
@@ -338,13 +168,12 @@ func SetPartition(spec *v1alpha1.UnitedDeploymentSpec, name string, to intstr.In
 
 // Annotate sets an annotation of the parent, which makes no generation.
 func (s *World) Annotate(key, value string) {
-	parent := s.API.Live.Parent.DeepCopy()
+	parent := s.Parent().DeepCopy()
 	if parent.Annotations == nil {
 		parent.Annotations = map[string]string{}
 	}
 	parent.Annotations[key] = value
-	parent.ResourceVersion = s.API.Next()
-	s.API.Live.Parent = parent
+	s.API.PutParent(parent)
 	s.Note("user: annotates %s=%s", key, value)
 }
 
@@ -359,12 +188,17 @@ func (s *World) EditSubset(what, name string, change func(*v1alpha1.Subset)) {
 	})
 }
 
-// ComeOrGo adds a subset, or takes it away.
+// ComeOrGo adds a subset, or takes it away, and with it the steps that name it: those
+// would be refused.
 func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	before := len(spec.Topology.Subsets)
 	spec.Topology.Subsets = slices.DeleteFunc(spec.Topology.Subsets, func(s v1alpha1.Subset) bool { return s.Name == name })
 	if len(spec.Topology.Subsets) == before {
 		spec.Topology.Subsets = append(spec.Topology.Subsets, v1alpha1.Subset{Name: name})
+		return
+	}
+	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
+		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
 	}
 }
 

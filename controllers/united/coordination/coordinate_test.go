@@ -201,6 +201,25 @@ func TestBrokenBefore(t *testing.T) {
 	}
 }
 
+// TestSkewKeepsNothingThatIsDown: where skew leaves a small subset nothing and the
+// others something, and a replica of the small one uses up the ledger, that goes first:
+// it costs nothing, and the others wait for it.
+func TestSkewKeepsNothingThatIsDown(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		t.Run(fmt.Sprint("ordered ", ordered), func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("1"), "34%" }), 3, 3, 2)
+			if ordered {
+				w.ordered()
+			}
+			w.sicken(2, 1)
+			w.roll("v2").settle()
+			if !w.complete() || w.most > 1 {
+				t.Errorf("%d down at most, %v\n%s", w.most, w.state, strings.Join(w.narrative, "\n"))
+			}
+		})
+	}
+}
+
 // TestBlockedAdvice: raising maxUnavailable is told of where it lets something go
 // on, which in a child that works in order it does not.
 func TestBlockedAdvice(t *testing.T) {

@@ -129,12 +129,17 @@ func brokenRolloutEnds(t *rapid.T) {
 // blockedRightly: what cannot be released yet is broken, and uses up the ledger;
 // or, where replicas move in order, is in the way.
 func (w *world) blockedRightly(t *rapid.T, most int) {
-	reachable := true
-	for _, c := range w.subsets {
+	reachable, shares := true, w.shares()
+	least := math.Inf(1)
+	for _, share := range shares {
+		least = min(least, share)
+	}
+	for i, c := range w.subsets {
+		// In-order replicas that are broken are released together, and replaced one by
+		// one as skew allows: always if no other subset is further behind.
+		gated := c.Observed.Ordered && w.strategy.MaxSkew != "" && shares[i] > least
 		for _, m := range c.Observed.Members {
-			// In-order replicas that are broken are released together, and replaced one by
-			// one as skew allows.
-			if !m.Ready && (m.Position < c.Observed.Partition || c.Observed.Ordered && w.strategy.MaxSkew != "") {
+			if !m.Ready && (m.Position < c.Observed.Partition || gated) {
 				reachable = false
 			}
 		}
@@ -151,19 +156,31 @@ func floorOf(percent string, replicas int32) int32 {
 	return int32(math.Ceil(parsePercent(percent) * float64(replicas) / 100))
 }
 
+// size is how many replicas of a subset are to be released.
+func (w *world) size(subset int) float64 {
+	c := w.subsets[subset]
+	return float64(c.desired - floorOf(w.strategy.Partition.StrVal, c.desired))
+}
+
+// shares are how many of them are updated, by the subsets that have any.
+func (w *world) shares() map[int]float64 {
+	shares := map[int]float64{}
+	for i, updated := range w.updated() {
+		if n := w.size(i); n > 0 {
+			shares[i] = float64(updated) / n
+		}
+	}
+	return shares
+}
+
 // inBounds: the shares are as near as skew asks for.
 func (w *world) inBounds(t *rapid.T, percent string) {
 	if percent == "" {
 		return
 	}
 	least, most, smallest := math.Inf(1), 0.0, math.Inf(1)
-	for i, c := range w.subsets {
-		n := float64(c.desired - floorOf(w.strategy.Partition.StrVal, c.desired))
-		if n == 0 {
-			continue
-		}
-		share := float64(w.updated()[i]) / n
-		least, most, smallest = min(least, share), max(most, share), min(smallest, n)
+	for i, share := range w.shares() {
+		least, most, smallest = min(least, share), max(most, share), min(smallest, w.size(i))
 	}
 	if bound := parsePercent(percent)/100 + 1/smallest + 1e-9; most-least > bound {
 		t.Fatalf("shares from %.2f to %.2f, more than %.2f apart\n%s", least, most, bound, strings.Join(w.narrative, "\n"))

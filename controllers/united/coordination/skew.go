@@ -19,39 +19,32 @@ func (c *coordinator) capPotential(candidates []*view) {
 			slowest = v
 		}
 	}
+	skewed := c.rules.maxSkew >= 0 && !c.rules.forced && slowest != nil
 	anybody := false
 	for _, v := range candidates {
 		v.potential = v.released()
 		v.potentialCap = v.size()
-		if c.rules.maxSkew >= 0 && !c.rules.forced && slowest != nil {
+		if skewed {
 			v.potentialCap = share(v.size(), slowest.arrived, slowest.size(), c.rules.maxSkew)
+		}
+		if skewed && v.size() > 0 && v.arrived*slowest.size() == slowest.arrived*v.size() && v.nextIsDown() {
+			// It costs nothing, and others may wait for it.
+			v.potentialCap = max(v.potentialCap, v.arrived+1)
+			anybody = true
 		}
 		anybody = anybody || v.potential < v.potentialCap
 	}
 	if slowest != nil && !anybody {
-		slowest = readiest(slowest, candidates)
 		slowest.potentialCap = max(slowest.potentialCap, slowest.arrived+1)
 	}
 }
 
-// readiest is, of the candidates that are as far behind as the slowest, one that
-// has a replica on the way, else one whose next replica is down anyway, else the
-// slowest itself. Another might wait for the very replica that is down.
-func readiest(slowest *view, candidates []*view) *view {
-	best, rank := slowest, 0
-	for _, v := range candidates {
-		if v.size() == 0 || v.arrived*slowest.size() != slowest.arrived*v.size() {
-			continue
-		}
-		top := min(v.next, v.Desired)
-		switch m := v.at(top - 1); {
-		case rank < 2 && v.potential > v.arrived:
-			best, rank = v, 2
-		case rank < 1 && top > v.target && (m == nil || !m.usable):
-			best, rank = v, 1
-		}
-	}
-	return best
+// nextIsDown: the replica that is to be updated next is down: it is on its way, or is
+// not usable.
+func (v *view) nextIsDown() bool {
+	top := min(v.next, v.Desired)
+	m := v.at(top - 1)
+	return v.potential > v.arrived || top > v.target && (m == nil || !m.usable)
 }
 
 // share is floor(n * (u/m + percent/100)), at most n.

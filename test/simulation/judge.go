@@ -1,0 +1,325 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// applies judges a child that the controller writes. before is nil for a new one.
+func (o *Oracle) applies(before, after *unstructured.Unstructured) {
+	parent := o.parent(o.api.Cached)
+	name, revision := after.GetName(), after.GetAnnotations()[v1alpha1.AnnotationRevision]
+	last := o.last[name]
+	delete(o.last, name)
+	if !coordinated(parent) || !o.protecting() || before == nil || replicasIn(before) == 0 {
+		return
+	}
+	if status := parent.Status.Rollout; status != nil {
+		o.last[name] = lastWrite{string(before.GetUID()), revision, rolloutKey(status)}
+	}
+	then, now := o.see(before), o.see(after)
+	here := slices.IndexFunc(now, func(s *seen) bool { return s.set.Name == name })
+	if here < 0 {
+		return
+	}
+	if last.uid != "" && last == o.last[name] {
+		o.judgeRise(partitionIn(before), now[here])
+	}
+	force := parent.Annotations[v1alpha1.AnnotationForceUpdate]
+	forced := force == revision || parent.Status.Rollout != nil && force == parent.Status.Rollout.Revision
+	o.judgeLedger(then, now, forced, name)
+	if releases(then[here], now[here]) {
+		o.judgeRelease(before, now, here, forced)
+	}
+}
+
+// judgeRise: I4.
+func (o *Oracle) judgeRise(was int32, now *seen) {
+	o.Checked["I4"]++
+	partition := now.partition()
+	if partition > was && partition != now.target && !o.parent(o.api.Cached).Spec.Paused {
+		o.fail("I4: the partition of %s rises from %d to %d, though its target is %d", now.set.Name, was, partition, now.target)
+	}
+}
+
+// judgeLedger: I2, of a write that makes more unavailable than there were.
+func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
+	most := maxUnavailable(o.parent(o.api.Cached))
+	wereDown, wereMissing := o.unavailable(then)
+	down, missing := o.unavailable(now)
+	if down > wereDown || missing > wereMissing {
+		o.Checked["I2"]++
+	}
+	if !forced && (down > wereDown && down > most || missing > wereMissing && missing > most) {
+		o.fail("I2: writing %s makes %d unavailable, %d with what is surplus (%d and %d before); maxUnavailable is %d",
+			name, down, missing, wereDown, wereMissing, most)
+	}
+}
+
+// judgeRelease judges the release of a replica of one subset.
+func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, here int, forced bool) {
+	parent, s := o.parent(o.api.Cached), now[here]
+	o.Checked["release"]++
+	if parent.Spec.Paused {
+		o.fail("%s is released while paused", s.set.Name)
+	}
+	if o.behind(s.name, before) {
+		o.Checked["behind"]++
+		return // it gets what it protects
+	}
+	status, revision := parent.Status.Rollout, s.set.Annotations[v1alpha1.AnnotationRevision]
+	again := o.releasedAgain(before, s, forced)
+	if status == nil || status.Revision != revision || !again && before.GetAnnotations()[v1alpha1.AnnotationRevision] != revision {
+		o.fail("%s is released before %s is staged and on record", s.set.Name, revision)
+	}
+	if o.api.typed(before).Status.ObservedGeneration != before.GetGeneration() {
+		o.fail("%s is released before its controller has observed it", s.set.Name)
+	}
+	if failed := o.failedIn(now); failed != "" && !forced {
+		o.fail("%s is released, though %s failed", s.set.Name, failed)
+	}
+	if again {
+		o.Checked["released again"]++
+		return
+	}
+	o.judgeOrder(now, here)
+	if !forced {
+		o.judgeSkew(now, here)
+	}
+}
+
+// releasedAgain: all of the child was released to a first template that it does not
+// come up on, and now is to another in its place.
+func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, forced bool) bool {
+	was := contentOf(&o.api.typed(before).Spec.Template)
+	if _, told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; told || o.settledSet(before) ||
+		partitionIn(before) > 0 || now.target > 0 {
+		return false
+	}
+	for _, p := range now.pods {
+		if PodContent(p) == was && IsReady(p) && !forced {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeOrder: I5.
+func (o *Oracle) judgeOrder(now []*seen, here int) {
+	if strategyOf(o.parent(o.api.Cached)).Order != v1alpha1.SequentialOrder {
+		return
+	}
+	o.Checked["I5"]++
+	for _, ahead := range now[:here] {
+		if !ahead.removed && ahead.arrived(o) < ahead.size() {
+			o.fail("I5: %s is released, though of %s %d of %d are updated and available",
+				now[here].set.Name, ahead.set.Name, ahead.arrived(o), ahead.size())
+		}
+	}
+}
+
+// judgeSkew: I3. Of the n replicas of a subset at most n * (slowest share +
+// maxSkew) may be released or updated; if that lets nobody move, the slowest gets
+// one. (A child that works in order moves one of what is released.)
+func (o *Oracle) judgeSkew(now []*seen, here int) {
+	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
+	s := now[here]
+	if skew == "" || s.ordered() {
+		return
+	}
+	o.Checked["I3"]++
+	most, slowest := o.skewAllows(s, now, skew)
+	if s.potential() > most {
+		o.fail("I3: %d of %d replicas of %s are released, at most %d may be: the slowest share is %.2f, maxSkew %s",
+			s.potential(), s.size(), s.set.Name, most, slowest, skew)
+	}
+}
+
+// skewAllows is how many replicas of a subset may be released or updated, and the
+// smallest share.
+func (o *Oracle) skewAllows(s *seen, all []*seen, skew string) (most int, slowest float64) {
+	slowest = 2
+	for _, other := range all {
+		if !other.removed && other.size() > 0 {
+			slowest = min(slowest, float64(other.arrived(o))/float64(other.size()))
+		}
+	}
+	n := float64(s.size())
+	most = int(math.Floor(n*(slowest+float64(percentIn(skew))/100) + 1e-9))
+	if float64(s.arrived(o)) <= slowest*n+1e-9 {
+		most = max(most, s.arrived(o)+1)
+	}
+	return most, slowest
+}
+
+// stray: a protected pod that failed, and that is of neither of the revisions that
+// its set makes pods of.
+func (s *seen) stray(position int32, p *corev1.Pod) bool {
+	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
+	failed := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+	return position < s.partition() && position < *s.set.Spec.Replicas && failed && !IsReady(p) &&
+		hash != s.set.Status.CurrentRevision && hash != s.set.Status.UpdateRevision
+}
+
+// judgeDeletion judges the deletion of a released replica.
+func (o *Oracle) judgeDeletion(set, pod string) {
+	parent := o.parent(o.api.Cached)
+	now := o.see(nil)
+	here := slices.IndexFunc(now, func(s *seen) bool { return s.set.Name == set })
+	if here < 0 {
+		o.fail("the controller deletes %s, of a set that it does not see", pod)
+		return
+	}
+	s, position := now[here], OrdinalOf(set, pod)
+	p := s.pods[position]
+	o.Checked["deletion"]++
+	switch {
+	case p == nil:
+		o.fail("the controller deletes %s, which it does not see", pod)
+		return
+	case !parent.Spec.Paused && !s.removed && s.stray(position, p):
+		return // it is down, and comes back on what is protected
+	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
+		o.fail("the controller deletes %s, which is not released or is updated: %s", pod, s)
+	}
+	if parent.Annotations[v1alpha1.AnnotationForceUpdate] == s.set.Annotations[v1alpha1.AnnotationRevision] {
+		return
+	}
+	if failed := o.failedIn(now); failed != "" {
+		o.fail("the controller deletes %s, though %s failed", pod, failed)
+	}
+	if !s.available(o, p) {
+		return
+	}
+	down := 1
+	for _, s := range now {
+		down += int(s.desired)
+		for position, p := range s.pods {
+			if position < s.desired && s.available(o, p) {
+				down--
+			}
+		}
+	}
+	if most := maxUnavailable(parent); down > most {
+		o.fail("I2: deleting %s makes %d unavailable; maxUnavailable is %d", pod, down, most)
+	}
+}
+
+// judgeRemoval: the child of a subset that is gone is drained first.
+func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
+	if !coordinated(o.parent(o.api.Cached)) || !o.protecting() {
+		return
+	}
+	o.Checked["removal"]++
+	for _, p := range o.api.Cached.Pods {
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.UID == u.GetUID() {
+			o.fail("the controller removes %s, which still has %s", u.GetName(), p.Name)
+		}
+	}
+}
+
+// protecting: the controller knows that there is something to protect.
+func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
+
+// tells judges a status that the controller writes: how a rollout goes from step to
+// step.
+func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
+	was, is := before.Rollout, after.Rollout
+	if is == nil {
+		return
+	}
+	steps := strategyOf(o.parent(o.api.Cached)).Steps
+	from := 0
+	if was != nil && rolloutKey(was) == rolloutKey(is) {
+		from = int(was.Step)
+	}
+	o.judgeSteps(from, is, steps)
+	if int(is.Step) < len(steps) {
+		if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step || was.StepKey != is.StepKey {
+			o.passed[rolloutKey(is)] = slices.Clone(steps[:is.Step+1])
+			delete(o.reached, rolloutKey(is))
+		}
+	}
+	if is.ReachedTime != nil && int(is.Step) < len(steps) {
+		if _, known := o.reached[rolloutKey(is)]; !known {
+			o.reached[rolloutKey(is)] = o.api.Now().Time
+		}
+	}
+	if is.ApprovalKey != "" {
+		o.published[is.ApprovalKey] = fmt.Sprint(rolloutKey(is), " ", is.Step)
+	}
+}
+
+// judgeSteps: a step is gone past when it is reached and its pause is over.
+func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
+	now := o.see(nil)
+	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) || allUpdated(now) {
+		return
+	}
+	o.Checked["step"]++
+	if int(is.Step) != from+1 {
+		o.fail("the rollout goes from step %d to %d", from, is.Step)
+	}
+	for _, s := range now {
+		target := o.targetOf(s, steps[:from+1])
+		if n := max(0, s.desired-target); s.arrivedFrom(o, target) < int(n) {
+			o.fail("step %d is over, but of %s only %d of %d are updated and available", from, s.set.Name, s.arrivedFrom(o, target), n)
+		}
+	}
+	switch pause := steps[from].Pause; {
+	case pause == nil:
+	case pause.Duration != "":
+		d, err := time.ParseDuration(pause.Duration)
+		if at, known := o.reached[rolloutKey(is)]; err != nil || !known || o.api.Now().Sub(at) < d-2*time.Second {
+			o.fail("step %d is over before its pause of %s is; it was reached at %s", from, pause.Duration, at)
+		}
+	default:
+		key := o.parent(o.api.Cached).Annotations[v1alpha1.AnnotationApproved]
+		if o.published[key] != fmt.Sprint(rolloutKey(is), " ", from) {
+			o.fail("step %d is over with the approval %q, which is for %q", from, key, o.published[key])
+		}
+	}
+}
+
+func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
+	target := int32(math.MaxInt32)
+	for _, step := range steps {
+		if len(step.Subsets) == 0 || slices.Contains(step.Subsets, s.name) {
+			target = min(target, stepPartition(&step, s.desired))
+		}
+	}
+	return max(target, ordinals(strategyOf(o.parent(o.api.Cached)).Partition, s.desired))
+}
+
+// failedIn is the name of a replica that stops the rollout; "" without one.
+func (o *Oracle) failedIn(all []*seen) string {
+	status := o.parent(o.api.Cached).Status.Rollout
+	for _, s := range all {
+		if s.removed || status == nil || status.StartTime == nil || s.set.Annotations[v1alpha1.AnnotationRevision] != status.Revision {
+			continue
+		}
+		for position, p := range s.pods {
+			made := !p.CreationTimestamp.Time.Before(status.StartTime.Time)
+			if position < s.desired && made && PodContent(p) == s.content && p.DeletionTimestamp == nil && !IsReady(p) && hasFailed(p) {
+				return p.Name
+			}
+		}
+	}
+	return ""
+}
+
+func hasFailed(p *corev1.Pod) bool { return len(p.Status.ContainerStatuses) > 0 }

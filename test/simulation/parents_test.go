@@ -1,0 +1,184 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Two parents live in one cluster, under one controller with one memory. Their subsets
+// have the same names, and web-a is a parent and a child of the other as well. Each is
+// judged by itself, and both end.
+func TestParentsDoNotDisturbEachOther(t *testing.T) {
+	checked, worlds := map[string]int{}, 0
+	worldsFrom(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) *drive {
+			policies := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
+			return &drive{t: t, policy: string(pick(t, label+" policy", policies)), manual: rapid.IntRange(0, 3).Draw(t, label+" manual") == 0}
+		}
+		subsets := func(label string) []string { return subsetNames()[:rapid.IntRange(1, 3).Draw(t, label)] }
+		one, other := draw("web"), draw("web-a")
+		one.World = New(t, one.policy, subsets("web subsets")...)
+		other.World = one.Beside("web-a", other.policy, subsets("web-a subsets")...)
+		// Under Manual a user takes pods down, whomever they belong to.
+		calm := !one.manual && !other.manual && rapid.Bool().Draw(t, "calm")
+		one.calm, other.calm = calm, calm
+		play(t, one, other)
+		one.Judge(true) // still
+		worlds++
+		for _, d := range []*drive{one, other} {
+			for what, n := range d.Oracle.Checked {
+				checked[d.Name+" "+what] += n
+			}
+		}
+	})
+	t.Logf("judged in %d worlds: %v", worlds, checked)
+	for _, what := range []string{"I2", "I4", "release", "deletion", "step", "calm", "touches"} {
+		for _, name := range []string{"web", "web-a"} {
+			if checked[name+" "+what] == 0 && worlds >= 100 {
+				t.Errorf("in no world was anything of %s judged by %s", name, what)
+			}
+		}
+	}
+}
+
+// A child's name is made of two, so that of one parent may be that of another. The one
+// that comes second says so, and gets its child when the name is free.
+func TestParentsWhoseChildrenHaveOneName(t *testing.T) {
+	first := New(t, "Parallel", "a-b", "b")
+	first.Rest()
+	second := first.Beside("web-a", "Parallel", "b")
+	before, writes := first.Describe("web-a-b"), len(first.API.Writes)
+	for range 10 {
+		second.Clock.SetTime(second.Clock.Now().Add(31 * time.Second))
+		second.Everybody()
+	}
+	stalled := meta.FindStatusCondition(second.Parent().Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Reason != v1alpha1.ReasonNameConflict || !strings.Contains(stalled.Message, "StatefulSet web-a-b exists") {
+		t.Errorf("the second is not stalled by the name: %+v", stalled)
+	}
+	if after := first.Describe("web-a-b"); after != before {
+		t.Errorf("the child of the first was %s, and is %s", before, after)
+	}
+	first.Judge(true)
+	for _, w := range first.API.Writes[writes:] {
+		if w != "status" && !strings.HasPrefix(w, "create revision web-a-") {
+			t.Errorf("it writes %s", w)
+		}
+	}
+
+	first.Edit("a-b goes", func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, "a-b") })
+	first.Rest()
+	first.Judge(true)
+	second.Judge(true)
+	if got := PodContent(first.API.Live.Pods["web-a-b-3"]); got != "v1@web-a" {
+		t.Errorf("web-a-b-3 is on %s", got)
+	}
+}
+
+// neighbours are the courts of two parents, web with a and b, and web-a with a, both
+// complete.
+func neighbours(t *testing.T) (one, other *court) {
+	one = &court{New(accused{t}, "Parallel", "a", "b")}
+	other = &court{one.Beside("web-a", "Parallel", "a")}
+	one.Rest()
+	return one, other
+}
+
+// confused is the controller's client, which gives it a parent with the spec of
+// another.
+type confused struct {
+	client.Client
+	name, is string
+}
+
+func (c confused) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, into, opts...); err != nil || key.Name != c.name {
+		return err
+	}
+	parent, ok := into.(*v1alpha1.UnitedDeployment)
+	if !ok {
+		return nil
+	}
+	another := &v1alpha1.UnitedDeployment{}
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.is}, another)
+	parent.Spec.Template = another.Spec.Template
+	return err
+}
+
+// Whoever takes one parent for another is convicted.
+func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		crime func(one, other *court)
+		says  string // "" for what is no crime
+	}{
+		{"nothing wrong", func(one, other *court) {
+			one.partition("a", 1).come(3)
+			other.partition("a", 1).come(3)
+		}, ""},
+		{"a child of another", func(one, other *court) {
+			other.begins()
+			other.applies(one.Child("a"), 1)
+		}, "in a pass for web-a the controller writes to *unstructured.Unstructured web-a,"},
+		{"a child of another is deleted", func(one, other *court) { one.delete(one.API.Live.Sets["web-a-a"]) },
+			"in a pass for web the controller writes to *unstructured.Unstructured web-a-a,"},
+		{"a pod of another", func(one, other *court) { other.delete(one.pod("a-1")) },
+			"in a pass for web-a the controller writes to *v1.Pod web-a-1,"},
+		{"a revision of another", func(one, other *court) {
+			other.delete(one.API.Live.Revisions[one.Parent().Status.CurrentRevision])
+		}, "in a pass for web-a the controller writes to *v1.ControllerRevision web-"},
+		{"the status of another", func(one, other *court) {
+			other.begins()
+			one.tells(`{"status": {"replicas": 7}}`)
+		}, "in a pass for web-a the controller writes to *v1alpha1.UnitedDeployment web,"},
+		{"the template of another", func(one, other *court) {
+			one.Reconciler.Client = confused{one.Reconciler.Client, "web", "web-a"}
+			one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate = nil }).Rest()
+		}, "is created on v1@web-a, which web never asked for"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			says := judged(func() { tc.crime(neighbours(t)) })
+			if tc.says == "" && says != "" || !strings.Contains(says, tc.says) {
+				t.Errorf("want %q, have %q", tc.says, says)
+			}
+		})
+	}
+}
+
+// generous is the controller's client, which lists what is there, whatever was asked
+// for.
+type generous struct{ client.Client }
+
+func (c generous) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	return c.Client.List(ctx, into)
+}
+
+// Whose a child, a pod or a revision is, its owner says, and not that a list has it.
+func TestOwnersDecide(t *testing.T) {
+	one, other := neighbours(t)
+	one.Reconciler.Client = generous{one.Reconciler.Client}
+	if says := judged(func() {
+		one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) {
+			spec.Template, spec.UpdateStrategy.ManualUpdate = one.template("v2", "Parallel"), nil
+		})
+		other.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = other.template("v2", "Parallel") }) // held
+		one.Rest()
+		one.Judge(true)
+		other.Judge(true)
+	}); says != "" {
+		t.Error(says)
+	}
+}
