@@ -313,7 +313,7 @@ func TestRevisionsAreTruncated(t *testing.T) {
 func TestNoRevisionIsDeletedThatAChildNamesByNow(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		s := newScene(t).settled().partition("", "0")
-		s.API.Live.Parent.Spec.RevisionHistoryLimit = ptr.To[int32](9)
+		s.Parent().Spec.RevisionHistoryLimit = ptr.To[int32](9)
 		s.image("v2").settled().image("v3").settled()
 		var v1 string
 		for name := range s.API.Live.Revisions {

@@ -30,7 +30,7 @@ func TestRolloutsKeepTheirInvariants(t *testing.T) {
 		for _, calm := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/calm=%v", policy, calm), func(t *testing.T) {
 				checked, worlds := map[string]int{}, 0
-				for round := range 4 { // of as many worlds each as -rapid.checks says: 400
+				for round := range 6 { // of as many worlds each as -rapid.checks says: 600
 					worldsFrom(t, 100*round)
 					rapid.Check(t, func(t *rapid.T) {
 						names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]

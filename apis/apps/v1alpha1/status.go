@@ -44,9 +44,8 @@ type UnitedDeploymentStatus struct {
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
 	// Subsets tells of each subset, in the order of the spec; a subset that is
-	// being removed comes last.
-	// +listType=map
-	// +listMapKey=name
+	// being removed comes last. Names are unique.
+	// +listType=atomic
 	// +optional
 	Subsets []SubsetStatus `json:"subsets,omitempty"`
 
