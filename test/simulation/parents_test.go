@@ -133,7 +133,7 @@ func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 			other.begins()
 			other.applies(one.Child("a"), 1)
 		}, "in a pass for web-a the controller writes to *unstructured.Unstructured web-a,"},
-		{"a child of another is deleted", func(one, other *court) { one.delete(one.API.Live.Sets["web-a-a"]) },
+		{"a child of another is deleted", func(one, _ *court) { one.delete(one.API.Live.Sets["web-a-a"]) },
 			"in a pass for web the controller writes to *unstructured.Unstructured web-a-a,"},
 		{"a pod of another", func(one, other *court) { other.delete(one.pod("a-1")) },
 			"in a pass for web-a the controller writes to *v1.Pod web-a-1,"},
@@ -144,7 +144,7 @@ func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 			other.begins()
 			one.tells(`{"status": {"replicas": 7}}`)
 		}, "in a pass for web-a the controller writes to *v1alpha1.UnitedDeployment web,"},
-		{"the template of another", func(one, other *court) {
+		{"the template of another", func(one, _ *court) {
 			one.Reconciler.Client = confused{one.Reconciler.Client, "web", "web-a"}
 			one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate = nil }).Rest()
 		}, "is created on v1@web-a, which web never asked for"},
