@@ -262,6 +262,7 @@ type pod struct {
 	Hash            string // the child's own revision
 	Node, Zone      string
 	Running         bool
+	Crashing        bool // a container waits to be started again
 	Ready           bool
 	ReadySince      time.Time // a whole second; zero when it is not ready
 	Terminating     bool
@@ -282,6 +283,9 @@ func readPod(p *corev1.Pod) pod {
 	}
 	if len(p.Spec.Containers) > 0 {
 		read.Image = tagOf(p.Spec.Containers[0].Image)
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		read.Crashing = read.Crashing || c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {

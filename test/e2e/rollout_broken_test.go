@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -62,6 +63,7 @@ func TestRolloutBlocked(t *testing.T) {
 					comesToRest(w, "one")
 					still.Holds()
 					ledger.TookNothing()
+					e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse), "it may be ready again")
 
 					switch way {
 					case "raise":
@@ -93,6 +95,90 @@ func TestRolloutBlocked(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRolloutBlockedByCrash: an old replica that crashes for good, before the
+// rollout or in the middle of it, and cannot be released yet. Waiting does not
+// help, so it is Stalled too; and what is well stays, as with one that is only
+// unready.
+func TestRolloutBlockedByCrash(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		for _, c := range []struct {
+			name    string
+			crashed int
+			midway  bool
+			raise   bool // or force
+		}{{"force", 0, false, false}, {"force-midway", 1, true, false}, {"raise", 0, false, true}, {"raise-midway", 1, true, true}} {
+			ordered := p == appsv1.OrderedReadyPodManagement
+			if c.raise && ordered {
+				continue // only force helps
+			}
+			w := e.Create(draft("web-"+c.name, replicas(4), policy(p), plain("one", ""), rolling(`{}`)))
+			w.Settle()
+			ledger := w.Ledger(4)
+			var still *Ban
+			if c.midway {
+				w.SetImage("quiet-v2")
+				w.AwaitWaiting(w.Name + "-one-3")
+				w.Crash("one", c.crashed)
+				still = e.History.Forbid(anyNewPod)
+				w.MarkReady("one", 3)
+			} else {
+				w.Crash("one", c.crashed)
+				w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
+				still = e.History.Forbid(anyNewPod)
+				w.SetImage("quiet-v2")
+			}
+			w.StallsWhole(v1alpha1.ReasonBlocked, fmt.Sprintf("%s-one-%d CrashLoopBackOff since", w.Name, c.crashed))
+			w.IsNotReady(v1alpha1.ReasonBlocked)
+			comesToRest(w, "one")
+			w.isStalledBlocked("repair it", "set the annotation "+v1alpha1.AnnotationForceUpdate+" to "+w.Parent().Status.UpdateRevision)
+			e.Expect(strings.Contains(w.Rollout().Message, "raise maxUnavailable")).To(Equal(!ordered), w.Rollout().Message)
+			still.Holds()
+			if c.midway {
+				ledger.TakenWithin(1) // that was before it crashed
+			} else {
+				ledger.TookNothing()
+			}
+
+			if c.raise {
+				w.SetRolling(`{maxUnavailable: 2}`)
+			} else {
+				w.Force(w.Parent().Status.UpdateRevision)
+			}
+			w.Eventually(func() string {
+				w.tellAll("")
+				return notReady(w.Parent())
+			}).Should(BeEmpty())
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			still.Fires()
+			e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+			e.Expect(w.Images()).To(Equal(images{"one": "quiet-v2 quiet-v2 quiet-v2 quiet-v2"}))
+			for ordinal := range 4 {
+				e.Expect(e.History.CreatedOn(fmt.Sprintf("%s-one-%d", w.Name, ordinal))).To(Equal("v1 quiet-v2"), "replaced once")
+			}
+			e.Expect(ledger.Taken()).To(BeNumerically("<=", 2), "%s", ledger)
+		}
+	})
+}
+
+// isStalledBlocked looks whether the rollout, Ready and Stalled say the same: that
+// it is Blocked, with all of the words.
+func (w *Workload) isStalledBlocked(words ...string) {
+	w.t.Helper()
+	parent := w.Parent()
+	w.Expect(parent.Status.Rollout.Phase).To(Equal(v1alpha1.RolloutBlocked))
+	for kind, status := range map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionStalled: metav1.ConditionTrue, v1alpha1.ConditionReady: metav1.ConditionFalse,
+	} {
+		said := condition(parent, kind)
+		w.Expect(said.Status).To(Equal(status), kind)
+		w.Expect(said.Reason).To(Equal(v1alpha1.ReasonBlocked), kind)
+		w.Expect(said.Message).To(Equal(parent.Status.Rollout.Message), kind)
+	}
+	for _, word := range words {
+		w.Expect(parent.Status.Rollout.Message).To(ContainSubstring(word))
 	}
 }
 

@@ -151,13 +151,42 @@ func (w *Workload) AwaitWaiting(names ...string) {
 	}).Should(Succeed())
 }
 
+// Crash makes the container of a pod that is ready crash for ever, and says so as
+// a kubelet does. It stays so, unless the image is a slow one: kwok leaves other
+// pods alone when they run.
+func (w *Workload) Crash(subset string, ordinal int) {
+	w.t.Helper()
+	name := fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)
+	p := &corev1.Pod{}
+	w.Expect(w.Get(w.ctx, w.key(name), p)).To(Succeed())
+	w.Expect(p.Status.ContainerStatuses).To(HaveLen(1))
+	before, now := p.DeepCopy(), metav1.Now()
+	c := &p.Status.ContainerStatuses[0]
+	started := ptr.Deref(c.State.Running, corev1.ContainerStateRunning{}).StartedAt
+	c.Ready, c.Started, c.RestartCount = false, ptr.To(false), c.RestartCount+1
+	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container"}}
+	c.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 1, Reason: "Error", StartedAt: started, FinishedAt: now,
+	}}
+	for i := range p.Status.Conditions {
+		if kind := p.Status.Conditions[i].Type; kind == corev1.PodReady || kind == corev1.ContainersReady {
+			p.Status.Conditions[i].Status, p.Status.Conditions[i].Reason = corev1.ConditionFalse, "ContainersNotReady"
+			p.Status.Conditions[i].LastTransitionTime = now
+		}
+	}
+	w.disturbed = true
+	// Fenced by the resourceVersion: by now there may be another pod of the name.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	w.Expect(w.Client.Status().Patch(w.ctx, p, patch)).To(Succeed())
+}
+
 // tellAll marks what runs in a subset, or in all if it is "", and is not ready,
-// ready. With pods of a quiet image that is part of the game, and disturbs
-// nothing.
+// ready; but for what crashes. With pods of a quiet image that is part of the
+// game, and disturbs nothing.
 func (w *Workload) tellAll(subset string) {
 	w.t.Helper()
 	for _, p := range w.Pods() {
-		if p.Ready || p.Terminating || !p.Running || subset != "" && p.Subset != subset {
+		if p.Ready || p.Terminating || !p.Running || p.Crashing || subset != "" && p.Subset != subset {
 			continue
 		}
 		// The uid: by now there may be another pod of the name.
