@@ -75,34 +75,8 @@ var staleWrites = []staleWrite{
 		forbidden: []rule{never("v2"), protect("zone-a", everything, "v1"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
 		after:     nothing,
 	},
-	{
-		name:   "a seed",
-		before: heldCanary,
-		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && c.child().seeds() },
-		cause:  deleteZoneB,
-		meanwhile: func(w *Workload) {
-			w.SetImage("v3")
-			w.SetPartitions(parts{"zone-b": 3})
-			w.Settle()
-		},
-		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
-		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
-		after:     nothing,
-	},
-	{
-		name:   "the release of a seed",
-		before: heldCanary,
-		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && !c.child().seeds() },
-		cause:  deleteZoneB,
-		meanwhile: func(w *Workload) {
-			w.SetImage("v3")
-			w.SetPartitions(parts{"zone-b": 3})
-			w.Settle()
-		},
-		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
-		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
-		after:     nothing,
-	},
+	ofSeed("a seed", true),
+	ofSeed("the release of a seed", false),
 	{
 		// It speaks of v1 as what the zones protect, and they have finished v2 since.
 		name:   "a status",
@@ -161,6 +135,25 @@ var staleWrites = []staleWrite{
 		forbidden: []rule{protect("zone-a", everything, "v1"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1")},
 		after:     nothing,
 	},
+}
+
+// ofSeed is one of the two writes by which a child that was deleted comes back: that
+// which seeds it, or that which then releases it.
+func ofSeed(name string, seeds bool) staleWrite {
+	return staleWrite{
+		name:   name,
+		before: heldCanary,
+		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && c.child().seeds() == seeds },
+		cause:  deleteZoneB,
+		meanwhile: func(w *Workload) {
+			w.SetImage("v3")
+			w.SetPartitions(parts{"zone-b": 3})
+			w.Settle()
+		},
+		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
+		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
+		after:     nothing,
+	}
 }
 
 // staleLeader stops the manager that leads (SIGSTOP) when it has decided on a
