@@ -16,17 +16,16 @@ package conformance
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/united"
 )
 
 const (
@@ -35,9 +34,6 @@ const (
 	// busy machine, not a figure.
 	patience = 90 * time.Second
 	interval = 100 * time.Millisecond
-	// parallel is how many traces are played at once, unless -parallel says
-	// otherwise. They wait more than they work.
-	parallel = "12"
 )
 
 var (
@@ -50,37 +46,16 @@ var kube client.Client
 
 var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
+func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
+	os.Exit(united.Suite{
+		Cluster: cluster.Options{Log: os.Stderr},
+		Timeout: startTimeout, Parallel: "12", SetUp: setUp,
+	}.Run(m))
+}
 
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := c.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	if kube, err = client.New(c.Config(), client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func setUp(_ context.Context, c *cluster.Cluster) (err error) {
+	kube, err = united.NewClient(c)
+	return err
 }

@@ -31,19 +31,14 @@ package e2e
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/united"
 )
@@ -54,9 +49,6 @@ const (
 	// a busy machine, not a figure.
 	patience = 90 * time.Second
 	interval = 100 * time.Millisecond
-	// parallel is how many tests run at once, unless -parallel says otherwise.
-	// They wait more than they work, so the number of processors is not the limit.
-	parallel = "6"
 )
 
 // shared is what all tests of the package use.
@@ -69,70 +61,25 @@ var shared struct {
 	zones map[string]string
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	flag.Parse()
-	if err := parallelByDefault(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
+	os.Exit(united.Suite{
+		Cluster: cluster.Options{Log: os.Stderr, APIServerArgs: []string{
+			// An API server that starts again does not know the past of what it caches.
+			// The watch of the pods must not miss any of it: it asks etcd.
+			"--watch-cache-sizes=pods#0",
+		}},
+		Timeout: startTimeout, Parallel: "6", SetUp: setUp, TearDown: tearDown,
+	}.Run(m))
+}
 
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{Log: os.Stderr, APIServerArgs: []string{
-		// An API server that starts again does not know the past of what it caches.
-		// The watch of the pods must not miss any of it: it asks etcd.
-		"--watch-cache-sizes=pods#0",
-	}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	defer func() {
-		if err := c.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	if err := setUp(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.watch.stop()
-	code = m.Run()
-	// Graceful shutdown is part of the test.
-	if err := shared.manager.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func parallelByDefault() error {
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if chosen {
-		return nil
-	}
-	return flag.Set("test.parallel", parallel)
-}
-
-func setUp(ctx context.Context) error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	if err := united.Install(ctx, shared.cluster, values...); err != nil {
+	if err := united.Install(ctx, c, values...); err != nil {
 		return err
 	}
-	var err error
-	if shared.client, err = client.New(shared.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
+	if shared.client, err = united.NewClient(c); err != nil {
 		return err
 	}
 	nodes := &corev1.NodeList{}
@@ -143,11 +90,17 @@ func setUp(ctx context.Context) error {
 	for _, node := range nodes.Items {
 		shared.zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
 	}
-	if shared.watch, err = startPodWatch(ctx, shared.cluster); err != nil {
+	if shared.watch, err = startPodWatch(ctx, c); err != nil {
 		return err
 	}
-	shared.manager, err = united.Start(ctx, shared.cluster, "united-manager")
+	shared.manager, err = united.Start(ctx, c, "united-manager")
 	return err
+}
+
+// tearDown: graceful shutdown is part of the test.
+func tearDown() error {
+	defer shared.watch.stop()
+	return shared.manager.Stop()
 }
 
 // values let the manager log what the log of a failed test shows, and give up

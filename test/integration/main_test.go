@@ -7,27 +7,21 @@ package integration
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/united"
 )
 
-const (
-	startTimeout = 3 * time.Minute
-	pollInterval = 100 * time.Millisecond
-)
+const startTimeout = 3 * time.Minute
 
 // fixture is the control plane of this package. Tests share it: each uses names of its own, or only dry runs.
 var fixture struct {
@@ -35,58 +29,25 @@ var fixture struct {
 	client  dynamic.Interface
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := c.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	fixture.cluster = c
-	if err := install(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(united.Suite{Timeout: startTimeout, SetUp: setUp}.Run(m))
 }
 
-// install installs the CRD and the policy, and waits until the policy is in force: the API server learns of it by a
-// watch.
-func install(ctx context.Context) error {
+// setUp installs the CRD and the policy.
+func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
+	fixture.cluster = c
 	root, err := cluster.Root()
 	if err != nil {
 		return err
 	}
 	config := filepath.Join(root, "config")
-	if err := fixture.cluster.Apply(ctx, filepath.Join(config, "crd"), filepath.Join(config, "admission")); err != nil {
+	if err := c.Apply(ctx, filepath.Join(config, "crd"), filepath.Join(config, "admission")); err != nil {
 		return err
 	}
-	if fixture.client, err = dynamic.NewForConfig(fixture.cluster.Config()); err != nil {
+	if fixture.client, err = dynamic.NewForConfig(c.Config()); err != nil {
 		return err
 	}
-	probe, err := sample("probe")
-	if err != nil {
-		return err
-	}
-	set(int64(1), "spec", "template", "statefulSetTemplate", "spec", "replicas")(probe.Object)
-	var last error
-	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		_, last = deployments().Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return apierrors.IsInvalid(last), nil
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for the admission policy: %w", err), last)
-	}
-	return nil
+	return united.WaitPolicy(ctx, c)
 }
 
 func deployments() dynamic.ResourceInterface {

@@ -6,6 +6,8 @@
 // with the arguments of the chart's Deployment, under the token and the rights of
 // its own ServiceAccount, with leader election. The pods of that Deployment are
 // simulated, and do nothing.
+//
+// Suite is the TestMain of packages whose tests share a cluster.
 package united
 
 import (
@@ -60,12 +62,12 @@ func Install(ctx context.Context, c *cluster.Cluster, args ...string) error {
 	if _, err := Helm(ctx, c, append([]string{"upgrade", "--install", "united", chart, "--namespace=" + Namespace}, args...)...); err != nil {
 		return err
 	}
-	return waitPolicy(ctx, c)
+	return WaitPolicy(ctx, c)
 }
 
-// waitPolicy waits until the admission policy refuses what it should: the API
+// WaitPolicy waits until the admission policy refuses what it should: the API
 // server learns of a policy by a watch, a moment after it was created.
-func waitPolicy(ctx context.Context, c *cluster.Cluster) error {
+func WaitPolicy(ctx context.Context, c *cluster.Cluster) error {
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
