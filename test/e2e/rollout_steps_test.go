@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
 )
 
 // TestRolloutSteps goes through steps with a timed pause and approvals. What is
@@ -95,15 +97,22 @@ func sawPause(w *Workload, mark int64) {
 	w.Eventually(func() int {
 		paused := 0
 		for _, write := range w.Writes(mark, statuses) {
-			status := fromJSON[v1alpha1.UnitedDeployment](w.env, string(write.Request)).Status
+			status := statusOf(w.env, write)
 			if status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
 				paused++
 				ready := condition(&v1alpha1.UnitedDeployment{Status: status}, v1alpha1.ConditionReady)
-				w.Expect(ready.Status).NotTo(Equal(metav1.ConditionTrue)) // a patch: absent if it stays False
+				w.Expect(ready.Status).To(Equal(metav1.ConditionFalse))
 			}
 		}
 		return paused
 	}).Should(BeNumerically(">", 0))
+}
+
+// statusOf is the status that a write of it makes: the value of the last operation of
+// its JSON patch.
+func statusOf(e *env, write cluster.Event) v1alpha1.UnitedDeploymentStatus {
+	operations := fromJSON[[]struct{ Value json.RawMessage }](e, string(write.Request))
+	return fromJSON[v1alpha1.UnitedDeploymentStatus](e, string(operations[len(operations)-1].Value))
 }
 
 // TestRolloutBack: going back to what all replicas ran needs no approval.
