@@ -114,8 +114,8 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
 		if said := sayings(status, blocker.phases); len(said) > 0 {
-			if blocker.reason == v1alpha1.ReasonRollingOut && rollout.Phase == v1alpha1.RolloutProgressing && rollout.Message != "" {
-				return false, blocker.reason, rollout.Message // it knows what keeps all of them
+			if blocker.reason != v1alpha1.ReasonReconciling && rollout.Phase == v1alpha1.RolloutProgressing && rollout.Message != "" {
+				return false, v1alpha1.ReasonRollingOut, rollout.Message // it knows what keeps all of them
 			}
 			return false, blocker.reason, shorten(said, "; ")
 		}

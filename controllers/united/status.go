@@ -237,10 +237,15 @@ func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *ta
 		return v1alpha1.PhaseComplete, ""
 	case w.parent.Spec.Paused:
 		return v1alpha1.PhasePaused, s.line.Reason
-	case p.rollout != nil && p.rollout.State.Message != "":
+	case p.rollout != nil && p.rollout.State.Message != "" && s.line.Partition > w.floor(s).Partition:
 		return v1alpha1.PhaseHeld, p.rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.line.Reason
+}
+
+// floor is the line that the user asks for, whatever a coordinated rollout does now.
+func (w *world) floor(s *subsetPlan) coordination.Line {
+	return coordination.Floor(w.parent.Spec.UpdateStrategy.RollingUpdate, s.replicas)
 }
 
 // moving: a coordinated rollout is about to release more by itself.

@@ -111,7 +111,7 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
 		}
 	}
-	list = append(list, rolloutEvents(before.Rollout, after.Rollout)...)
+	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision)...)
 	if done != nil {
 		list = append(list, deletionEvents(before, after, done)...)
 	}
@@ -122,7 +122,10 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 	var list []event
 	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
 		note := fmt.Sprintf("the update revision is %s, the current one %s", after.UpdateRevision, after.CurrentRevision)
-		if after.UpdateRevision == after.CurrentRevision {
+		switch {
+		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
+			note = fmt.Sprintf("%s takes the place of %s, of which no replica was ever ready", after.UpdateRevision, before.UpdateRevision)
+		case after.UpdateRevision == after.CurrentRevision:
 			note = fmt.Sprintf("goes back to %s, the current revision", after.UpdateRevision)
 		}
 		list = append(list, event{corev1.EventTypeNormal, eventRolloutStarted, "Rollout", note, ""})
@@ -134,8 +137,9 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 	return list
 }
 
-// rolloutEvents tells of the steps of a coordinated rollout, and of force.
-func rolloutEvents(before, after *v1alpha1.RolloutStatus) []event {
+// rolloutEvents tells of the steps of a coordinated rollout, and of force. back: it
+// goes back to, or already is, what all replicas run, so the steps are passed by.
+func rolloutEvents(before, after *v1alpha1.RolloutStatus, back bool) []event {
 	if after == nil {
 		return nil
 	}
@@ -149,7 +153,7 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus) []event {
 	if waits && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
 		list = append(list, event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
 	}
-	if same && after.Step > before.Step && after.Phase != v1alpha1.RolloutComplete {
+	if same && !back && after.Step > before.Step && after.Phase != v1alpha1.RolloutComplete {
 		list = append(list, event{corev1.EventTypeNormal, eventStepPassed, "Rollout", after.Message, ""})
 	}
 	return list

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -94,6 +95,39 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: want -, have +\n%s", move.what, diff)
 		}
 	}
+}
+
+// A first template that is corrected goes back to nothing, and going back passes the
+// steps by: that is not told as if a step were done.
+func TestEventsOfSteps(t *testing.T) {
+	s := newScene(t)
+	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
+			Steps: []v1alpha1.RolloutStep{{Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
+		}}
+	})
+	has := func(what, event string, want bool) {
+		t.Helper()
+		heard := s.heard()
+		if got := slices.ContainsFunc(heard, func(e string) bool { return strings.HasPrefix(e, event) }); got != want {
+			t.Errorf("%s: %s is told %v, not %v: %v", what, event, got, want, heard)
+		}
+	}
+	s.pass().image("v2").pass()
+	has("a first template is corrected", "Normal RolloutStarted: v2 takes the place of v1, of which no replica was ever ready", true)
+	s.settled().image("v3").settled()
+	has("a step is reached", "Normal StepReached", true)
+	s.image("v2").settled()
+	has("it goes back", "Normal StepPassed", false)
+	s.image("v3").settled()
+	s.Annotate(v1alpha1.AnnotationApproved, "mistyped")
+	s.settled()
+	if message := s.status().Rollout.Message; !strings.HasSuffix(message, `; it is "mistyped", which is for another step or rollout`) {
+		t.Error(message)
+	}
+	s.Annotate(v1alpha1.AnnotationApproved, s.status().Rollout.ApprovalKey)
+	s.settled()
+	has("the step is approved", "Normal StepPassed: goes on after step 1 of 1", true)
 }
 
 // startsLike: an event that is wanted up to a colon may go on in any words.

@@ -76,7 +76,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 	}
 	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
 	if c.raisingHelps() {
-		why = fmt.Sprintf("%d of maxUnavailable %d are in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
+		why = fmt.Sprintf("%d of maxUnavailable %d in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
 		ways += ", raise maxUnavailable"
 	}
 	return fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
@@ -96,7 +96,7 @@ func (c *coordinator) stuck() (message string, broken bool) {
 		}
 		m, ways := v.at(p), "repair it"
 		if v.target > 0 {
-			ways += ", protect nothing of it (partition 0, no steps)"
+			ways += ", or protect nothing of it (partition 0, no steps)"
 		} else {
 			ways += fmt.Sprintf(", or set the annotation %s to %s", v1alpha1.AnnotationForceUpdate, c.Update)
 		}

@@ -181,7 +181,9 @@ func (c *coordinator) freeze() {
 	c.aim()
 	c.scale()
 	for _, v := range c.views {
-		v.next = v.partition
+		if v.next = v.partition; v.next != v.floor.Partition {
+			v.floor.Reason = "the partition in force stays"
+		}
 	}
 	if c.goOn() {
 		c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, "spec.paused freezes the rollout"
@@ -263,6 +265,18 @@ func (c *coordinator) plan() Plan {
 	return p
 }
 
+// whyRaised says why a partition goes up.
+func (c *coordinator) whyRaised(v *view) string {
+	running := c.running()
+	switch {
+	case v.next == v.floor.Partition:
+		return "the floor: " + v.floor.Reason
+	case v.next == v.target && running < len(c.rules.steps):
+		return fmt.Sprintf("step %d of %d releases no more", running+1, len(c.rules.steps))
+	}
+	return "what has not moved yet is protected again"
+}
+
 // explain says why a partition changes.
 func (c *coordinator) explain(v *view) string {
 	switch {
@@ -271,7 +285,7 @@ func (c *coordinator) explain(v *view) string {
 	case v.next == Held:
 		return "everything is protected until " + c.Update + " is observed"
 	case v.next > v.partition:
-		return fmt.Sprintf("protects up to %s", v.floor.Reason)
+		return c.whyRaised(v)
 	case v.freed == 0:
 		return "what is above it runs " + c.Update + " already"
 	case c.rules.forced:

@@ -482,7 +482,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		{"broken", func(scene) {}, true, ""},
 		{"starting", func(s scene) { s.b.Members[2].Failure = "" }, true, ""},
 		{"not seen by its controller", func(s scene) { s.b.CaughtUp = false }, false, ""},
-		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "protect nothing of it (partition 0, no steps)"},
+		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "or protect nothing of it (partition 0, no steps)"},
 		{"halted", func(s scene) {
 			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
 			s.subsets[0].Observed.Members[1].Hash = "v2"
@@ -525,6 +525,24 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 				t.Error(p.State)
 			}
 		})
+	}
+}
+
+// A partition that goes up says why: the user's floor, or an edited step.
+func TestWhyAPartitionGoesUp(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
+	w.roll("v2").settle()
+	w.strategy.Partition = amount("2")
+	if does := w.decide().Subsets[0].Does; does != "the floor: partition 2 of 3 replicas protects 2" {
+		t.Error(does)
+	}
+	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
+	}), 3)
+	w.roll("v2").settle()
+	w.strategy.Steps[0].Partition = amount("2")
+	if does := w.decide().Subsets[0].Does; does != "step 1 of 1 releases no more" {
+		t.Error(does)
 	}
 }
 

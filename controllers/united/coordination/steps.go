@@ -138,6 +138,9 @@ func (c *coordinator) pause(running int) {
 		s.Phase, s.ApprovalKey = v1alpha1.RolloutAwaitingApproval, c.key(running)
 		s.Message = fmt.Sprintf("step %d of %d is reached; goes on when the annotation %s is %s",
 			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
+		if c.Approved != "" {
+			s.Message += fmt.Sprintf("; it is %q, which is for another step or rollout", c.Approved)
+		}
 		return
 	}
 	s.Step, s.StepKey, s.ReachedTime = c.number(running+1), c.key(running+1), nil
@@ -184,7 +187,7 @@ func (c *coordinator) onTheWay() string {
 		if v.Removed || v.Observed == nil {
 			continue
 		}
-		for p := min(v.next, v.live); p < v.live && p < v.Desired && len(names) < most; p++ {
+		for p := min(v.next, v.live); p < v.live && p < v.Desired; p++ {
 			switch m := v.at(p); {
 			case m == nil:
 				names = append(names, v.name(p))
@@ -196,8 +199,11 @@ func (c *coordinator) onTheWay() string {
 			}
 		}
 	}
-	if len(names) == 0 {
+	switch more := len(names) - most; {
+	case len(names) == 0:
 		return ""
+	case more > 0:
+		names = append(names[:most], fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", strings.Join(names, ", "), c.unavailable, c.rules.maxUnavailable)
 }
