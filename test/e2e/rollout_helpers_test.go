@@ -48,6 +48,14 @@ func (w *Workload) Approve(key string) {
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, key)
 }
 
+// ApproveInVain sets it to a key that opens nothing, and waits until the status says
+// so.
+func (w *Workload) ApproveInVain(key string) {
+	w.t.Helper()
+	w.Approve(key)
+	w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("it is %q, which is for another step or rollout", key))
+}
+
 // Force sets the annotation that forces the rollout to a revision.
 func (w *Workload) Force(revision string) {
 	w.t.Helper()
