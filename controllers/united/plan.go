@@ -175,13 +175,13 @@ func (w *world) behind(name string, observed *adapters.Observed) bool {
 // line is where the subset's partition lies. readSpec has refused what Manual
 // cannot read; were it not so, Manual holds everything.
 func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordination.Line {
-	name, replicas, line := s.Name, s.asks, s.line
+	replicas, line := s.asks, s.line
 	switch {
 	case p.rollout != nil: // it is in the plan
 	case w.coordinates():
-		line = coordination.Floor(w.parent.Spec.UpdateStrategy.RollingUpdate, replicas)
+		line = w.floor(s)
 	default:
-		line, _ = coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+		line, _ = coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, s.Name, replicas)
 	}
 	paused := w.parent.Spec.Paused
 	switch {

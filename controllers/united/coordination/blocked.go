@@ -10,16 +10,38 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-func (c *coordinator) failedMessage() string {
-	var names []string
-	for i, r := range c.failed {
-		if i == most {
-			names = append(names, fmt.Sprintf("and %d more", len(c.failed)-most))
-			break
-		}
-		names = append(names, r.Name+" "+r.Trouble())
+// few are the first of those that a message is about, and how many more there are.
+type few struct {
+	names []string
+	more  int
+}
+
+// most is how many a message names.
+const most = 3
+
+func (f *few) add(name func() string) {
+	if len(f.names) == most {
+		f.more++
+		return
 	}
-	return strings.Join(names, ", ") + "; nothing more is released: correct the template, or go back"
+	f.names = append(f.names, name())
+}
+
+// list names them; of says what the others are.
+func (f *few) list(of string) string {
+	names := f.names
+	if f.more > 0 {
+		names = append(names, fmt.Sprintf("and %d more%s", f.more, of))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *coordinator) failedMessage() string {
+	var failed few
+	for _, r := range c.failed {
+		failed.add(func() string { return r.Name + " " + r.Trouble() })
+	}
+	return failed.list("") + "; nothing more is released: correct the template, or go back"
 }
 
 // raisingHelps: a subset whose turn it is could go on if maxUnavailable were
@@ -40,8 +62,7 @@ func (c *coordinator) raisingHelps() bool {
 // blocked names the replicas that keep a rollout from going on by itself; broken:
 // they will not come back by themselves.
 func (c *coordinator) blocked() (message string, broken bool) {
-	var culprits []string
-	more := 0
+	var culprits few
 	for _, v := range c.views {
 		if v.Removed {
 			continue
@@ -62,17 +83,10 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}
-		if len(culprits) == most {
-			more++
-			continue
-		}
-		culprits = append(culprits, v.name(p))
+		culprits.add(func() string { return v.name(p) })
 	}
-	if len(culprits) == 0 {
+	if len(culprits.names) == 0 {
 		return "", false
-	}
-	if more > 0 {
-		culprits = append(culprits, fmt.Sprintf("and %d more subsets", more))
 	}
 	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
 	if c.raisingHelps() {
@@ -80,7 +94,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		ways += ", raise maxUnavailable"
 	}
 	return fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
-		strings.Join(culprits, ", "), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
+		culprits.list(" subsets"), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
 }
 
 // stuck names what keeps a subset on a first template that it does not come up on;

@@ -165,7 +165,7 @@ func (c *coordinator) begin() {
 		default:
 			v.next = Held
 		}
-		v.waits = "is given " + c.Update + " first, with everything protected"
+		v.waits = c.stagedFirst()
 	}
 	if c.allClean() {
 		c.complete()
@@ -214,7 +214,7 @@ func (c *coordinator) hold() {
 // does the same for one that is broken half-way.
 func (c *coordinator) stage(v *view) {
 	v.next = Held
-	v.waits = "is given " + c.Update + " first, with everything protected"
+	v.waits = c.stagedFirst()
 	if !v.Completing || !v.Observed.CaughtUp {
 		return
 	}
@@ -228,6 +228,10 @@ func (c *coordinator) stage(v *view) {
 		v.stuck = true
 		v.waits = "comes up on " + v.Revision + " before it is given another"
 	}
+}
+
+func (c *coordinator) stagedFirst() string {
+	return "is given " + c.Update + " first, with everything protected"
 }
 
 // stamp is now, as the API server keeps it.

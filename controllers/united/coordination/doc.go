@@ -69,9 +69,9 @@
 // share. A subset may have at most floor(n * (s + maxSkew)) replicas that are at or
 // above its partition or updated already. A subset with the share s gets u + 1 if its
 // next replica is down anyway, for that costs the ledger nothing and others may wait
-// for it; and one gets it if all this lets nobody move. Shares then never differ by more than maxSkew + 1 / (the
-// smallest n) through our doing. Subsets with n = 0 have no share: one at its floor
-// would else keep the others back for ever.
+// for it; and one gets it if all this lets nobody move. Shares then never differ by
+// more than maxSkew + 1 / (the smallest n) through our doing. Subsets with n = 0 have
+// no share: one at its floor would else keep the others back for ever.
 //
 // Sequential. Only the first subset that is not done moves: done is u = n.
 //

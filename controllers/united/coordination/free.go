@@ -70,8 +70,9 @@ func (c *coordinator) freeParallel(v *view) {
 }
 
 // freeInOrder deletes the replica that a child that works in order waits for
-// forever, also one that has yet to come up on its first template: the lowest that is not ready, if it is released and all below it are
-// ready. One deleted above an unready one would not be made again.
+// forever, also one that has yet to come up on its first template: the lowest that
+// is not ready, if it is released and all below it are ready. One deleted above an
+// unready one would not be made again.
 func (c *coordinator) freeInOrder(v *view) {
 	expected := int32(0)
 	for _, m := range v.marks {

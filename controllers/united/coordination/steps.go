@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -182,34 +181,26 @@ func (c *coordinator) judge() {
 
 // onTheWay names replicas that are released and not back.
 func (c *coordinator) onTheWay() string {
-	var names []string
+	var waiting few
 	for _, v := range c.views {
 		if v.Removed || v.Observed == nil {
 			continue
 		}
 		for p := min(v.next, v.live); p < v.live && p < v.Desired; p++ {
 			switch m := v.at(p); {
-			case m == nil:
-				names = append(names, v.name(p))
-			case m.updated && m.available:
-			case m.updated || m.Terminating || m.Failure != "":
-				names = append(names, v.name(p))
+			case m != nil && m.updated && m.available:
+			case m == nil || m.updated || m.Terminating || m.Failure != "":
+				waiting.add(func() string { return v.name(p) })
 			default:
-				names = append(names, m.Name+" is to be replaced")
+				waiting.add(func() string { return m.Name + " is to be replaced" })
 			}
 		}
 	}
-	switch more := len(names) - most; {
-	case len(names) == 0:
+	if len(waiting.names) == 0 {
 		return ""
-	case more > 0:
-		names = append(names[:most], fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", strings.Join(names, ", "), c.unavailable, c.rules.maxUnavailable)
+	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
 }
-
-// most is how many replicas a message names.
-const most = 3
 
 // failedForGood: waiting alone will not help. A container that crashed once may
 // come up yet.
