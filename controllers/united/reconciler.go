@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	done := r.carryOut(ctx, w, p)
 	status, wake := makeStatus(w, p, done)
 	if err := r.tell(ctx, parent, status, done); err != nil {
-		return ctrl.Result{}, err
+		return again(err)
 	}
 	return ctrl.Result{RequeueAfter: wake}, r.truncate(ctx, w, status)
 }

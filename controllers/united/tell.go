@@ -23,14 +23,11 @@ import (
 )
 
 // tell writes the status if it changed, and when that is done the events and
-// the metrics. Nothing else writes any of the three.
+// the metrics. Nothing else writes any of the three. The error is subset.ErrStale
+// when the parent is gone, or its status is not what it was when it was read.
 func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, done *carried) error {
 	if !equality.Semantic.DeepEqual(&parent.Status, status) {
-		err := r.writeStatus(ctx, parent, status)
-		if errors.Is(err, subset.ErrStale) {
-			return nil // gone, or not what it was when it was read: the watch tells
-		}
-		if err != nil {
+		if err := r.writeStatus(ctx, parent, status); err != nil {
 			return err
 		}
 	}
@@ -57,12 +54,22 @@ func truncated(text string, most int) string {
 func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	if err := r.tell(ctx, parent, blockedStatus(parent, failure, now), nil); err != nil {
-		return ctrl.Result{}, err
+		return again(err)
 	}
 	if failure.RetryAt.IsZero() {
 		return ctrl.Result{}, nil // only a change of the spec helps, and that is watched
 	}
 	return ctrl.Result{RequeueAfter: max(failure.RetryAt.Sub(now), time.Millisecond)}, nil
+}
+
+// again is when to try again after an error. The watch that tells what has moved on
+// usually is sooner; but a conflict can be answered where nothing did, and then no
+// watch tells.
+func again(err error) (ctrl.Result, error) {
+	if errors.Is(err, subset.ErrStale) {
+		return ctrl.Result{RequeueAfter: retryStale}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // event is one thing to tell once.

@@ -179,9 +179,6 @@ func (a *API) DeletePod(p *corev1.Pod) {
 func (a *API) wrote(to metav1.Object, format string, args ...any) error {
 	if err := a.Fail; err != nil {
 		a.Fail = nil
-		if apierrors.IsConflict(err) {
-			a.Last++ // something else did change, and the watch will tell
-		}
 		return err
 	}
 	if a.Crash == 1 && !a.CrashAfter {
