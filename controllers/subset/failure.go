@@ -33,8 +33,8 @@ const (
 	// to count as stalled: about 30 seconds. That is also how long an API server
 	// may need to know a CRD that is new, and refuse our owner references.
 	patience = 6
-	// maxBackOff bounds the time between two tries.
-	maxBackOff = 30 * time.Second
+	// MaxBackOff bounds the time between two tries of anything that failed.
+	MaxBackOff = 30 * time.Second
 )
 
 // Failures remembers, in memory alone, what failed and when to try again: no
@@ -123,9 +123,9 @@ func (f *Failures) Forget(parent types.NamespacedName) {
 
 func backOff(count int) time.Duration {
 	if count > 6 {
-		return maxBackOff
+		return MaxBackOff
 	}
-	return min(maxBackOff, time.Second<<(count-1))
+	return min(MaxBackOff, time.Second<<(count-1))
 }
 
 // classify tells whose fault an error is, and whether trying again is likely to

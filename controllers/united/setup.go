@@ -6,6 +6,7 @@ package united
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
@@ -137,7 +140,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		For(&v1alpha1.UnitedDeployment{}).
 		Owns(&appsv1.ControllerRevision{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()})
 	for _, adapter := range known {
 		builder = builder.Watches(kindOf(adapter), handler.EnqueueRequestsFromMapFunc(parentByLabel))
 	}
@@ -145,6 +148,13 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		return fmt.Errorf("set up controller: %w", err)
 	}
 	return nil
+}
+
+// retries spaces the passes that failed. Trap: by default that grows to a quarter of an
+// hour; when the API server had been away as long, a rollout would stand still as long
+// again.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, subset.MaxBackOff)
 }
 
 // parentByLabel finds the parent of a child or a pod, also of one that lost its

@@ -6,6 +6,7 @@ package united
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
@@ -164,5 +166,18 @@ func TestParentByLabel(t *testing.T) {
 		if diff := cmp.Diff(tc.want, parentByLabel(t.Context(), tc.object)); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// However long the API server was away, a parent is looked at soon after.
+func TestRetriesAreBounded(t *testing.T) {
+	limiter, of := retries(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	first := limiter.When(of)
+	var last time.Duration
+	for range 100 {
+		last = limiter.When(of)
+	}
+	if first > time.Second || last != subset.MaxBackOff {
+		t.Error(first, last)
 	}
 }

@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,11 +13,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -29,17 +32,66 @@ var (
 )
 
 // TestPolicyHasNoWarnings reads what the control plane finds when it checks the types of the policy's expressions against
-// the CRD: a field that does not exist, for one.
+// the CRD: a field that does not exist, for one. A copy of the policy is checked, which nothing is bound to: it has the
+// variables and conditions among what is checked, and in the end an error. Without that a policy that was there before
+// the schema of the CRD was published, and so was not checked at all, would pass.
 func TestPolicyHasNoWarnings(t *testing.T) {
+	const name = "type-checked"
 	g := NewWithT(t)
+	policies := fixture.client.Resource(policyResource)
+	installed, err := policies.Get(t.Context(), "united-templates", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	copied := &unstructured.Unstructured{Object: map[string]any{"spec": installed.Object["spec"]}}
+	copied.SetGroupVersionKind(installed.GroupVersionKind())
+	copied.SetName(name)
+	checks := append(validationsOf(g, copied), map[string]any{"expression": "object.spec.nothing == 1", "message": "the control"})
+	set(checks, "spec", "validations")(copied.Object)
+	_, err = policies.Create(t.Context(), copied, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(policies.Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed()) })
+
+	const control = "object.spec.nothing"
+	round := int64(0)
 	g.Eventually(func(g Gomega) {
-		policy, err := fixture.client.Resource(policyResource).Get(t.Context(), "united-templates", metav1.GetOptions{})
+		round++ // a policy that changes is checked anew
+		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/validations/%d/message","value":"round %d"}]`, len(checks)-1, round)
+		_, err := policies.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		checked, _, err := unstructured.NestedInt64(policy.Object, "status", "observedGeneration")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(checked).To(Equal(policy.GetGeneration()))
-		g.Expect(policy.Object["status"]).To(HaveKeyWithValue("typeChecking", BeEmpty()))
+		g.Expect(warningsOf(g, t.Context(), name)).To(ConsistOf(ContainSubstring(control)))
 	}, patience).Should(Succeed())
+}
+
+// validationsOf are those of a policy, and its variables and conditions as if they were.
+func validationsOf(g Gomega, policy *unstructured.Unstructured) []any {
+	lists := map[string][]any{}
+	for _, field := range []string{"validations", "variables", "matchConditions"} {
+		list, _, err := unstructured.NestedSlice(policy.Object, "spec", field)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(list).NotTo(BeEmpty(), field)
+		lists[field] = list
+	}
+	checks := lists["validations"]
+	for _, part := range append(lists["variables"], lists["matchConditions"]...) {
+		expression := part.(map[string]any)["expression"]
+		checks = append(checks, map[string]any{"expression": fmt.Sprintf("[%s] != []", expression)})
+	}
+	return checks
+}
+
+// warningsOf waits until the policy is checked as it is now.
+func warningsOf(g Gomega, ctx context.Context, name string) []string {
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	g.Eventually(func(g Gomega) {
+		object, err := fixture.client.Resource(policyResource).Get(ctx, name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy)).To(Succeed())
+		g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation))
+	}, patience).Should(Succeed())
+	var warnings []string
+	for _, w := range policy.Status.TypeChecking.ExpressionWarnings {
+		warnings = append(warnings, w.FieldRef+": "+w.Warning)
+	}
+	return warnings
 }
 
 func TestScale(t *testing.T) {
