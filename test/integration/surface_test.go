@@ -57,7 +57,7 @@ func TestPolicyHasNoWarnings(t *testing.T) {
 		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/validations/%d/message","value":"round %d"}]`, len(checks)-1, round)
 		_, err := policies.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(warningsOf(g, t.Context(), name)).To(ConsistOf(ContainSubstring(control)))
+		g.Expect(warningsOf(t.Context(), g, name)).To(ConsistOf(ContainSubstring(control)))
 	}, patience).Should(Succeed())
 }
 
@@ -79,7 +79,7 @@ func validationsOf(g Gomega, policy *unstructured.Unstructured) []any {
 }
 
 // warningsOf waits until the policy is checked as it is now.
-func warningsOf(g Gomega, ctx context.Context, name string) []string {
+func warningsOf(ctx context.Context, g Gomega, name string) []string {
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
 	g.Eventually(func(g Gomega) {
 		object, err := fixture.client.Resource(policyResource).Get(ctx, name, metav1.GetOptions{})
