@@ -24,7 +24,7 @@ func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployme
 	if err != nil {
 		return nil, err
 	}
-	if failure := r.snapshot(ctx, w); failure != nil {
+	if failure := r.snapshot(ctx, w).failure; failure != nil {
 		return nil, fmt.Errorf("%+v", failure)
 	}
 	p := makePlan(w)

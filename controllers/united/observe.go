@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -101,9 +102,10 @@ const wholeParent = ""
 
 // snapshot makes sure that the revision the spec asks for is kept, before
 // anything is made from it, and that the revisions in use know the subsets.
-func (r *Reconciler) snapshot(ctx context.Context, w *world) *subset.Failure {
+func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 	return r.attempt(ctx, w, wholeParent, nil, func(*outcome) error {
 		store := r.store()
+		store.Confirm = func(ctx context.Context) error { return r.confirm(ctx, w.parent) }
 		update, err := store.Snapshot(ctx, w.parent, ownerOf(w.parent), w.revisions, w.spec.content())
 		if err != nil {
 			return err
@@ -122,7 +124,23 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *subset.Failure {
 		}
 		w.update = revision.ByName(w.revisions, update.Name)
 		return nil
-	}).failure
+	})
+}
+
+// confirm tells whether the parent still asks for the revision that it was read to
+// ask for; the error is subset.ErrStale when not. A controller that does not know yet
+// that another leads would make one again that is gone.
+func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
+	live, err := r.readLive(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if live.UID != parent.UID ||
+		!equality.Semantic.DeepEqual(&live.Spec.Template, &parent.Spec.Template) ||
+		!equality.Semantic.DeepEqual(&live.Spec.Topology, &parent.Spec.Topology) {
+		return fmt.Errorf("keep the revision: %w", subset.ErrStale)
+	}
+	return nil
 }
 
 // inUse names every revision that the status or a child names.

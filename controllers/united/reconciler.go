@@ -62,8 +62,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if failure := r.snapshot(ctx, w); failure != nil {
-		return r.tellBlocked(ctx, parent, failure)
+	switch kept := r.snapshot(ctx, w); {
+	case kept.failure != nil:
+		return r.tellBlocked(ctx, parent, kept.failure)
+	case kept.stale:
+		return again(subset.ErrStale)
 	}
 	p := makePlan(w)
 	done := r.carryOut(ctx, w, p)

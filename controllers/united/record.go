@@ -52,10 +52,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
 	list := &v1alpha1.UnitedDeploymentList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{"metadata.name": parent.Name}); err != nil {
-		return nil, fmt.Errorf("read the status: %w", err)
+		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("read the status: %w", subset.ErrStale)
+		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
 	}
 	return &list.Items[0], nil
 }

@@ -457,6 +457,36 @@ func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 	}
 }
 
+// One whose caches are not all as old makes no revision again that the other one has
+// deleted since.
+func TestStaleControllerMakesNoRevision(t *testing.T) {
+	for _, stale := range []bool{true, false} {
+		s := newScene(t).settled().partition("", "0")
+		s.Edit("limit", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = ptr.To[int32](0) })
+		s.image("v2").settled()
+		old := s.API.Live.Clone()
+		s.image("v3").settled().image("v4").settled()
+		if got := s.kept(); got != "v3 v4" {
+			t.Fatal(got)
+		}
+		s.Restart()
+		s.API.Refresh()
+		if stale {
+			s.API.Cached.Parents, s.API.Cached.Sets, s.API.Cached.Pods = old.Parents, old.Sets, old.Pods
+		} else {
+			s.image("v2").API.Refresh()
+		}
+		writes := len(s.API.Writes)
+		result, err := s.Reconciler.Reconcile(t.Context(), requestFor(s.Parent()))
+		if err != nil || (stale && result.RequeueAfter != time.Second) {
+			t.Error(result, err)
+		}
+		if wrote := len(s.API.Writes) > writes; wrote == stale {
+			t.Errorf("stale %v, and it wrote %v", stale, s.API.Writes[writes:])
+		}
+	}
+}
+
 // A controller that has stood still, and goes on after another one led, moves
 // nothing back: no child, and no status either.
 func TestStaleController(t *testing.T) {

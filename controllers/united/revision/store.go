@@ -28,6 +28,9 @@ type Store struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
+	// Confirm, when set, is asked before a revision is made or changed for a parent. Its
+	// error keeps that from being done, and is what the caller gets.
+	Confirm func(ctx context.Context) error
 }
 
 // List gives the revisions that the parent controls. One that cannot be read is
@@ -62,6 +65,9 @@ func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment,
 ) (*Revision, error) {
 	if found := Find(kept, c, parent.Status.UpdateRevision); found != nil {
 		return s.bringToFront(ctx, kept, found, parent.Status.UpdateRevision)
+	}
+	if err := s.confirm(ctx); err != nil {
+		return nil, err
 	}
 	for collision := range maxCollisions {
 		cr := New(parent, owner, c, NextNumber(kept), collision)
@@ -111,6 +117,9 @@ func (s *Store) Amend(ctx context.Context, r *Revision, living map[string]Overla
 // patch is fenced by the UID: a merge patch never re-creates, but the name may
 // have been given to another revision since.
 func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*Revision, error) {
+	if err := s.confirm(ctx); err != nil {
+		return nil, err
+	}
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
 		meta = map[string]any{}
@@ -126,6 +135,13 @@ func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*
 		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
 	}
 	return Parse(cr)
+}
+
+func (s *Store) confirm(ctx context.Context) error {
+	if s.Confirm == nil {
+		return nil
+	}
+	return s.Confirm(ctx)
 }
 
 // Truncate deletes revisions that are not in use, but for the limit youngest. The

@@ -309,3 +309,22 @@ func TestTruncate(t *testing.T) {
 		t.Error(names(left))
 	}
 }
+
+func TestNothingIsWrittenThatIsNotConfirmed(t *testing.T) {
+	for _, moved := range []error{errors.New("the parent has moved on"), nil} {
+		h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
+		h.Confirm = func(context.Context) error { return moved }
+		kept := h.list()
+		_, create := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
+		_, front := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
+		_, amend := h.Amend(t.Context(), kept[1], overlays{"x": {}})
+		for name, err := range map[string]error{"create": create, "bring to front": front, "amend": amend} {
+			if !errors.Is(err, moved) {
+				t.Error(name, err)
+			}
+		}
+		if wrote := len(h.writes) == 3; wrote == (moved != nil) {
+			t.Error(moved, h.writes)
+		}
+	}
+}
