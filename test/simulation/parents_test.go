@@ -97,11 +97,34 @@ func neighbours(t *testing.T) (one, other *court) {
 	return one, other
 }
 
-// confused is the controller's client, which gives it a parent with the spec of
+// confused is the controller's client, which gives it a parent with the template of
 // another.
 type confused struct {
 	client.Client
 	name, is string
+}
+
+// confusedLive is the same past the cache.
+type confusedLive struct {
+	client.Reader
+	by confused
+}
+
+func (c confusedLive) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if err := c.Reader.List(ctx, into, opts...); err != nil {
+		return err
+	}
+	parents, ok := into.(*v1alpha1.UnitedDeploymentList)
+	if !ok {
+		return nil
+	}
+	for i := range parents.Items {
+		p := &parents.Items[i]
+		if err := c.by.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c confused) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -145,7 +168,8 @@ func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 			one.tells(`{"status": {"replicas": 7}}`)
 		}, "in a pass for web-a the controller writes to *v1alpha1.UnitedDeployment web,"},
 		{"the template of another", func(one, _ *court) {
-			one.Reconciler.Client = confused{one.Reconciler.Client, "web", "web-a"}
+			by := confused{one.Reconciler.Client, "web", "web-a"}
+			one.Reconciler.Client, one.Reconciler.Live = by, confusedLive{one.Reconciler.Live, by}
 			one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate = nil }).Rest()
 		}, "is created on v1@web-a, which web never asked for"},
 	} {
