@@ -65,17 +65,23 @@ func lostIn(v any, owned *fieldpath.Set, at string) string {
 		}
 	case []any:
 		for i, item := range v {
-			path := fmt.Sprintf("%s[%d]", at, i)
-			element, found := elementOf(item, owned)
-			if !found {
-				return path
-			}
-			if path := lostMember(item, owned, element, path); path != "" {
+			if path := lostItem(item, owned, fmt.Sprintf("%s[%d]", at, i)); path != "" {
 				return path
 			}
 		}
 	}
 	return ""
+}
+
+// lostItem: an item is lost when no element that it can be is ours whole.
+func lostItem(item any, owned *fieldpath.Set, at string) string {
+	where := at
+	for _, element := range elementsOf(item, owned) {
+		if where = lostMember(item, owned, element, at); where == "" {
+			break
+		}
+	}
+	return where
 }
 
 func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at string) string {
@@ -95,26 +101,28 @@ func empty(v any) bool {
 	return isList && len(list) == 0
 }
 
-// elementOf finds a list item among the owned elements: by its merge key, or by
+// elementsOf finds a list item among the owned elements: by its merge key, or by
 // its value in a set. The server may have defaulted a part of the key, such as
-// the protocol of a port, so what the item does not have counts as equal.
-func elementOf(item any, owned *fieldpath.Set) (found fieldpath.PathElement, ok bool) {
+// the protocol of a port, so what the item does not have counts as equal, and there
+// may be several that it can be.
+func elementsOf(item any, owned *fieldpath.Set) []fieldpath.PathElement {
+	var found []fieldpath.PathElement
 	match := func(pe fieldpath.PathElement) {
 		switch {
 		case pe.Key != nil:
 			fields, isMap := item.(map[string]any)
 			if isMap && keyMatches(*pe.Key, fields) {
-				found, ok = pe, true
+				found = append(found, pe)
 			}
 		case pe.Value != nil:
 			if value.Equals(*pe.Value, value.NewValueInterface(item)) {
-				found, ok = pe, true
+				found = append(found, pe)
 			}
 		}
 	}
 	owned.Members.Iterate(match)
 	owned.Children.Iterate(match)
-	return found, ok
+	return found
 }
 
 func keyMatches(key value.FieldList, item map[string]any) bool {

@@ -45,7 +45,7 @@ spec:
         image: nginx:1
         command: [run, now]
         args: []
-        ports: [{containerPort: 80}, {containerPort: 53, protocol: UDP, name: dns}]
+        ports: [{containerPort: 80}, {containerPort: 53, protocol: UDP, name: dns}, {containerPort: 53, hostPort: 53}]
         env: [{name: A, value: "1"}]
         resources: {requests: {memory: 1024Mi}, limits: {}}
       volumes: [{name: tmp, emptyDir: {}}]
@@ -75,6 +75,7 @@ f:spec:
           f:image: {}
           f:name: {}
           f:ports:
+            k:{"containerPort":53,"protocol":"TCP"}: {.: {}, f:containerPort: {}, f:hostPort: {}}
             k:{"containerPort":53,"protocol":"UDP"}: {.: {}, f:containerPort: {}, f:name: {}, f:protocol: {}}
             k:{"containerPort":80,"protocol":"TCP"}: {.: {}, f:containerPort: {}}
           f:resources: {f:limits: {}, f:requests: {f:memory: {}}}
@@ -151,7 +152,8 @@ func TestLost(t *testing.T) {
 		{"a quantity", without(t, ", f:requests: {f:memory: {}}"), ".spec.template.spec.containers[0].resources.requests"},
 		{"a list item", strings.Replace(owned, `k:{"name":"A"}`, `k:{"name":"B"}`, 1), ".spec.template.spec.containers[0].env[0]"},
 		{"an item whose key has a default", without(t, `            k:{"containerPort":80,"protocol":"TCP"}: {.: {}, f:containerPort: {}}`+"\n"), ".spec.template.spec.containers[0].ports[0]"},
-		{"an item with the whole key", without(t, `            k:{"containerPort":53,"protocol":"UDP"}: {.: {}, f:containerPort: {}, f:name: {}, f:protocol: {}}`+"\n"), ".spec.template.spec.containers[0].ports[1]"},
+		{"an item with the whole key", without(t, `            k:{"containerPort":53,"protocol":"TCP"}: {.: {}, f:containerPort: {}, f:hostPort: {}}
+            k:{"containerPort":53,"protocol":"UDP"}: {.: {}, f:containerPort: {}, f:name: {}, f:protocol: {}}`+"\n"), ".spec.template.spec.containers[0].ports[1]"},
 		{"an empty map in an item", without(t, "f:emptyDir: {}, "), ".spec.template.spec.volumes[0].emptyDir"},
 		{"everything", "{}", "."},
 	} {

@@ -173,7 +173,8 @@ func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
 	return nil
 }
 
-// update writes the child when it differs from what it shall be, in one write.
+// update writes the child when it differs from what it shall be, in one write, and
+// tells whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	u, err := w.build(c)
 	if err != nil {
@@ -188,7 +189,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err := w.apply(ctx, u); err != nil {
 		return current, false, err
 	}
-	return u, true, nil
+	return u, u.GetResourceVersion() != current.GetResourceVersion(), nil
 }
 
 // same tells whether applying u would change nothing.
@@ -244,10 +245,12 @@ func (w *Writer) apply(ctx context.Context, u *unstructured.Unstructured) error 
 	return err
 }
 
-// Remove deletes the child of a subset that is gone.
+// Remove deletes the child of a subset that is gone, as it was read: one that has
+// changed since may be wanted again.
 func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured) error {
 	err := w.Client.Delete(ctx, current,
-		client.Preconditions{UID: ptr.To(current.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		client.Preconditions{UID: ptr.To(current.GetUID()), ResourceVersion: ptr.To(current.GetResourceVersion())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) {
 		return ErrStale
 	}

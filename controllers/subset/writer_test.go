@@ -38,6 +38,8 @@ type bench struct {
 	server  client.WithWatch
 	applied []*unstructured.Unstructured
 	options []client.ApplyOptions
+	// idle: an apply changes nothing on the server.
+	idle bool
 	// applyErr is what the server answers to an apply.
 	applyErr error
 	deleted  []string
@@ -60,6 +62,9 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			options := client.ApplyOptions{}
 			options.ApplyOptions(opts)
 			b.applied, b.options = append(b.applied, u.DeepCopy()), append(b.options, options)
+			if b.applyErr == nil && !b.idle {
+				u.SetResourceVersion("78")
+			}
 			return b.applyErr
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -67,7 +72,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			options.ApplyOptions(opts)
 			text := o.GetName()
 			if options.Preconditions != nil {
-				text += " if " + string(ptr.Deref(options.Preconditions.UID, ""))
+				text += " if " + string(ptr.Deref(options.Preconditions.UID, "")) + " at " + ptr.Deref(options.Preconditions.ResourceVersion, "any")
 			}
 			if options.PropagationPolicy != nil {
 				text += " " + string(*options.PropagationPolicy)
@@ -393,6 +398,22 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 	}
 }
 
+// An apply that changes nothing is no write: replicas that are in the way are deleted
+// only when there is nothing to write.
+func TestUpdateThatChangesNothing(t *testing.T) {
+	for _, idle := range []bool{true, false} {
+		b := newBench(t)
+		b.idle = idle
+		current := b.asStored(childSpec(), func(owned *fieldpath.Set) {
+			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
+		})
+		_, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current)
+		if err != nil || wrote == idle || len(b.applied) != 1 {
+			t.Error(idle, wrote, err, len(b.applied))
+		}
+	}
+}
+
 func TestCarryRefusesABadPatch(t *testing.T) {
 	c := childSpec()
 	c.Patch = map[string]any{"spec": "text"}
@@ -444,6 +465,11 @@ func TestShrink(t *testing.T) {
 func TestRemoveAndFree(t *testing.T) {
 	b := newBench(t, set(), orphan("web-zone-a-2"))
 	current := b.asStored(childSpec(), nil)
+	if err := b.Remove(t.Context(), current); !errors.Is(err, ErrStale) {
+		t.Error("one that has changed since is removed:", err)
+	}
+	b.deleted = nil
+	current.SetResourceVersion("999") // what the fake one has
 	replica := adapters.Replica{Name: "web-zone-a-2", UID: "uid-web-zone-a-2"}
 	for range 2 { // what is gone already is gone
 		if err := b.Remove(t.Context(), current); err != nil {
@@ -453,7 +479,7 @@ func TestRemoveAndFree(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"web-zone-a if s-1 Background", "web-zone-a-2 if uid-web-zone-a-2"}, b.deleted[:2]); diff != "" {
+	if diff := cmp.Diff([]string{"web-zone-a if s-1 at 999 Background", "web-zone-a-2 if uid-web-zone-a-2 at any"}, b.deleted[:2]); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 }
