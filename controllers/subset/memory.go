@@ -22,6 +22,7 @@
 package subset
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -42,6 +43,17 @@ func protectedNote(o *adapters.Observed) string {
 // replica of the one revision that its template is.
 func settled(o *adapters.Observed) bool {
 	return o.CaughtUp && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
+}
+
+// finishing: all replicas are updated and ready, and the child's controller is about
+// to settle on what they run (its completeRollingUpdate).
+func finishing(o *adapters.Observed) bool {
+	if !o.CaughtUp || settled(o) || len(o.Members) != int(o.Replicas) {
+		return false
+	}
+	return !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+		return m.Terminating || !m.Ready || m.Hash != o.UpdateHash
+	})
 }
 
 // Protected is the parent revision that the child's protected ordinals run, as

@@ -80,6 +80,10 @@ func Next(g Goal, o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
 	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
 		return g.complete(o)
+	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
+		// Another template now, and what they all run would be forgotten: those that
+		// are protected would come back on what was before it.
+		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has finished " + RevisionOf(o) + ", and is to take note of it"}
 	case g.mustRemember(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
 	case o.Replicas == 0 && g.remembers():

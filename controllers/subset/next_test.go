@@ -28,6 +28,11 @@ func asText(s Step) string {
 	return text
 }
 
+// finished is a child on r3, which protects r1.
+func finished(members ...string) *childBuilder {
+	return aChild().on("r3").hashes("h1", "h3").members(members...)
+}
+
 func TestNext(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -69,6 +74,19 @@ func TestNext(t *testing.T) {
 		{"before the first replica a corrected child at rest protects nothing", aGoal().uninitialized(), aChild().on("r2").protecting(""), "Apply r2 x4 p3", ""},
 		{"before the first replica a corrected template protects nothing", aGoal().uninitialized().partition(0), aChild().protecting("r1"), "Apply r2 x4 p0", ""},
 		{"before the first replica nothing is protected", aGoal().uninitialized(), aChild().protecting(""), "Apply r2 x4 p3", ""},
+
+		// It has finished r3 this moment, and its controller has not settled on that.
+		{"another template waits until what is finished is noted", aGoal(), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "has finished r3, and is to take note of it"},
+		{"also one that makes the pods of before", aGoal().samePods(), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "has finished r3"},
+		{"and one that nothing is protected from", aGoal().partition(0), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "has finished r3"},
+		{"the same template does not wait", aGoal().update("r3"), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Apply r3 x4 p3 protects r1", ""},
+		{"nor before the first replica", aGoal().uninitialized().partition(0), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Apply r2 x4 p0", ""},
+		{"it is noted", aGoal(), finished("0 h3", "1 h3", "2 h3", "3 h3").hashes("h3", "h3"), "Apply r2 x4 p3 protects r1", ""},
+		{"one is of before", aGoal(), finished("0 h1", "1 h3", "2 h3", "3 h3"), "Apply r2 x4 p3 protects r1", ""},
+		{"one is not ready", aGoal(), finished("0 h3", "1 h3 unready", "2 h3", "3 h3"), "Apply r2 x4 p3 protects r1", ""},
+		{"one is terminating", aGoal(), finished("0 h3", "1 h3", "2 h3 terminating", "3 h3"), "Apply r2 x4 p3 protects r1", ""},
+		{"one is missing", aGoal(), finished("0 h3", "1 h3", "2 h3"), "Apply r2 x4 p3 protects r1", ""},
+		{"one is surplus", aGoal(), finished("0 h3", "1 h3", "2 h3", "3 h3", "4 h3"), "Apply r2 x4 p3 protects r1", ""},
 
 		// It has no replicas and shall have some to protect.
 		{"back from 0 on another revision", aGoal(), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p3 protects r1", "goes back to r1 first"},

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,9 +251,9 @@ func TestOneRevisionAhead(t *testing.T) {
 	})
 }
 
-// TestFinishedJustNow stages a template the moment a subset has finished
-// another, before anything can have taken note: what is protected is what it
-// finished.
+// TestFinishedJustNow stages a template the moment the status says that a subset has
+// finished another, before its StatefulSet need have taken note: what is protected is
+// what it finished.
 func TestFinishedJustNow(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), zones("", ""), hold()))
@@ -265,11 +264,11 @@ func TestFinishedJustNow(t *testing.T) {
 			e.Step(finished, func() {
 				w.SetImage(finished)
 				w.SetPartitions(parts{"zone-a": 0})
-				w.Eventually(func() bool {
-					pods := w.Pods()
-					done := func(p pod) bool { return p.Subset != "zone-a" || p.Image == finished && p.Ready && !p.Terminating }
-					return len(pods) == 4 && !slices.ContainsFunc(pods, func(p pod) bool { return !done(p) })
-				}).WithPolling(time.Millisecond).Should(BeTrue())
+				w.Eventually(func(g Gomega) {
+					parent := w.Parent()
+					g.Expect(parent.Status.ObservedGeneration).To(Equal(parent.Generation))
+					g.Expect(parent.Status.Subsets[0].UpdatedReadyReplicas).To(Equal(int32(2)))
+				}).WithPolling(time.Millisecond).Should(Succeed())
 				w.JSONPatch(`[{"op":"remove","path":"/spec/updateStrategy/manualUpdate/partitions/zone-a"},
 					{"op":"replace","path":%q,"value":%q}]`, imagePath, image(next))
 				w.Settle()
