@@ -71,6 +71,9 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
 	current := w.children[name].object
 	return r.attempt(ctx, w, name, current, func(o *outcome) error {
+		if err := r.confirm(ctx, w.parent); err != nil {
+			return err
+		}
 		if err := writer.Remove(ctx, current); err != nil {
 			return err
 		}
@@ -86,6 +89,9 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 		return &outcome{}
 	}
 	return r.attempt(ctx, w, d.name, c.object, func(o *outcome) error {
+		if err := r.confirm(ctx, w.parent); err != nil {
+			return err
+		}
 		after, err := writer.Shrink(ctx, c.object, d.replicas)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,7 +109,7 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 		store.Confirm = func(ctx context.Context) error { return r.confirm(ctx, w.parent) }
 		update, err := store.Snapshot(ctx, w.parent, ownerOf(w.parent), w.revisions, w.spec.content())
 		if err != nil {
-			return err
+			return unlessStale(err)
 		}
 		w.revisions = slices.DeleteFunc(w.revisions, func(r *revision.Revision) bool { return r.Name == update.Name })
 		w.revisions = append(w.revisions, update)
@@ -119,7 +120,7 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 				continue
 			}
 			if w.revisions[i], err = store.Amend(ctx, rev, living); err != nil {
-				return err
+				return unlessStale(err)
 			}
 		}
 		w.update = revision.ByName(w.revisions, update.Name)
@@ -127,9 +128,18 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 	})
 }
 
-// confirm tells whether the parent still asks for the revision that it was read to
-// ask for; the error is subset.ErrStale when not. A controller that does not know yet
-// that another leads would make one again that is gone.
+// unlessStale: a revision that has changed, or is gone, is read again.
+func unlessStale(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return subset.ErrStale
+	}
+	return err
+}
+
+// confirm tells whether the parent still has the template and the subsets that it was
+// read to have; the error is subset.ErrStale when not. A controller that does not know
+// yet that another leads would make a revision again that is gone, or remove a subset
+// that is back.
 func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
 	live, err := r.readLive(ctx, parent)
 	if err != nil {
@@ -138,7 +148,7 @@ func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if live.UID != parent.UID ||
 		!equality.Semantic.DeepEqual(&live.Spec.Template, &parent.Spec.Template) ||
 		!equality.Semantic.DeepEqual(&live.Spec.Topology, &parent.Spec.Topology) {
-		return fmt.Errorf("keep the revision: %w", subset.ErrStale)
+		return fmt.Errorf("%s has changed: %w", parent.Name, subset.ErrStale)
 	}
 	return nil
 }

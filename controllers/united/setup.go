@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,14 @@ import (
 // podParentIndex indexes the cached pods by the UnitedDeployment they belong to.
 const podParentIndex = "united.dev/name"
 
+const (
+	// lookAgain is how often each parent is looked at though nothing has happened. It
+	// writes nothing where all is well; it bounds what a missed wake-up could cost.
+	lookAgain = 10 * time.Minute
+	// passTimeout bounds a pass. Admission webhooks may take 30 seconds for each write.
+	passTimeout = 5 * time.Minute
+)
+
 // CacheOptions lets the cache hold what carries United's labels, and of pods
 // only what is read.
 func CacheOptions(known adapters.Registry) (map[client.Object]cache.ByObject, error) {
@@ -56,6 +65,7 @@ func CacheOptions(known adapters.Registry) (map[client.Object]cache.ByObject, er
 	}
 	labelled := labels.NewSelector().Add(*ours)
 	byObject := map[client.Object]cache.ByObject{
+		&v1alpha1.UnitedDeployment{}: {SyncPeriod: ptr.To(lookAgain)},
 		&corev1.Pod{}:                {Label: labelled, Transform: stripPod},
 		&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
 	}
@@ -140,7 +150,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		For(&v1alpha1.UnitedDeployment{}).
 		Owns(&appsv1.ControllerRevision{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	for _, adapter := range known {
 		builder = builder.Watches(kindOf(adapter), handler.EnqueueRequestsFromMapFunc(parentByLabel))
 	}

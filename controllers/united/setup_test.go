@@ -140,6 +140,12 @@ func TestCacheOptions(t *testing.T) {
 	kinds := map[string]bool{}
 	for object, by := range options {
 		kind := reflect.TypeOf(object).Elem().Name()
+		if _, isParent := object.(*v1alpha1.UnitedDeployment); isParent {
+			if by.Label != nil || by.SyncPeriod == nil || *by.SyncPeriod != lookAgain {
+				t.Error(kind, by.Label, by.SyncPeriod)
+			}
+			continue
+		}
 		kinds[kind] = true
 		_, isRevision := object.(*appsv1.ControllerRevision)
 		if by.Label.Matches(labels.Set{"app": "web"}) || !by.Label.Matches(parent) || by.Label.Matches(child) == isRevision {
@@ -149,8 +155,8 @@ func TestCacheOptions(t *testing.T) {
 			t.Error(kind, "is transformed:", by.Transform != nil)
 		}
 	}
-	if len(kinds) != 3 {
-		t.Error(kinds)
+	if len(kinds) != 3 || len(options) != 4 {
+		t.Error(kinds, len(options))
 	}
 }
 

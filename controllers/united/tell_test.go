@@ -487,6 +487,28 @@ func TestStaleControllerMakesNoRevision(t *testing.T) {
 	}
 }
 
+// Nor does it take replicas or the child from a subset that was removed, and is back.
+func TestStaleControllerRemovesNoSubset(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		s := newScene(t).settled()
+		with := s.Parent().DeepCopy()
+		s.comeOrGo("b").API.Crash = 3 // before the delete
+		s.pass().API.Refresh()
+		if s.API.Crash != 0 || s.API.Live.Sets["web-b"] == nil {
+			t.Fatal(s.API.Writes)
+		}
+		if back {
+			parent := s.Parent().DeepCopy()
+			parent.Spec = with.Spec
+			s.API.Live.Parents["web"] = parent
+		}
+		s.Reconcile()
+		if gone := s.API.Live.Sets["web-b"] == nil; gone == back {
+			t.Errorf("the subset is back %v, and its child is gone %v", back, gone)
+		}
+	}
+}
+
 // A controller that has stood still, and goes on after another one led, moves
 // nothing back: no child, and no status either.
 func TestStaleController(t *testing.T) {

@@ -114,8 +114,9 @@ func (s *Store) Amend(ctx context.Context, r *Revision, living map[string]Overla
 	})
 }
 
-// patch is fenced by the UID: a merge patch never re-creates, but the name may
-// have been given to another revision since.
+// patch is fenced by the UID, since the name may have been given to another revision,
+// and by the resourceVersion. Trap: a client that waits to read its own writes waits
+// for ever for one that its cache has lost in the meantime.
 func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*Revision, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	meta["uid"] = r.Object.UID
+	meta["uid"], meta["resourceVersion"] = r.Object.UID, r.Object.ResourceVersion
 	patch["metadata"] = meta
 	raw, err := json.Marshal(patch)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestSnapshot(t *testing.T) {
 	if back.Name != first.Name || back.Number != 3 {
 		t.Error("going back makes", back.Name, back.Number)
 	}
-	h.wrote("patch " + first.Name + ` {"metadata":{"uid":"uid-` + first.Name + `"},"revision":3}`)
+	h.wrote("patch " + first.Name + ` {"metadata":{"resourceVersion":"1","uid":"uid-` + first.Name + `"},"revision":3}`)
 	if kept := h.list(); len(kept) != 2 || kept[1].Name != first.Name || !cmp.Equal(kept[1].Template(), template("a:1")) {
 		t.Error(names(kept))
 	}
