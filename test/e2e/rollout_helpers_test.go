@@ -233,10 +233,10 @@ func (w *Workload) tellUntil(subset string, want int) {
 func (w *Workload) Waves(width int, seen func(wave []string)) {
 	w.t.Helper()
 	for {
-		left := 0
+		left := int(*w.Parent().Spec.Replicas) // also what is deleted, and not back yet
 		for _, p := range w.Pods() {
-			if !strings.HasPrefix(p.Image, "quiet") || !p.Ready {
-				left++
+			if strings.HasPrefix(p.Image, "quiet") && p.Ready && !p.Terminating {
+				left--
 			}
 		}
 		if left == 0 {
