@@ -204,20 +204,16 @@ func TestRolloutBadImage(t *testing.T) {
 					before := w.Pods()
 					ledger, others := w.Ledger(9), e.History.Forbid(outside("zone-a"))
 					w.SetImage(c.tag)
-					w.StallsWhole(v1alpha1.ReasonReplicaFailed, "web-"+to+"-zone-a-2", c.trouble)
+					w.StallsWhole(v1alpha1.ReasonReplicaFailed, c.trouble)
 					e.Expect(w.Rollout().Phase).To(Equal(v1alpha1.RolloutFailed))
 					comesToRest(w, "zone-a", "zone-b", "zone-c")
+					bad := w.failedReplicas(9, c.tag, c.trouble)
 					if c.order == "Sequential" {
 						others.Holds()
+						e.Expect(bad).To(ContainElement("web-" + to + "-zone-a-2"))
 					}
-					bad := 0
-					for _, p := range w.Pods() {
-						if p.Image == c.tag {
-							bad++
-						}
-					}
-					e.Expect(bad).To(And(BeNumerically(">=", 1), BeNumerically("<=", c.most)))
-					ledger.Within(bad)
+					e.Expect(len(bad)).To(And(BeNumerically(">=", 1), BeNumerically("<=", c.most)))
+					ledger.Within(len(bad))
 
 					if to == "v1" {
 						kept := e.History.Forbid(restartOf(w.Pods(), "v1"))
@@ -237,4 +233,29 @@ func TestRolloutBadImage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// failedReplicas waits until all that is released runs a tag, and Stalled names
+// each that does, with its trouble; and gives their names.
+func (w *Workload) failedReplicas(replicas int, tag, trouble string) (names []string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		names = nil
+		pods, released := w.Pods(), map[string]int32{}
+		g.Expect(pods).To(HaveLen(replicas))
+		for _, s := range w.Parent().Spec.Topology.Subsets {
+			released[s.Name] = *w.Child(s.Name).Spec.UpdateStrategy.RollingUpdate.Partition
+		}
+		stalled := condition(w.Parent(), v1alpha1.ConditionStalled)
+		g.Expect(stalled.Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+		for _, p := range pods {
+			if p.Image != tag && p.Ordinal < int(released[p.Subset]) {
+				continue
+			}
+			g.Expect(p.Image).To(Equal(tag), p.Name)
+			g.Expect(stalled.Message).To(ContainSubstring(p.Name + " " + trouble))
+			names = append(names, p.Name)
+		}
+	}).Should(Succeed())
+	return names
 }
