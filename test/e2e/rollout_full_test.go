@@ -100,6 +100,7 @@ func TestRolloutWrites(t *testing.T) {
 		w.Settle()
 		roll := func(tag string) map[string]int {
 			e.t.Helper()
+			bringToRest(w, "zone-a", "zone-b", "zone-c")
 			mark := e.AuditMark()
 			w.SetImage(tag)
 			w.IsReady(v1alpha1.ReasonRolloutComplete)

@@ -20,6 +20,7 @@ func TestZoneByZone(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(10), policy(p), zones("2", "50%", ""), hold()))
 		w.Settle()
+		bringToRest(w, "zone-a", "zone-b", "zone-c")
 		nothing := e.History.Forbid(anyNewPod)
 
 		e.Step("a staged image moves no pod", func() {
@@ -121,6 +122,15 @@ func expectRest(w *Workload, subsets ...string) {
 func comesToRest(w *Workload, subsets ...string) {
 	w.t.Helper()
 	w.Eventually(func() []cluster.Event { return notResting(w, subsets) }).Should(BeEmpty())
+}
+
+// bringToRest waits until nobody has anything more to say of the children: their
+// controller has told of all of their pods, and the manager has taken that in.
+// What is written afterwards has its cause afterwards.
+func bringToRest(w *Workload, subsets ...string) {
+	w.t.Helper()
+	w.AwaitTold()
+	comesToRest(w, subsets...)
 }
 
 // notResting gives the writes of the manager when all children are touched, but

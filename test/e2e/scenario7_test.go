@@ -162,6 +162,7 @@ func TestForeignChild(t *testing.T) {
 		e := soundEnv(t)
 		first := e.Create(draft("web-zone", plain("b", "")))
 		first.Settle()
+		first.AwaitTold()
 		before := e.Raw(children, "web-zone-b")
 		w := e.Create(draft("web", replicas(6), zones("", "", "")))
 		w.goesOnWithout("zone-b", "web-zone-b exists and is not controlled by this UnitedDeployment")
@@ -211,6 +212,7 @@ func TestDisownedChild(t *testing.T) {
 	e := soundEnv(t)
 	w := e.Create(draft("web", replicas(3), zones("", "", "")))
 	w.Settle()
+	w.AwaitTold()
 	none := e.History.Forbid(outside("zone-a", "zone-c"))
 	owner := w.Child("zone-b").OwnerReferences
 	w.PatchChild("zone-b", `{"metadata":{"ownerReferences":null}}`)

@@ -121,6 +121,57 @@ func unsettledChild(set *appsv1.StatefulSet, pods []pod, paused bool) string {
 	return ""
 }
 
+// AwaitTold waits until the StatefulSets of all subsets have told all there is to
+// tell of their pods. They do that a moment after it is so, and no part of the
+// manager's Ready=True waits for it.
+func (w *Workload) AwaitTold() {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) { g.Expect(w.untold()).To(BeEmpty()) }).Should(Succeed())
+}
+
+// untold says what a StatefulSet has yet to tell of its pods.
+func (w *Workload) untold() string {
+	w.t.Helper()
+	pods := map[string][]pod{}
+	for _, p := range w.Pods() {
+		pods[p.Subset] = append(pods[p.Subset], p)
+	}
+	for _, s := range w.Parent().Spec.Topology.Subsets {
+		if why := untoldChild(w.Child(s.Name), pods[s.Name]); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func untoldChild(set *appsv1.StatefulSet, pods []pod) string {
+	told, wanted := set.Status, ptr.Deref(set.Spec.Replicas, 1)
+	is := appsv1.StatefulSetStatus{Replicas: int32(len(pods))}
+	for _, p := range pods {
+		if p.Ready && p.Running {
+			is.ReadyReplicas++
+		}
+		if p.Hash == told.UpdateRevision && !p.Terminating {
+			is.UpdatedReplicas++
+		}
+		if p.Hash == told.CurrentRevision && !p.Terminating {
+			is.CurrentReplicas++
+		}
+	}
+	finished := is.Replicas == wanted && is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted
+	switch {
+	case told.ObservedGeneration != set.Generation:
+		return set.Name + " has not been observed"
+	case told.Replicas != is.Replicas, told.ReadyReplicas != is.ReadyReplicas,
+		told.UpdatedReplicas != is.UpdatedReplicas, told.CurrentReplicas != is.CurrentReplicas,
+		set.Spec.MinReadySeconds == 0 && told.AvailableReplicas != is.ReadyReplicas:
+		return fmt.Sprintf("the status of %s is %s, its pods are %s", set.Name, asJSON(told), asJSON(is))
+	case finished && told.CurrentRevision != told.UpdateRevision:
+		return set.Name + " has not settled on its update revision"
+	}
+	return ""
+}
+
 func asJSON(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
