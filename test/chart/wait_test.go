@@ -68,6 +68,7 @@ func TestHelmWaits(t *testing.T) {
 		h := w.start("--set=replicas=6,image.tag=broken-until-told")
 		for i, name := range released {
 			e.Eventually(func() string { return e.pods(w.work, webName)[name].Image }).Should(Equal("broken-until-told"))
+			e.Eventually(func() corev1.PodPhase { return w.phase(name) }).Should(Equal(corev1.PodRunning), "kwok would undo the mark")
 			e.Eventually(w.notReady).Should(ContainSubstring(name), "the status of this generation names it")
 			h.keepsWaiting()
 			w.markReady(released[i])

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -225,20 +226,18 @@ func (f *fixture) testStop(t *testing.T) {
 	_, err := f.c.StartProcess("left", "/bin/sleep", "1000")
 	g.Expect(err).NotTo(HaveOccurred())
 	f.c.mu.Lock()
-	processes := f.c.processes
+	// Not those that have ended: by now somebody else may have their process id.
+	running := slices.DeleteFunc(slices.Clone(f.c.processes), (*Process).exited)
 	f.c.mu.Unlock()
-	running := 0
-	for _, p := range processes {
-		if alive(p.Pid()) {
-			running++
-		}
+	g.Expect(running).To(HaveLen(6), "the control plane and the process of this test")
+	for _, p := range running {
+		g.Expect(alive(p.Pid())).To(BeTrue(), "%s: alive sees it", p.name)
 	}
-	g.Expect(running).To(Equal(6), "the control plane and the process of this test: alive sees them")
 
 	began := time.Now()
 	g.Expect(f.c.Stop()).To(Succeed())
 	t.Logf("stop took %s", time.Since(began).Round(10*time.Millisecond))
-	for _, p := range processes {
+	for _, p := range running {
 		g.Expect(alive(p.Pid())).To(BeFalse(), p.name)
 	}
 	g.Expect(f.c.Dir()).NotTo(BeAnExistingFile())

@@ -211,7 +211,9 @@ func TestFirstTemplateNeverCameUp(t *testing.T) {
 					up = images{"zone-a": tag, "zone-b": tag, "zone-c": tag}
 				}
 				e.Eventually(w.Images).Should(Equal(up))
-				e.Expect(condition(w.Parent(), v1alpha1.ConditionInitialized).Status).To(Equal(metav1.ConditionFalse))
+				e.Eventually(func() metav1.ConditionStatus {
+					return condition(w.Parent(), v1alpha1.ConditionInitialized).Status
+				}).Should(Equal(metav1.ConditionFalse))
 
 				w.SetImage("broken-2")
 				e.Eventually(w.Images).Should(HaveKeyWithValue("zone-a", HavePrefix("broken-2")), "one that is no better replaces it too")

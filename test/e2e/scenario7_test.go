@@ -252,15 +252,18 @@ func TestQuota(t *testing.T) {
 	w.Stalls("zone-c", v1alpha1.ReasonApplyFailed, `"web-zone-c" is forbidden: exceeded quota: two`)
 
 	var told, stalled int
-	for _, write := range e.Writes(mark, statuses) {
-		if bytes.Contains(write.Request, []byte("exceeded quota")) {
-			told++
+	e.Eventually(func() int { // what is read is not always logged yet
+		told, stalled = 0, 0
+		for _, write := range e.Writes(mark, statuses) {
+			if bytes.Contains(write.Request, []byte("exceeded quota")) {
+				told++
+			}
+			if bytes.Contains(write.Request, []byte(`"phase":"Stalled"`)) {
+				stalled++
+			}
 		}
-		if bytes.Contains(write.Request, []byte(`"phase":"Stalled"`)) {
-			stalled++
-		}
-	}
-	e.Expect(stalled).To(BeNumerically(">", 0), "positive control: Stalled is found in the writes")
+		return stalled
+	}).Should(BeNumerically(">", 0), "positive control: Stalled is found in the writes")
 	e.Expect(told).To(BeNumerically(">", stalled), "it is told of before it is Stalled")
 
 	e.Expect(e.Delete(e.ctx, quota)).To(Succeed())
