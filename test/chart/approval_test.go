@@ -107,7 +107,7 @@ func TestHelmApproval(t *testing.T) {
 		e.Expect(moved(before, e.pods(w.work, webName))).To(Equal([]string{"web-zone-a-1"}))
 		approve()
 		e.Eventually(reason).Should(Equal(v1alpha1.ReasonStepPaused))
-		h := w.start("--set=tag=v4,pause=1h", "--timeout=5s")
+		h := w.start("--set=tag=v4,pause=1h", "--timeout=20s")
 		h.keepsWaiting()
 		e.Expect(h.end()).NotTo(Succeed())
 		e.Expect(h.output()).To(And(ContainSubstring("status: InProgress"), ContainSubstring("deadline exceeded")))

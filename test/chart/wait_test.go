@@ -122,7 +122,7 @@ func TestHelmFails(t *testing.T) {
 
 	e.step("the first image is broken", func() { fails("broken-first", "web-zone-a-0") })
 	e.step("the next one goes through", func() {
-		w.upgrade("--set=replicas=6,progressDeadlineSeconds=5,image.tag=v1")
+		w.upgrade("--set=replicas=6,progressDeadlineSeconds=60,image.tag=v1")
 		e.Expect(settled(e.ctx, w.work, webName, 6)).To(BeEmpty(), "helm says it is done")
 	})
 	e.step("a released replica is broken", func() {
@@ -132,7 +132,7 @@ func TestHelmFails(t *testing.T) {
 		e.Expect(moved(before, e.pods(w.work, webName))).To(Equal([]string{"web-zone-b-1"}))
 	})
 	e.step("a stall that was does not fail the next one", func() {
-		w.upgrade("--set=replicas=6,progressDeadlineSeconds=5,image.tag=v2")
+		w.upgrade("--set=replicas=6,progressDeadlineSeconds=60,image.tag=v2")
 		e.Expect(settled(e.ctx, w.work, webName, 6)).To(BeEmpty(), "helm says it is done")
 		e.Expect(e.pods(w.work, webName)["web-zone-b-1"].Image).To(Equal("v2"))
 	})
