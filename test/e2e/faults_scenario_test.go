@@ -137,18 +137,24 @@ func (w *Workload) end() end {
 	return e
 }
 
-// endAtRest is the end when nothing changes any more for half a second: what
-// follows Ready=True is no more than what the StatefulSets have to say.
+// endAtRest is the end when the StatefulSets have told of all of their pods, and
+// then nothing changes any more for half a second: what follows Ready=True is no
+// more than what they have to say, and what the manager makes of it.
 func (w *Workload) endAtRest() end {
 	w.t.Helper()
 	last, quiet := end{}, 0
-	w.Eventually(func() int {
+	w.Eventually(func(g Gomega) {
 		quiet++
 		if now := w.end(); cmp.Diff(last, now) != "" {
 			last, quiet = now, 0
 		}
-		return quiet
-	}).Should(BeNumerically(">=", 5))
+		why := w.untold() + notTakenIn(w.Parent())
+		if why != "" {
+			quiet = 0
+		}
+		g.Expect(why).To(BeEmpty())
+		g.Expect(quiet).To(BeNumerically(">=", 5))
+	}).Should(Succeed())
 	return last
 }
 

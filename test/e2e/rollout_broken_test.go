@@ -75,7 +75,7 @@ func TestRolloutBlocked(t *testing.T) {
 							continue
 						}
 					case "force":
-						w.Force(w.Parent().Status.CurrentRevision) // not the one that is rolled out
+						w.ForceInVain(w.Parent().Status.CurrentRevision) // not the one that is rolled out
 						comesToRest(w, "one")
 						still.Holds()
 						w.Force(w.Parent().Status.UpdateRevision)

@@ -64,6 +64,23 @@ func (w *Workload) Force(revision string) {
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationForceUpdate, revision)
 }
 
+// ForceInVain sets the annotation to a revision that is not rolled out, and waits
+// until the manager has seen it. Nothing tells of it, so it comes with a generation
+// that changes nothing.
+func (w *Workload) ForceInVain(revision string) {
+	w.t.Helper()
+	parent := w.Parent()
+	w.Expect(revision).NotTo(Or(BeEmpty(), Equal(parent.Status.UpdateRevision)))
+	w.disturbed = true // as in Approve
+	w.Patch(`{"metadata":{"annotations":{%q:%q}},"spec":{"revisionHistoryLimit":%d}}`,
+		v1alpha1.AnnotationForceUpdate, revision, *parent.Spec.RevisionHistoryLimit+1)
+	w.Eventually(func(g Gomega) {
+		now := w.Parent()
+		g.Expect(now.Generation).To(BeNumerically(">", parent.Generation))
+		g.Expect(now.Status.ObservedGeneration).To(Equal(now.Generation))
+	}).Should(Succeed())
+}
+
 // Rollout reads where the rollout of the spec of now stands: status.rollout when
 // the status speaks of this generation, and else nothing.
 func (w *Workload) Rollout() v1alpha1.RolloutStatus {

@@ -48,6 +48,7 @@ func TestRolloutSteps(t *testing.T) {
 			w.IsNotReady(v1alpha1.ReasonStepPaused)
 			still := e.History.Forbid(anyNewPod)
 			w.Force(w.Parent().Status.UpdateRevision)
+			w.Eventually(func() bool { return w.Rollout().Forced }).Should(BeTrue())
 			comesToRest(w, zones...)
 			still.Holds()
 			e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
@@ -82,6 +83,9 @@ func opensAlone(w *Workload, step int32, key, zone string, stale ...string) {
 	for _, other := range stale {
 		w.ApproveInVain(other)
 	}
+	// That a zone is through is told before its StatefulSet has settled on it.
+	w.AwaitTold()
+	w.Eventually(func() string { return notTakenIn(w.Parent()) }).Should(BeEmpty())
 	expectRest(w, "zone-a", "zone-b", "zone-c")
 	still.Holds()
 	w.Expect(w.AwaitApproval(step)).To(Equal(key))

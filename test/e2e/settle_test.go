@@ -144,6 +144,17 @@ func (w *Workload) untold() string {
 	return ""
 }
 
+// notTakenIn is a subset of which all replicas are ready on the update revision,
+// and the status does not say yet that its StatefulSet has settled on it.
+func notTakenIn(parent *v1alpha1.UnitedDeployment) string {
+	for _, s := range parent.Status.Subsets {
+		if s.DesiredReplicas > 0 && s.UpdatedReadyReplicas == s.DesiredReplicas && s.CurrentRevision != s.UpdateRevision {
+			return s.Name + " is complete and still protects " + s.CurrentRevision
+		}
+	}
+	return ""
+}
+
 func untoldChild(set *appsv1.StatefulSet, pods []pod) string {
 	told, wanted := set.Status, ptr.Deref(set.Spec.Replicas, 1)
 	is := appsv1.StatefulSetStatus{Replicas: int32(len(pods))}
