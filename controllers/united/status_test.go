@@ -4,13 +4,18 @@
 package united_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 var (
@@ -336,6 +341,40 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			}
 			resting(t, s)
 		})
+	}
+}
+
+// TestMessagesAreCut: a template can be refused with more words than a status may
+// have for all subsets, and the reason that a pod gives can be of any length.
+func TestMessagesAreCut(t *testing.T) {
+	words := strings.Repeat("spec.template.spec.containers[0].name: Invalid value; ", 600)
+	s := newScene(t)
+	for i := range 98 {
+		s.comeOrGo(fmt.Sprintf("s%d", i))
+	}
+	s.API.Refuse = map[string]error{}
+	for _, sub := range s.Parent().Spec.Topology.Subsets {
+		s.API.Refuse[sub.Name] = apierrors.NewBadRequest(words)
+	}
+	s.pass()
+	if raw, err := json.Marshal(s.status()); err != nil || len(raw) > 200_000 {
+		t.Errorf("the status has %d bytes, %v", len(raw), err)
+	}
+	if m := s.status().Subsets[0].Message; !strings.HasPrefix(m, words[:1000]) || !strings.HasSuffix(m, "...") {
+		t.Error(m)
+	}
+
+	s = newScene(t)
+	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+	})
+	s.settled().image("broken1").settled()
+	failed := s.API.Live.Pods["web-a-1"].DeepCopy()
+	failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, words
+	s.API.PutPod(failed)
+	s.pass()
+	if m := s.status().Rollout.Message; !strings.HasPrefix(m, "web-a-1 spec.template") || len(m) > 1024 {
+		t.Error(len(m), m)
 	}
 }
 
