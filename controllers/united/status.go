@@ -140,7 +140,7 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	observed := w.observed(s.Name)
 	if observed == nil {
 		t.notUpdated = s.replicas
-		t.phase, t.message = v1alpha1.PhasePending, s.step.Reason
+		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.waits, s.step.Reason)
 		return t.orFailed()
 	}
 	onUpdate := w.onUpdate(s, observed)

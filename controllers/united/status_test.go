@@ -186,10 +186,10 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 `},
 		{"gone, and not collected yet", func(s *scene) *scene { return s.settled().delete("a", false).pass() }, `
 InProgress: 2/2/2/2/2 of 4; current v1, update v1
-Ready False Reconciling: a: creates web-a on v1
+Ready False Reconciling: a: waits: revision web-a-08f5b of the web-a before is not collected yet
 Available False ReplicasUnavailable
 Progressing True
-a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-a on v1
+a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; waits: revision web-a-08f5b of the web-a before is not collected yet
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"another's", func(s *scene) *scene { return s.stranger("web-a").pass() }, `
