@@ -324,13 +324,23 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, `
 Failed: 4/4/4/4/4 of 4; current v1, update v1
 Ready False InvalidSpec: spec.updateStrategy.manualUpdate: Invalid value: "a": spec.updateStrategy.manualUpdate.partitions[a]: "200%" is neither a number of at least 0 nor a percentage from "0%" to "100%"
-Available is of another generation
+Available Unknown InvalidSpec
 Progressing False
 Stalled True InvalidSpec
 Initialized is of another generation
 ReplicasHonored is of another generation
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"a spec that is not understood, and then is", func(s *scene) *scene {
+			return s.settled().partition("a", "200%").pass().ready("b-1", false).pass().partition("a", "2").pass()
+		}, `
+InProgress: 4/3/3/4/3 of 4; current v1, update v1
+Ready False ReplicasUnavailable: b: waits: web-b-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not ready since then
 `},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
