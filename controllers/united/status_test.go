@@ -332,6 +332,19 @@ ReplicasHonored is of another generation
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
+		{"a revision that cannot be kept for a moment", func(s *scene) *scene {
+			s.settled().image("v2").API.Fail = errAway
+			return s.pass()
+		}, `
+InProgress: 4/4/4/4/4 of 4; current v1, update v1
+Ready False ApplyFailed: create revision web-94fcf7424b: Internal error occurred: etcd is away
+Available is of another generation
+Progressing False
+Initialized is of another generation
+ReplicasHonored is of another generation
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
 		{"a spec that is not understood, and then is", func(s *scene) *scene {
 			return s.settled().partition("a", "200%").pass().ready("b-1", false).pass().partition("a", "2").pass()
 		}, `
