@@ -55,7 +55,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 	if w.completeOn(p, tallies) {
 		status.CurrentRevision = w.update.Name
 	}
-	if p.rollout != nil {
+	if p.rollout != nil && p.rollout.State != nil { // none when it is paused before it began
 		status.Rollout = p.rollout.State
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}

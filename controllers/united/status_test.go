@@ -332,6 +332,18 @@ ReplicasHonored is of another generation
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
+		{"coordinated, and paused from the start", func(s *scene) *scene {
+			s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+			})
+			return s.paused(true).settled()
+		}, `
+Current: 4/4/4/4/4 of 4; current v1, update v1
+Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
+Progressing False
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
 		{"a revision that cannot be kept for a moment", func(s *scene) *scene {
 			s.settled().image("v2").API.Fail = errAway
 			return s.pass()
