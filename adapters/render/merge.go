@@ -133,6 +133,9 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 	if mergeKey == "" {
 		return checkScalars(base, patch, at)
 	}
+	if err := checkPairs(len(base)+len(patch), len(patch), at); err != nil {
+		return err
+	}
 	for i, element := range base {
 		if directiveOf(element) != "" {
 			return field.Forbidden(at.Index(i).Child(patchDirective), "is for patches; the template's list has it too")
@@ -165,6 +168,18 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 		if err := prepareObject(schema, into[0], element, at.Index(i)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// maxPairs bounds how many elements are compared to merge or to order one list. Each
+// of the patch is looked for among all, by the stock merge too, so lists that fit
+// into an object could keep a worker busy for minutes.
+const maxPairs = 250_000
+
+func checkPairs(all, patch int, at *field.Path) error {
+	if all*patch > maxPairs {
+		return field.Invalid(at, patch, fmt.Sprintf("so many elements of a patch take too long to find among %d, by key: patch fewer of them", all))
 	}
 	return nil
 }
@@ -266,6 +281,9 @@ func checkOrder(mergeKey string, base, order []any, patch map[string]any, name s
 	}
 	if at = at.Child(orderPrefix + "/" + name); len(base)+len(list) == 0 {
 		return field.Invalid(at, order, "there are no elements to order")
+	}
+	if err := checkPairs(len(base)+len(list), len(order), at); err != nil {
+		return err
 	}
 	if mergeKey == "" {
 		if err := checkScalars(slices.Concat(base, list), order, at); err != nil {

@@ -4,6 +4,7 @@
 package render_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,8 +50,23 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n"+by)
 }
 
+// variables are elements of an env.
+func variables(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("{name: v%d}", i)
+	}
+	return strings.Join(names, ", ")
+}
+
 func TestMerge(t *testing.T) {
 	for _, tc := range []struct{ name, base, patch, want string }{
+		{
+			"many are patched in many",
+			pods("containers:\n- {name: a, env: [" + variables(800) + "]}"),
+			pods("containers:\n- {name: a, env: [" + variables(200) + "]}"),
+			pods("containers:\n- {name: a, env: [" + variables(800) + "]}"),
+		},
 		{
 			"containers merge by name, others stay",
 			pods("containers:\n- {name: a, image: x, args: [one]}\n- {name: b, image: q}"),
@@ -323,6 +339,14 @@ func TestMergeRefuses(t *testing.T) {
 		{
 			"$patch: delete in a list that is replaced whole", pods("tolerations: [{key: a}, {key: b}]"), pods("tolerations: [{key: a, $patch: delete}]"),
 			"spec.template.spec.tolerations[0].$patch: Forbidden: this list has no merge key and is replaced whole",
+		},
+		{
+			"more than can be found in good time", pods("containers: [{name: a, env: [" + variables(800) + "]}]"), pods("containers: [{name: a, env: [" + variables(300) + "]}]"),
+			"spec.template.spec.containers[0].env: Invalid value: 300: so many elements of a patch take too long to find among 1100, by key: patch fewer of them",
+		},
+		{
+			"more than can be ordered in good time", pods("containers: [{name: a, env: [" + variables(800) + "]}]"), pods("containers: [{name: a, $setElementOrder/env: [" + variables(800) + "]}]"),
+			"spec.template.spec.containers[0].$setElementOrder/env: Invalid value: 800: so many elements",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

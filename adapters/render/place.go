@@ -4,6 +4,7 @@
 package render
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -78,6 +79,9 @@ func requireNodes(spec map[string]any, terms []corev1.NodeSelectorTerm, at *fiel
 	if err != nil {
 		return err
 	}
+	if err := checkProduct(own, subset, at.Child(requiredKey, termsKey)); err != nil {
+		return err
+	}
 	product := make([]any, 0, len(own)*len(subset))
 	for _, a := range own {
 		for _, b := range subset {
@@ -85,6 +89,29 @@ func requireNodes(spec map[string]any, terms []corev1.NodeSelectorTerm, at *fiel
 		}
 	}
 	required[termsKey] = product
+	return nil
+}
+
+// maxProduct bounds the JSON of the terms that a cross product makes: a child that
+// is larger could not be stored. Its parent may be much smaller: a thousand terms
+// on either side make a million, which would take all the memory there is.
+const maxProduct = 1 << 20
+
+// checkProduct refuses terms that make too many, or too large ones, before they are
+// made. Each of own is copied for each of subset, and the other way round.
+func checkProduct(own []map[string]any, subset []any, at *field.Path) error {
+	ours, err := json.Marshal(own)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	theirs, err := json.Marshal(subset)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	if size := len(ours)*len(subset) + len(theirs)*len(own); size > maxProduct {
+		return field.Invalid(at, len(own), fmt.Sprintf("so many terms, each ANDed with the %d of the subset's nodeSelector, come to %d bytes, and no more than %d are taken: "+
+			"use fewer terms, with more values in each", len(subset), size, maxProduct))
+	}
 	return nil
 }
 

@@ -4,12 +4,16 @@
 package render_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters/render"
@@ -141,6 +145,49 @@ func TestPlaceRefuses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			err := render.Place(object(t, tc.template), tc.selector, []corev1.Toleration{{Key: "a"}})
 			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+				t.Errorf("want %s\nhave %v", tc.want, err)
+			}
+		})
+	}
+}
+
+// TestPlaceBoundsTheProduct: a million terms would take all the memory there is, and
+// so would a thousand copies of a large one.
+func TestPlaceBoundsTheProduct(t *testing.T) {
+	many := func(n int) []corev1.NodeSelectorTerm {
+		terms := make([]corev1.NodeSelectorTerm, n)
+		for i := range terms {
+			terms[i] = label(in("zone", fmt.Sprint(i)))
+		}
+		return terms
+	}
+	large := label(in("zone", strings.Repeat("x", 100_000)))
+	at := "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: "
+	for _, tc := range []struct {
+		name           string
+		template, zone []corev1.NodeSelectorTerm
+		want           string
+	}{
+		{"a hundred of both", many(50), many(100), ""},
+		{"a thousand for one", many(1), many(1000), ""},
+		{"a thousand of one", many(1000), many(1), ""},
+		{"a large one", []corev1.NodeSelectorTerm{large}, many(5), ""},
+		{"a million", many(1000), many(1000), at + "Invalid value: 1000: so many terms, each ANDed with the 1000 of the subset's nodeSelector, come to "},
+		{"a thousand of a large one", []corev1.NodeSelectorTerm{large}, many(1000), at + "Invalid value: 1: "},
+		{"a large one of a thousand", many(1000), []corev1.NodeSelectorTerm{large}, at + "Invalid value: 1000: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			raw, err := json.Marshal(tc.template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			template := object(t, requires(string(raw)))
+			err = render.Place(template, nodes(tc.zone...), nil)
+			var invalid *field.Error
+			switch {
+			case tc.want == "" && err != nil:
+				t.Error(err)
+			case tc.want != "" && (!errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), tc.want)):
 				t.Errorf("want %s\nhave %v", tc.want, err)
 			}
 		})

@@ -16,6 +16,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
+// WaitError is an ErrStale that says what is waited for, for people. Time makes no
+// other text of it.
+type WaitError struct{ For string }
+
+func (e *WaitError) Error() string { return e.For + ": " + ErrStale.Error() }
+
+// Unwrap makes it an ErrStale.
+func (e *WaitError) Unwrap() error { return ErrStale }
+
 // Failure is why a subset's child could not be written.
 type Failure struct {
 	// Reason is a reason of the condition Stalled.

@@ -118,7 +118,7 @@ func (w *Writer) vacant(ctx context.Context, c *adapters.Child) error {
 // cache. One that has them is only not in the cache yet. Both are looked at again.
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	if live.Labels[v1alpha1.LabelName] == c.Parent && live.Labels[v1alpha1.LabelSubset] == c.Subset {
-		return ErrStale
+		return &WaitError{c.Name + " is there, and is not known here yet"}
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if live.Labels == nil {
@@ -127,7 +127,7 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 	live.Labels[v1alpha1.LabelName], live.Labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
 	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager))
 	if err == nil || apierrors.IsConflict(err) {
-		return ErrStale
+		return &WaitError{c.Name + " is there, and has lost its labels"}
 	}
 	return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
 }
@@ -147,7 +147,7 @@ func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
 	}
 	for i := range revisions.Items {
 		if metav1.GetControllerOf(&revisions.Items[i]) != nil {
-			return fmt.Errorf("%s of the %s before has not been collected yet: %w", revisions.Items[i].Name, c.Name, ErrStale)
+			return &WaitError{fmt.Sprintf("revision %s of the %s before is not collected yet", revisions.Items[i].Name, c.Name)}
 		}
 	}
 	return nil

@@ -189,6 +189,9 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 				if !errors.Is(err, tc.want) || wrote || after != nil || len(b.applied) > 0 {
 					t.Fatal(action, after, wrote, err)
 				}
+				if waits := (*WaitError)(nil); errors.As(err, &waits) != errors.Is(err, ErrStale) {
+					t.Error("it does not say what it waits for:", err)
+				}
 				live := &appsv1.StatefulSet{}
 				if err := b.server.Get(t.Context(), client.ObjectKeyFromObject(tc.there), live); err != nil {
 					t.Fatal(err)

@@ -26,6 +26,9 @@ type outcome struct {
 	failure *subset.Failure
 	// stale: the cluster had moved on; nothing failed.
 	stale bool
+	// waits says for what it has to look again; "" when nothing is known but that the
+	// cluster had moved on.
+	waits string
 	wrote bool
 	// freed are the stuck replicas that were deleted.
 	freed []string
@@ -144,6 +147,12 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	switch err := try(o); {
 	case errors.Is(err, subset.ErrStale):
 		o.stale = true
+		if e := (*subset.WaitError)(nil); errors.As(err, &e) {
+			o.waits = "waits: " + e.For
+		}
+		if old := subsetStatus(&w.parent.Status, name); o.waits != "" && (old == nil || old.Message != o.waits) { // once
+			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
+		}
 	case err != nil:
 		o.failure = r.failures.Failed(parent, name, attempt, err, w.now)
 		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.failure.Reason, "error", err.Error(), "retryAt", o.failure.RetryAt)

@@ -54,11 +54,15 @@ func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.
 		if value {
 			state = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: conditionType, Status: state, Reason: reason, Message: truncated(message, maxMessage),
-			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-		})
+		setState(status, generation, now, conditionType, state, reason, message)
 	}
+}
+
+func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time, conditionType string, state metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: conditionType, Status: state, Reason: reason, Message: truncated(message, maxMessage),
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+	})
 }
 
 func judgeInitialized(p *plan, set setCondition) {
@@ -209,7 +213,8 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 }
 
 // blockedStatus is the status of a parent for which nothing can be done: what
-// was known of its replicas stays.
+// was known of its replicas stays. Unless that passes by itself soon, it is not
+// known whether they are available.
 func blockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
 	status := parent.Status.DeepCopy()
 	status.ObservedGeneration = parent.Generation
@@ -218,6 +223,8 @@ func blockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 	set(v1alpha1.ConditionProgressing, false, failure.Reason, failure.Message)
 	if failure.Stalled {
 		set(v1alpha1.ConditionStalled, true, failure.Reason, failure.Message)
+		setState(status, parent.Generation, now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, failure.Reason,
+			"the replicas are not looked at: "+failure.Message)
 	} else {
 		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
 	}

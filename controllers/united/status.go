@@ -55,8 +55,9 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 	if w.completeOn(p, tallies) {
 		status.CurrentRevision = w.update.Name
 	}
-	if p.rollout != nil {
+	if p.rollout != nil && p.rollout.State != nil { // none when it is paused before it began
 		status.Rollout = p.rollout.State
+		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
 	status.LastProgressTime = lastProgress(w, status)
 	if status.Rollout != nil {
@@ -70,7 +71,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 func (w *world) removedStatus(name string, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
 		Name: name, Workload: adapters.ChildName(w.parent.Name, name),
-		ReplicaCounts: t.counts, Phase: t.phase, Message: t.message,
+		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
 }
 
@@ -98,7 +99,7 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 		Partition:       s.line.Partition,
 		CurrentRevision: s.protected,
 		UpdateRevision:  w.update.Name,
-		Phase:           t.phase, Message: t.message,
+		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
 	if observed := w.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
@@ -139,7 +140,7 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	observed := w.observed(s.Name)
 	if observed == nil {
 		t.notUpdated = s.replicas
-		t.phase, t.message = v1alpha1.PhasePending, s.step.Reason
+		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.waits, s.step.Reason)
 		return t.orFailed()
 	}
 	onUpdate := w.onUpdate(s, observed)

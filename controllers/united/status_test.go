@@ -4,13 +4,18 @@
 package united_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 var (
@@ -181,10 +186,10 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 `},
 		{"gone, and not collected yet", func(s *scene) *scene { return s.settled().delete("a", false).pass() }, `
 InProgress: 2/2/2/2/2 of 4; current v1, update v1
-Ready False Reconciling: a: creates web-a on v1
+Ready False Reconciling: a: waits: revision web-a-08f5b of the web-a before is not collected yet
 Available False ReplicasUnavailable
 Progressing True
-a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-a on v1
+a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; waits: revision web-a-08f5b of the web-a before is not collected yet
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"another's", func(s *scene) *scene { return s.stranger("web-a").pass() }, `
@@ -319,13 +324,48 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, `
 Failed: 4/4/4/4/4 of 4; current v1, update v1
 Ready False InvalidSpec: spec.updateStrategy.manualUpdate: Invalid value: "a": spec.updateStrategy.manualUpdate.partitions[a]: "200%" is neither a number of at least 0 nor a percentage from "0%" to "100%"
-Available is of another generation
+Available Unknown InvalidSpec
 Progressing False
 Stalled True InvalidSpec
 Initialized is of another generation
 ReplicasHonored is of another generation
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"coordinated, and paused from the start", func(s *scene) *scene {
+			s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+			})
+			return s.paused(true).settled()
+		}, `
+Current: 4/4/4/4/4 of 4; current v1, update v1
+Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
+Progressing False
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"a revision that cannot be kept for a moment", func(s *scene) *scene {
+			s.settled().image("v2").API.Fail = errAway
+			return s.pass()
+		}, `
+InProgress: 4/4/4/4/4 of 4; current v1, update v1
+Ready False ApplyFailed: create revision web-94fcf7424b: Internal error occurred: etcd is away
+Available is of another generation
+Progressing False
+Initialized is of another generation
+ReplicasHonored is of another generation
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"a spec that is not understood, and then is", func(s *scene) *scene {
+			return s.settled().partition("a", "200%").pass().ready("b-1", false).pass().partition("a", "2").pass()
+		}, `
+InProgress: 4/3/3/4/3 of 4; current v1, update v1
+Ready False ReplicasUnavailable: b: waits: web-b-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not ready since then
 `},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -336,6 +376,40 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			}
 			resting(t, s)
 		})
+	}
+}
+
+// TestMessagesAreCut: a template can be refused with more words than a status may
+// have for all subsets, and the reason that a pod gives can be of any length.
+func TestMessagesAreCut(t *testing.T) {
+	words := strings.Repeat("spec.template.spec.containers[0].name: Invalid value; ", 600)
+	s := newScene(t)
+	for i := range 98 {
+		s.comeOrGo(fmt.Sprintf("s%d", i))
+	}
+	s.API.Refuse = map[string]error{}
+	for _, sub := range s.Parent().Spec.Topology.Subsets {
+		s.API.Refuse[sub.Name] = apierrors.NewBadRequest(words)
+	}
+	s.pass()
+	if raw, err := json.Marshal(s.status()); err != nil || len(raw) > 200_000 {
+		t.Errorf("the status has %d bytes, %v", len(raw), err)
+	}
+	if m := s.status().Subsets[0].Message; !strings.HasPrefix(m, words[:1000]) || !strings.HasSuffix(m, "...") {
+		t.Error(m)
+	}
+
+	s = newScene(t)
+	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+	})
+	s.settled().image("broken1").settled()
+	failed := s.API.Live.Pods["web-a-1"].DeepCopy()
+	failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, words
+	s.API.PutPod(failed)
+	s.pass()
+	if m := s.status().Rollout.Message; !strings.HasPrefix(m, "web-a-1 spec.template") || len(m) > 1024 {
+		t.Error(len(m), m)
 	}
 }
 

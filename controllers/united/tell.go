@@ -41,6 +41,11 @@ func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment
 // maxNote is how long the API server lets the note of an event be.
 const maxNote = 1024
 
+// maxSubsetMessage bounds what is told of one subset, and of the rollout. The API
+// server can refuse a child with hundreds of errors, and a request for the status
+// holds a hundred subsets twice: as they were, and as they are.
+const maxSubsetMessage = 1024
+
 func truncated(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -9,7 +9,8 @@ const (
 	// ConditionReady is True when the cluster is what the spec asks for now. A
 	// deliberate hold and paused are Ready.
 	ConditionReady = "Ready"
-	// ConditionAvailable is True when every replica is available.
+	// ConditionAvailable is True when every replica is available, and Unknown while
+	// the replicas are not looked at, as with ReasonInvalidSpec.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while replicas are created, moved or removed.
 	ConditionProgressing = "Progressing"

@@ -176,8 +176,8 @@ type Subset struct {
 	Name string `json:"name"`
 
 	// NodeSelector says on which nodes the replicas of this subset run. Each of
-	// its terms is ANDed with the node affinity that the template requires. It
-	// cannot be changed while the subset lives.
+	// its terms is ANDed with each of those that the template requires; the result
+	// must not be larger than 1 MiB. It cannot be changed while the subset lives.
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) > 0",fieldPath=".nodeSelectorTerms",message="must have at least one term"
 	// +optional
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -138,7 +139,7 @@ func (c *coordinator) pause(running int) {
 		s.Message = fmt.Sprintf("step %d of %d is reached; goes on when the annotation %s is %s",
 			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
 		if c.Approved != "" {
-			s.Message += fmt.Sprintf("; it is %q, which is for another step or rollout", c.Approved)
+			s.Message += "; it " + quoted(c.Approved) + ", which is for another step or rollout"
 		}
 		return
 	}
@@ -146,6 +147,15 @@ func (c *coordinator) pause(running int) {
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
 	c.wakeAt(c.Now) // the next step is acted on when it is on record
+}
+
+// quoted says what a text is; of a long one, how it begins.
+func quoted(text string) string {
+	const most = 40
+	if utf8.RuneCountInString(text) > most {
+		return fmt.Sprintf("begins with %.*q", most, text)
+	}
+	return fmt.Sprintf("is %q", text)
 }
 
 // complete: nothing is left to do for the revision.
@@ -206,9 +216,11 @@ func (c *coordinator) onTheWay() string {
 // come up yet.
 func (c *coordinator) failedForGood() bool {
 	for _, r := range c.failed {
-		if r.Failure != "" || !r.Since.Add(c.ProgressDeadline).After(c.Now) {
+		end := r.Since.Add(c.ProgressDeadline)
+		if r.Failure != "" || !end.After(c.Now) {
 			return true
 		}
+		c.wakeAt(end) // while it runs and is not ready nothing else tells
 	}
 	return false
 }
