@@ -73,10 +73,7 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 
 func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
 	current := w.children[name].object
-	return r.attempt(ctx, w, name, current, func(o *outcome) error {
-		if err := r.confirm(ctx, w.parent); err != nil {
-			return err
-		}
+	return r.attemptGone(ctx, w, name, current, func(o *outcome) error {
 		if err := writer.Remove(ctx, current); err != nil {
 			return err
 		}
@@ -91,10 +88,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 	if c.observed.Replicas == d.replicas {
 		return &outcome{}
 	}
-	return r.attempt(ctx, w, d.name, c.object, func(o *outcome) error {
-		if err := r.confirm(ctx, w.parent); err != nil {
-			return err
-		}
+	return r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
 		after, err := writer.Shrink(ctx, c.object, d.replicas)
 		if err != nil {
 			return err
@@ -102,6 +96,16 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 		o.wrote = true
 		w.children[d.name], err = w.read(d.name, after)
 		return err
+	})
+}
+
+// attemptGone is attempt on the child of a subset that is gone, if it still is.
+func (r *Reconciler) attemptGone(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
+	return r.attempt(ctx, w, name, current, func(o *outcome) error {
+		if err := r.confirm(ctx, w.parent); err != nil {
+			return err
+		}
+		return try(o)
 	})
 }
 

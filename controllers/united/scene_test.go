@@ -81,6 +81,14 @@ func (s *scene) comeOrGo(subset string) *scene {
 	return s
 }
 
+// rolling makes the strategy RollingUpdate.
+func (s *scene) rolling() *scene {
+	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+	})
+	return s
+}
+
 // deadline sets progressDeadlineSeconds.
 func (s *scene) deadline(seconds int32) *scene {
 	s.Edit("deadline", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.ProgressDeadlineSeconds = &seconds })

@@ -14,8 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 var (
@@ -332,12 +330,7 @@ ReplicasHonored is of another generation
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
-		{"coordinated, and paused from the start", func(s *scene) *scene {
-			s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
-				spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
-			})
-			return s.paused(true).settled()
-		}, `
+		{"coordinated, and paused from the start", func(s *scene) *scene { return s.rolling().paused(true).settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
 Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
 Progressing False
@@ -399,10 +392,7 @@ func TestMessagesAreCut(t *testing.T) {
 		t.Error(m)
 	}
 
-	s = newScene(t)
-	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
-	})
+	s = newScene(t).rolling()
 	s.settled().image("broken1").settled()
 	failed := s.API.Live.Pods["web-a-1"].DeepCopy()
 	failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, words

@@ -44,6 +44,13 @@ func heldCanary(w *Workload) {
 	w.Settle()
 }
 
+// canaryOfV3 is v3, which the last replica of zone-b has.
+func canaryOfV3(w *Workload) {
+	w.SetImage("v3")
+	w.SetPartitions(parts{"zone-b": 3})
+	w.Settle()
+}
+
 func isWriteOf(c *call, name string) bool {
 	return c.child() != nil && strings.HasSuffix(c.URL.Path, "/"+name)
 }
@@ -62,15 +69,11 @@ var allOpen = parts{"zone-a": 0, "zone-b": 0, "zone-c": 0}
 
 var staleWrites = []staleWrite{
 	{
-		name:   "a lower partition",
-		before: func(w *Workload) { w.SetImage("v2"); w.Settle() },
-		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") },
-		cause:  func(w *Workload) { w.SetPartitions(parts{"zone-b": 2}) },
-		meanwhile: func(w *Workload) {
-			w.SetImage("v3")
-			w.SetPartitions(parts{"zone-b": 3})
-			w.Settle()
-		},
+		name:      "a lower partition",
+		before:    func(w *Workload) { w.SetImage("v2"); w.Settle() },
+		is:        func(c *call) bool { return isWriteOf(c, "web-zone-b") },
+		cause:     func(w *Workload) { w.SetPartitions(parts{"zone-b": 2}) },
+		meanwhile: canaryOfV3,
 		runs:      images{"zone-a": "v1 v1 v1", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
 		forbidden: []rule{never("v2"), protect("zone-a", everything, "v1"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
 		after:     nothing,
@@ -141,15 +144,11 @@ var staleWrites = []staleWrite{
 // which seeds it, or that which then releases it.
 func ofSeed(name string, seeds bool) staleWrite {
 	return staleWrite{
-		name:   name,
-		before: heldCanary,
-		is:     func(c *call) bool { return isWriteOf(c, "web-zone-b") && c.child().seeds() == seeds },
-		cause:  deleteZoneB,
-		meanwhile: func(w *Workload) {
-			w.SetImage("v3")
-			w.SetPartitions(parts{"zone-b": 3})
-			w.Settle()
-		},
+		name:      name,
+		before:    heldCanary,
+		is:        func(c *call) bool { return isWriteOf(c, "web-zone-b") && c.child().seeds() == seeds },
+		cause:     deleteZoneB,
+		meanwhile: canaryOfV3,
 		runs:      images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1 v3", "zone-c": "v1 v1"},
 		forbidden: []rule{never("v2"), protect("zone-a", everything, "v2"), protect("zone-b", 3, "v1"), protect("zone-c", everything, "v1")},
 		after:     nothing,
