@@ -4,6 +4,7 @@
 package adapters
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,8 @@ type Replica struct {
 	// Crashed: a container that is not ready now has ended with an error. Between
 	// two tries a crash loop looks like a start; this tells them apart.
 	Crashed bool
+	// NeverReady: it was not ready at any time since it was created.
+	NeverReady bool
 }
 
 // Trouble says in a few words, for people, why a replica is not available, and
@@ -98,4 +101,65 @@ func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool
 // the partition of another revision than one from the partition on.
 func (o *Observed) Remembers() bool {
 	return o.CurrentHash != "" && o.CurrentHash != o.UpdateHash
+}
+
+// Terms say when a replica that is not available is broken, and not merely unready.
+type Terms struct {
+	Now time.Time
+	// Deadline is how long a replica may take to become available.
+	Deadline time.Duration
+	// Paused is spec.paused: no deadline passes. Resumed is when that last ended; the
+	// time before does not count. Zero if it never was.
+	Paused  bool
+	Resumed time.Time
+}
+
+// Failed tells whether a replica failed, or took longer than the deadline to become
+// available; if only time is missing, when it will have. One that is ready, or is
+// being deleted, has not failed.
+func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
+	switch {
+	case r.Ready || r.Terminating:
+		return false, time.Time{}
+	case r.Failure != "" || r.Crashed:
+		return true, time.Time{}
+	case t.Paused:
+		return false, time.Time{}
+	}
+	since := r.Since
+	if t.Resumed.After(since) {
+		since = t.Resumed
+	}
+	if at = since.Add(t.Deadline); at.After(t.Now) {
+		return false, at
+	}
+	return true, time.Time{}
+}
+
+// Broken tells whether a replica is broken, so that nobody loses anything when it is
+// replaced: it failed, or it was never ready and runs a revision that nobody asks for
+// any more. Everything else that is not ready is merely unready. asked are the child's
+// own revisions that somebody asks for; nil if that is not known. at is when time alone
+// makes it broken; zero if it does not.
+func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
+	if broken, at = t.Failed(r); broken {
+		return true, time.Time{}
+	}
+	if !r.Ready && !r.Terminating && r.NeverReady && asked != nil && !slices.Contains(asked, r.Hash) {
+		return true, time.Time{}
+	}
+	return false, at
+}
+
+// Asked are the child's own revisions that somebody asks for: the one that its
+// template is, and the one that its protected replicas run, unless that is the same
+// (proven). nil while its controller has not observed its spec.
+func (o *Observed) Asked(proven bool) []string {
+	switch {
+	case !o.CaughtUp || o.UpdateHash == "":
+		return nil
+	case proven:
+		return []string{o.UpdateHash}
+	}
+	return []string{o.UpdateHash, o.CurrentHash}
 }

@@ -29,7 +29,7 @@ import (
 //
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
 //	metadata.creationTimestamp, .deletionTimestamp
-//	status.phase, .reason
+//	status.phase, .reason, .startTime
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
 //	status.containerStatuses[].state.waiting.reason
@@ -168,6 +168,7 @@ func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {
 	}
 	ready := readyCondition(pod)
 	if ready == nil {
+		r.NeverReady = true
 		return r
 	}
 	changed := ready.LastTransitionTime.Time
@@ -182,6 +183,9 @@ func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {
 		return r
 	}
 	r.Since = changed
+	// The kubelet sets both in one go when it first sees the pod.
+	r.NeverReady = ready.Status != corev1.ConditionTrue && pod.Status.StartTime != nil &&
+		ready.LastTransitionTime.Equal(pod.Status.StartTime)
 	return r
 }
 

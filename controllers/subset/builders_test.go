@@ -67,7 +67,11 @@ func (b *childBuilder) deleted() *childBuilder {
 	return b
 }
 
-// members adds replicas, each "<position> <hash> [unready] [terminating]".
+// deadline is that of the replicas.
+const deadline = 10 * time.Minute
+
+// members adds replicas, each "<position> <hash>" and what it is: unready (but ready
+// before), new (never ready), failed, crashed, overdue, terminating.
 func (b *childBuilder) members(list ...string) *childBuilder {
 	for _, text := range list {
 		r := adapters.Replica{Ready: true, ReadySince: epoch()}
@@ -76,8 +80,15 @@ func (b *childBuilder) members(list ...string) *childBuilder {
 		_, _ = fmt.Sscan(text, &r.Position, &r.Hash, &words[0], &words[1])
 		for _, word := range words {
 			switch word {
-			case "unready":
-				r.Ready, r.ReadySince = false, time.Time{}
+			case "unready", "new", "failed", "crashed", "overdue":
+				r.Ready, r.ReadySince, r.Since = false, time.Time{}, epoch()
+				r.NeverReady, r.Crashed = word == "new", word == "crashed"
+				if word == "failed" {
+					r.Failure = "ImagePullBackOff"
+				}
+				if word == "overdue" {
+					r.Since = epoch().Add(-deadline)
+				}
 			case "terminating":
 				r.Terminating = true
 			case "":

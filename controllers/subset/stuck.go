@@ -3,35 +3,107 @@
 
 package subset
 
-import "github.com/unitedworkloads/united/adapters"
+import (
+	"slices"
+	"time"
 
-// Stuck gives the replicas to delete so that the rollout gets past them: those
-// that are released, not ready and not on the update revision. A StatefulSet
-// with OrderedReady waits for such a replica forever, and so never replaces it.
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// Stuck gives the replicas to delete under Manual, and when time alone makes it
+// another list; zero if it does not. The child's template must be the update revision.
 //
-// From a child that works in order at most one is given, the lowest, and only
-// when all below it are ready: one that is deleted above an unready one is not
-// made again. The child's template must be the update revision.
-func Stuck(o *adapters.Observed) []adapters.Replica {
-	if !o.CaughtUp || o.UpdateHash == "" {
-		return nil // what a deleted replica comes back on is not known
+// Broken replicas are deleted that are released and not on the update revision, for a
+// StatefulSet with OrderedReady waits for such a replica forever; and broken ones that
+// are protected but of a revision that nobody asks for: they come back on the protected
+// one. proven tells that this is the update revision too. From a child that works in
+// order at most one is given, the lowest, and only when all below it are ready: one that
+// is deleted above an unready one is not made again.
+//
+// What is merely unready is left alone. One replica that is available is given where the
+// user has released it and the StatefulSet would not replace it (see barred).
+func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapters.Replica, wake time.Time) {
+	asked := o.Asked(proven)
+	if asked == nil {
+		return nil, time.Time{} // what a deleted replica comes back on is not known
 	}
-	var stuck []adapters.Replica
+	for i := range o.Members {
+		r := &o.Members[i]
+		broken, at := t.Broken(r, asked)
+		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+		if broken && replaceable(o, r, asked) && (!o.Ordered || readyBelow(o, r.Position)) {
+			stuck = append(stuck, *r)
+		}
+	}
+	if r := barred(o, t); r != nil && len(stuck) == 0 {
+		stuck = append(stuck, *r)
+	}
+	return stuck, wake
+}
+
+// replaceable tells whether a replica would come back on another revision than it has,
+// and may.
+func replaceable(o *adapters.Observed, r *adapters.Replica, asked []string) bool {
+	switch {
+	case r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
+		return false
+	case r.Position >= o.Partition:
+		return true
+	}
+	return !slices.Contains(asked, r.Hash)
+}
+
+// readyBelow tells whether all replicas below a position are there and ready.
+func readyBelow(o *adapters.Observed, position int32) bool {
 	expected := int32(0)
-	for _, r := range o.Members {
-		inOrder := r.Position == expected
-		expected = r.Position + 1
-		healthy := r.Ready && !r.Terminating
-		released := r.Position >= o.Partition && r.Position < o.Replicas
-		if o.Ordered && !inOrder {
-			return stuck
-		}
-		if !healthy && !r.Terminating && released && r.Hash != o.UpdateHash {
-			stuck = append(stuck, r)
-		}
-		if o.Ordered && !healthy {
-			return stuck
+	for i := range o.Members {
+		r := &o.Members[i]
+		switch {
+		case r.Position < 0:
+		case r.Position >= position:
+			return expected == position
+		case r.Position != expected || !r.Ready || r.Terminating:
+			return false
+		default:
+			expected++
 		}
 	}
-	return stuck
+	return expected == position
+}
+
+// barred is the released replica that a StatefulSet up to Kubernetes 1.36 replaces next,
+// and a later one does not since a protected replica is unavailable: from 1.37 on every
+// unavailable replica counts against its maxUnavailable. nil if there is none. Children
+// that work in order are the same on both: they move nothing while one is unavailable.
+func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
+	if o.Ordered {
+		return nil
+	}
+	var next *adapters.Replica
+	available := int32(0) // below the partition
+	above := o.Replicas
+	for i := range slices.Backward(o.Members) {
+		r := &o.Members[i]
+		well, _ := r.Available(o.MinReadySeconds, t.Now)
+		switch {
+		case r.Position < 0 || r.Position >= o.Replicas:
+		case r.Position < o.Partition:
+			if well {
+				available++
+			}
+		case r.Position != above-1 || !well:
+			return nil // it is on its way, or its controller takes it by itself
+		default:
+			above = r.Position
+			if next == nil && r.Hash != o.UpdateHash {
+				next = r
+			}
+		}
+	}
+	if above > o.Partition || available >= min(o.Partition, o.Replicas) {
+		return nil
+	}
+	return next
 }

@@ -51,20 +51,47 @@ func (c *carried) of(name string) *outcome {
 	return c.subsets[name]
 }
 
+// waitsOf is what a subset has to look again for; "" when nothing is known.
+func (c *carried) waitsOf(name string) string {
+	if o := c.of(name); o != nil {
+		return o.waits
+	}
+	return ""
+}
+
 // carryOut writes the children, each by itself: one that fails keeps no other
 // back. The world is brought up to date with what was written.
 func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 	done := &carried{subsets: map[string]*outcome{}}
 	writer := r.writer(w.spec.adapter)
+	capacity := w.capacity()
 	for _, s := range p.order(w) {
-		done.subsets[s.Name] = r.carrySubset(ctx, writer, w, p, s)
+		before := w.replicas(s.Name)
+		o := r.carrySubset(ctx, writer, w, s, capacity)
+		done.subsets[s.Name] = o
+		wanted := s.asks
+		if !o.refused() {
+			wanted = 0
+		}
+		capacity.wrote(s.Name, before, w.replicas(s.Name), wanted)
 	}
 	for _, d := range p.drained {
+		before := w.replicas(d.name)
+		if keep := capacity.keep(before, d.replicas); keep > d.replicas {
+			d = drain{d.name, keep, capacity.why(keep)}
+		}
 		done.subsets[d.name] = r.drainSubset(ctx, writer, w, d)
+		capacity.wrote(d.name, before, w.replicas(d.name), 0)
 	}
 	for _, name := range p.removed {
+		has := w.replicas(name)
+		if keep := capacity.keep(has, 0); keep > 0 {
+			done.subsets[name] = &outcome{waits: capacity.why(has)}
+			continue
+		}
 		done.subsets[name] = r.removeSubset(ctx, writer, w, name)
 		if done.subsets[name].wrote {
+			capacity.living -= int64(has)
 			done.removed = append(done.removed, name)
 		}
 	}
@@ -109,7 +136,18 @@ func (r *Reconciler) attemptGone(ctx context.Context, w *world, name string, cur
 	})
 }
 
-func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan) *outcome {
+// replicas are what the child of a subset is asked for; 0 without one.
+func (w *world) replicas(name string) int32 {
+	if observed := w.observed(name); observed != nil {
+		return observed.Replicas
+	}
+	return 0
+}
+
+// refused: the child is not as the plan asks, whether for good or for now.
+func (o *outcome) refused() bool { return o.failure != nil || o.stale }
+
+func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan, capacity *capacity) *outcome {
 	if s.step.Action == subset.ActionHalt {
 		return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}
 	}
@@ -120,15 +158,22 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	if subset.Yields(s.step, w.observed(s.Name), w.now) {
 		return &outcome{stale: true} // as if it had been refused
 	}
+	step, waits := s.step, ""
+	if observed := w.observed(s.Name); observed != nil && step.Action == subset.ActionApply {
+		if keep := capacity.keep(observed.Replicas, step.Child.Replicas); keep > step.Child.Replicas {
+			step, waits = keepReplicas(step, keep, observed.Partition, subset.RevisionOf(observed)), capacity.why(keep)
+		}
+	}
 	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
-		after, wrote, err := writer.Carry(ctx, s.step, current)
+		o.waits = waits
+		after, wrote, err := writer.Carry(ctx, step, current)
 		o.wrote = wrote
 		if err != nil {
 			return err
 		}
 		o.why = s.does
 		if !wrote {
-			o.freed, err = r.free(ctx, writer, w, p, s)
+			o.freed, err = r.free(ctx, writer, w, s)
 			return err
 		}
 		w.children[s.Name], err = w.read(s.Name, after)
@@ -166,20 +211,11 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	return o
 }
 
-// free deletes released replicas that the child's controller would wait for
-// forever, or, in a coordinated rollout, not get to soon. A child that was just
-// written has to be observed first.
-func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan) ([]string, error) {
-	observed := w.observed(s.Name)
-	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
-		return nil, nil
-	}
-	deletes := s.deletes
-	if p.rollout == nil {
-		deletes = subset.Stuck(observed)
-	}
+// free deletes the replicas that the plan says. A child that was just written has to be
+// observed first.
+func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) ([]string, error) {
 	var freed []string
-	for _, replica := range deletes {
+	for _, replica := range s.deletes {
 		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
 			return freed, fmt.Errorf("delete the released replica %s: %w", replica.Name, err)
 		}

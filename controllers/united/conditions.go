@@ -26,6 +26,12 @@ func judge(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymen
 
 	ready, reason, message := readiness(w, tallies, status)
 	stalledReason, stalledMessage := stalledBy(p, status, tallies)
+	if w.unkept != nil {
+		ready, reason, message = false, w.unkept.Reason, w.unkept.Message
+		if w.unkept.Stalled {
+			stalledReason, stalledMessage = reason, message
+		}
+	}
 	// The clock of the deadline starts with what Ready is now.
 	set(v1alpha1.ConditionReady, ready, reason, message)
 	if deadline, running := progressDeadline(w.parent, status); stalledReason == "" && running && !w.now.Before(deadline) {
@@ -101,6 +107,9 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutComplete})
+	if replicasOf(w.parent) == 0 && status.Replicas == 0 && rollout.Phase == v1alpha1.RolloutProgressing {
+		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
+	}
 	switch rollout.Phase {
 	case v1alpha1.RolloutFailed:
 		return false, v1alpha1.ReasonReplicaFailed, rollout.Message
@@ -209,7 +218,12 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	if ready.LastTransitionTime.After(start) {
 		start = ready.LastTransitionTime.Time // it was well until then
 	}
-	return start.Add(time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second), true
+	return start.Add(progressTime(parent)), true
+}
+
+// progressTime is spec.progressDeadlineSeconds.
+func progressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
+	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second
 }
 
 // blockedStatus is the status of a parent for which nothing can be done: what

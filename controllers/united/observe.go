@@ -35,8 +35,34 @@ type world struct {
 	pods     map[string][]*corev1.Pod
 
 	revisions []*revision.Revision
-	// update is the revision that the spec asks for.
+	// update is the revision that the spec asks for; of those that are kept, the last
+	// that it asked for, while that one cannot be.
 	update *revision.Revision
+	// unkept is why the revision that the spec asks for cannot be kept; nil when it is.
+	// Nothing is made of it until then, but all else goes on.
+	unkept *subset.Failure
+}
+
+// paused: no new template, no release, no replica deleted.
+func (w *world) paused() bool { return w.parent.Spec.Paused || w.unkept != nil }
+
+// lastKept is the revision that stands in for one that cannot be kept; nil if there is
+// none.
+func (w *world) lastKept() *revision.Revision {
+	status := &w.parent.Status
+	return cmp.Or(revision.ByName(w.revisions, status.UpdateRevision), revision.ByName(w.revisions, status.CurrentRevision))
+}
+
+// terms are when a replica is broken.
+func (w *world) terms() adapters.Terms {
+	t := adapters.Terms{Now: w.now, Deadline: progressTime(w.parent), Paused: w.parent.Spec.Paused}
+	switch status := &w.parent.Status; {
+	case status.PausedTime != nil:
+		t.Resumed = w.now // at the soonest
+	case status.ResumedTime != nil:
+		t.Resumed = status.ResumedTime.Time
+	}
+	return t
 }
 
 // child is one child workload.
@@ -190,7 +216,7 @@ func (w *world) initialized() bool {
 func (w *world) currentRevision() string {
 	status := &w.parent.Status
 	switch {
-	case !w.initialized() && (!w.parent.Spec.Paused || status.CurrentRevision == ""):
+	case !w.initialized() && (!w.paused() || status.CurrentRevision == ""):
 		return w.update.Name
 	case w.finishedOn(status.UpdateRevision):
 		// Seen now, but not in time to be written: the spec has changed since.

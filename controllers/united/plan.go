@@ -6,6 +6,7 @@ package united
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -33,6 +34,8 @@ type plan struct {
 	// lose replicas first, with what they keep.
 	removed []string
 	drained []drain
+	// wake is when time alone changes the plan; zero if never.
+	wake time.Time
 }
 
 // drain is a step on the way to the removal of a child.
@@ -51,9 +54,10 @@ type subsetPlan struct {
 	replicas, asks int32
 	line           coordination.Line
 	// What a coordinated rollout says of the subset: does why its partition changes,
-	// waits what it waits for; deletes are the replicas that it deletes.
+	// waits what it waits for.
 	does, waits string
-	deletes     []adapters.Replica
+	// deletes are the replicas to delete.
+	deletes []adapters.Replica
 	// protected names the revision that protected replicas run.
 	protected string
 	goal      subset.Goal
@@ -106,7 +110,7 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 
 	protected := revision.ByName(w.revisions, s.protected)
 	update := w.update
-	if w.parent.Spec.Paused {
+	if w.paused() {
 		// No new template: a child keeps the one it has, a new one gets the one
 		// that it would protect.
 		update = protected
@@ -130,6 +134,28 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
 	s.step = subset.Next(s.goal, observed)
+	w.planDeletes(p, s)
+}
+
+// planDeletes decides which replicas are deleted, once the child has what it shall have.
+func (w *world) planDeletes(p *plan, s *subsetPlan) {
+	observed := w.observed(s.Name)
+	if w.paused() || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
+		s.deletes = nil
+		return
+	}
+	if p.rollout != nil {
+		return
+	}
+	var wake time.Time
+	s.deletes, wake = subset.Stuck(observed, w.terms(), s.goal.SamePods)
+	p.wakeAt(wake)
+}
+
+func (p *plan) wakeAt(at time.Time) {
+	if !at.IsZero() && (p.wake.IsZero() || at.Before(p.wake)) {
+		p.wake = at
+	}
 }
 
 func (w *world) observed(name string) *adapters.Observed {
@@ -145,7 +171,7 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 	known := w.knownRevision(name)
 	switch {
 	case p.initialized:
-	case !w.parent.Spec.Paused:
+	case !w.paused():
 		return w.update.Name
 	case observed != nil:
 		return subset.RevisionOf(observed) // no other takes its place now
@@ -183,7 +209,7 @@ func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordi
 	default:
 		line, _ = coordination.Manual(w.parent.Spec.UpdateStrategy.ManualUpdate, s.Name, replicas)
 	}
-	paused := w.parent.Spec.Paused
+	paused := w.paused()
 	switch {
 	case observed == nil && paused:
 		return coordination.Freeze(line, 0, 0, replicas, 0)

@@ -64,7 +64,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	switch kept := r.snapshot(ctx, w); {
 	case kept.failure != nil:
-		return r.tellBlocked(ctx, parent, kept.failure)
+		w.unkept, w.update = kept.failure, w.lastKept()
+		if w.update == nil {
+			return r.tellBlocked(ctx, parent, kept.failure)
+		}
 	case kept.stale:
 		return again(subset.ErrStale)
 	}

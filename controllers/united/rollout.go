@@ -4,10 +4,6 @@
 package united
 
 import (
-	"time"
-
-	"k8s.io/utils/ptr"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -28,8 +24,8 @@ func (w *world) coordinate(p *plan) {
 		State:    w.parent.Status.Rollout,
 		Approved: w.parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   w.parent.Annotations[v1alpha1.AnnotationForceUpdate],
-		Paused:   w.parent.Spec.Paused, Now: w.now,
-		ProgressDeadline: time.Duration(ptr.Deref(w.parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second,
+		Paused:   w.paused(), Now: w.now,
+		ProgressDeadline: w.terms().Deadline, Resumed: w.terms().Resumed,
 	}
 	for _, s := range p.subsets {
 		in.Subsets = append(in.Subsets, w.subsetOf(s))
@@ -63,7 +59,8 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 		Name: s.Name, Desired: s.replicas, Observed: w.observed(s.Name), Known: coordination.Held,
 	}
 	if protected := revision.ByName(w.revisions, s.protected); protected != nil {
-		in.Same = revision.SamePods(w.update, protected, s.Name, s.overlay)
+		in.Proven = revision.SamePods(w.update, protected, s.Name, s.overlay)
+		in.Same = in.Proven
 	}
 	if in.Observed != nil {
 		in.Revision = subset.RevisionOf(in.Observed)

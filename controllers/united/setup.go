@@ -96,7 +96,7 @@ func stripPod(object any) (any, error) {
 			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime},
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {

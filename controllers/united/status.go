@@ -30,6 +30,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 		UpdateRevision:     w.update.Name,
 		Conditions:         slices.Clone(old.Conditions),
 	}
+	status.PausedTime, status.ResumedTime = pauseTimes(w)
 	tallies := make([]*tally, 0, len(p.subsets))
 	for _, s := range p.subsets {
 		t := w.tally(p, s, done.subsets[s.Name])
@@ -40,7 +41,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 	for _, d := range p.drained {
 		t := w.tallyRemoved(d.name, done.subsets[d.name])
 		if t.failure == nil {
-			t.message = cmp.Or(d.waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+			t.message = cmp.Or(done.waitsOf(d.name), d.waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
 		}
 		tallies = append(tallies, t)
 		status.Subsets = append(status.Subsets, w.removedStatus(d.name, t))
@@ -79,7 +80,7 @@ func (w *world) removedStatus(name string, t *tally) v1alpha1.SubsetStatus {
 // revision, and there is one.
 func (w *world) completeOn(p *plan, tallies []*tally) bool {
 	if !p.initialized {
-		return !w.parent.Spec.Paused // what never worked is not worth going back to
+		return !w.paused() // what never worked is not worth going back to
 	}
 	total := int32(0)
 	for i, s := range p.subsets {
@@ -156,11 +157,14 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
 	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
 	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
+	if t.phase == v1alpha1.PhaseScaling && o.waits != "" {
+		t.message = o.waits
+	}
 	return t.orFailed()
 }
 
 func (w *world) tallyRemoved(name string, o *outcome) *tally {
-	t := &tally{failure: o.failure, stale: o.stale, phase: v1alpha1.PhaseScaling, message: "is being removed"}
+	t := &tally{failure: o.failure, stale: o.stale, phase: v1alpha1.PhaseScaling, message: cmp.Or(o.waits, "is being removed")}
 	if observed := w.observed(name); observed != nil {
 		t.count(observed, false, w.now)
 	}
@@ -228,7 +232,7 @@ func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *ta
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.replicas))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
-	case !w.parent.Spec.Paused && (!onUpdate || releasedPending(observed)):
+	case !w.paused() && (!onUpdate || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
 	case s.waits != "" && p.moving():
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.waits)
@@ -236,7 +240,7 @@ func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *ta
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
-	case w.parent.Spec.Paused:
+	case w.paused():
 		return v1alpha1.PhasePaused, s.line.Reason
 	case p.rollout != nil && p.rollout.State.Message != "" && s.line.Partition > w.floor(s).Partition:
 		return v1alpha1.PhaseHeld, p.rollout.State.Message
@@ -299,7 +303,7 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	if missing := missingPosition(observed); missing >= 0 && observed.CaughtUp {
 		return fmt.Sprintf("waits: %s has no replica at position %d", observed.Meta.Name, missing)
 	}
-	if !w.parent.Spec.Paused && onUpdate && releasedPending(observed) {
+	if !w.paused() && onUpdate && releasedPending(observed) {
 		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, w.update.Name)
 	}
 	return ""
@@ -327,6 +331,20 @@ func missingPosition(observed *adapters.Observed) int32 {
 		return -1
 	}
 	return expected
+}
+
+// pauseTimes are since when the parent is paused, and when that last ended.
+func pauseTimes(w *world) (paused, resumed *metav1.Time) {
+	old, now := &w.parent.Status, ptr.To(metav1.NewTime(w.now.Truncate(time.Second)))
+	switch {
+	case w.parent.Spec.Paused && old.PausedTime != nil:
+		return old.PausedTime, nil
+	case w.parent.Spec.Paused:
+		return now, nil
+	case old.PausedTime != nil:
+		return nil, now
+	}
+	return nil, old.ResumedTime
 }
 
 // lastProgress is now when the spec changed or a replica came closer to it, and
@@ -385,8 +403,12 @@ func wakeUp(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeployme
 			at = t
 		}
 	}
+	sooner(p.wake)
 	if p.rollout != nil {
 		sooner(p.rollout.Wake)
+	}
+	if w.unkept != nil {
+		sooner(w.unkept.RetryAt)
 	}
 	for _, t := range tallies {
 		sooner(t.availableAt)

@@ -343,10 +343,7 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 		}, `
 InProgress: 4/4/4/4/4 of 4; current v1, update v1
 Ready False ApplyFailed: create revision web-94fcf7424b: Internal error occurred: etcd is away
-Available is of another generation
-Progressing False
-Initialized is of another generation
-ReplicasHonored is of another generation
+Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},

@@ -248,11 +248,9 @@ func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
 		from = int(was.Step)
 	}
 	o.judgeSteps(from, is, steps)
-	if int(is.Step) < len(steps) {
-		if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step || was.StepKey != is.StepKey {
-			o.passed[rolloutKey(is)] = slices.Clone(steps[:is.Step+1])
-			delete(o.reached, rolloutKey(is))
-		}
+	if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step || was.StepKey != is.StepKey {
+		o.passed[rolloutKey(is)] = o.did(o.api.Cached, steps[:min(int(is.Step), len(steps))])
+		delete(o.reached, rolloutKey(is))
 	}
 	if is.ReachedTime != nil && int(is.Step) < len(steps) {
 		if _, known := o.reached[rolloutKey(is)]; !known {

@@ -69,9 +69,7 @@ func (s *Sets) Kubelet(name string) {
 // reason when there is one; one that cannot be pulled has not even started.
 func (s *Sets) SetFailure(pod *corev1.Pod, reason string) {
 	pod = pod.DeepCopy()
-	if IsReady(pod) || len(pod.Status.Conditions) == 0 {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: s.api.Now()}}
-	}
+	s.setCondition(pod, corev1.ConditionFalse)
 	ended := &corev1.ContainerStateTerminated{ExitCode: 1}
 	status := corev1.ContainerStatus{Name: "web"}
 	switch reason {
@@ -98,8 +96,20 @@ func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
 	}
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = nil
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: s.api.Now()}}
+	s.setCondition(pod, status)
 	s.api.PutPod(pod)
+}
+
+// setCondition sets the Ready condition. When a kubelet first sees a pod, it sets the
+// start time in one go with that.
+func (s *Sets) setCondition(pod *corev1.Pod, status corev1.ConditionStatus) {
+	now := s.api.Now()
+	if pod.Status.StartTime == nil {
+		pod.Status.StartTime = &now
+	}
+	if c := pod.Status.Conditions; len(c) == 0 || c[0].Status != status || status == corev1.ConditionTrue {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: now}}
+	}
 }
 
 // Collect begins to delete the pods whose set is gone, and deletes its revisions.

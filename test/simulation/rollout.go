@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,9 +21,9 @@ type rollouts struct {
 	// Calm: nobody disturbs the world but the controller. Then what the controller
 	// may not do may not come about either.
 	Calm bool
-	// passed are the steps up to the running one as the user wrote them when the
-	// status first spoke of it, by rollout.
-	passed map[string][]v1alpha1.RolloutStep
+	// passed is what the steps before the running one did to each subset, as the user
+	// wrote them when the status first spoke of it, by rollout.
+	passed map[string]map[string]string
 	// reached is when the running step of a rollout was first seen to be reached.
 	reached map[string]time.Time
 	// published are the approval keys that the status ever showed, with the rollout
@@ -39,7 +40,7 @@ type lastWrite struct{ uid, revision, rollout string }
 
 func newRollouts() rollouts {
 	return rollouts{
-		passed: map[string][]v1alpha1.RolloutStep{}, reached: map[string]time.Time{}, published: map[string]string{},
+		passed: map[string]map[string]string{}, reached: map[string]time.Time{}, published: map[string]string{},
 		last: map[string]lastWrite{}, Checked: map[string]int{},
 	}
 }
@@ -123,24 +124,51 @@ func rolloutKey(r *v1alpha1.RolloutStatus) string {
 }
 
 // running is the step that the status says is running, as far as it speaks of what
-// the spec asks for now: of this revision, and of steps that nobody has edited
-// since.
+// the spec asks for now: of this revision, and of steps before it that nobody has
+// edited since.
 func (o *Oracle) running(from Objects) int {
 	rollout := o.parent(from).Status.Rollout
 	if rollout == nil || !o.isOf(from, rollout.Revision) {
 		return 0
 	}
-	step, steps := int(rollout.Step), strategyOf(o.parent(from)).Steps
-	if step >= len(steps) && rollout.StepKey != "" {
-		return 0 // it was not the last, and the list has become shorter
+	steps := strategyOf(o.parent(from)).Steps
+	passed := o.passed[rolloutKey(rollout)]
+	for step := range len(steps) + 1 {
+		did := o.did(from, steps[:step])
+		if sameWhereKnown(passed, did) {
+			return step
+		}
 	}
-	if step < len(steps) && !sameSteps(o.passed[rolloutKey(rollout)], steps[:step+1]) {
-		return 0
-	}
-	return step
+	return 0
 }
 
-func sameSteps(a, b []v1alpha1.RolloutStep) bool { return equalJSON(a, b) }
+// did is what steps do to each subset of a parent.
+func (o *Oracle) did(from Objects, steps []v1alpha1.RolloutStep) map[string]string {
+	did := map[string]string{}
+	for _, sub := range o.parent(from).Spec.Topology.Subsets {
+		did[sub.Name] = ""
+		for _, step := range steps {
+			if len(step.Subsets) == 0 || slices.Contains(step.Subsets, sub.Name) {
+				did[sub.Name] += fmt.Sprint(stepPartition(&step, 1000), step.Partition, step.Pause, "; ")
+			}
+		}
+	}
+	return did
+}
+
+// sameWhereKnown: what was done to the subsets that were there then and are now.
+func sameWhereKnown(then, now map[string]string) bool {
+	any := len(then) == 0
+	for name, did := range then {
+		if is, lives := now[name]; lives {
+			if is != did {
+				return false
+			}
+			any = true
+		}
+	}
+	return any
+}
 
 // isOf tells whether a revision is what the spec asks for, in every subset.
 func (o *Oracle) isOf(from Objects, name string) bool {

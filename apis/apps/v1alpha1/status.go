@@ -39,6 +39,15 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
+	// PausedTime is since when spec.paused is set; absent when it is not.
+	// +optional
+	PausedTime *metav1.Time `json:"pausedTime,omitempty"`
+
+	// ResumedTime is when spec.paused last ended. A replica has
+	// spec.progressDeadlineSeconds from then on, for the time before does not count.
+	// +optional
+	ResumedTime *metav1.Time `json:"resumedTime,omitempty"`
+
 	// Rollout is where the rollout stands under type RollingUpdate.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
@@ -102,8 +111,9 @@ type RolloutStatus struct {
 	// +optional
 	Step int32 `json:"step"`
 
-	// StepKey is a hash of the revision and of the steps up to this one. When they
-	// are edited the rollout starts over with the first.
+	// StepKey is a hash of what the steps before the running one did to each subset.
+	// When those steps are edited the rollout starts over with the first. Editing the
+	// running step or a later one, or removing a subset, changes nothing.
 	// +optional
 	StepKey string `json:"stepKey,omitempty"`
 
@@ -111,10 +121,15 @@ type RolloutStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// ReachedTime is when the running step was reached and what it released was
-	// available. A timed pause counts from it.
+	// ReachedTime is since when the running step stands: what it releases is released,
+	// and all of that is available. Absent while it does not stand.
 	// +optional
 	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
+
+	// SoakedSeconds is how long the running step stood before ReachedTime. Of a timed
+	// pause only the time counts in which the step stands; a failure sets it back to 0.
+	// +optional
+	SoakedSeconds int64 `json:"soakedSeconds,omitempty"`
 
 	// LastProgressTime is when a replica was last released, or became available
 	// on the update revision.

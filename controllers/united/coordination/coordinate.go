@@ -38,8 +38,10 @@ type Input struct {
 	Approved, Forced string
 	// Paused is spec.paused.
 	Paused bool
-	// ProgressDeadline is how long a replica may take to become available.
+	// ProgressDeadline is how long a replica may take to become available. Resumed is
+	// when spec.paused last ended: the time before does not count.
 	ProgressDeadline time.Duration
+	Resumed          time.Time
 	Now              time.Time
 }
 
@@ -64,6 +66,17 @@ type Subset struct {
 	// Known is the partition that was last in force, for a child that is gone;
 	// Held if unknown.
 	Known int32
+	// Recorded is the partition that the child was last given, where it says so: that
+	// of its spec may be somebody else's. nil: it does not say.
+	Recorded *int32
+	// Proven: the subset's protected revision makes the same pods as the update revision.
+	Proven bool
+	// Forgot: the child makes all of its pods of the update revision though it protects
+	// another. It is to be reminded first.
+	Forgot bool
+	// Unreleased are replicas that came up on the update revision without having been
+	// released. They are deleted, so that they come back on what is protected.
+	Unreleased []adapters.Replica
 }
 
 // Plan is what one pass decides.
@@ -100,20 +113,21 @@ type Decision struct {
 // Coordinate decides one pass. See the package comment for the algorithm.
 func Coordinate(in Input) Plan {
 	c := newCoordinator(in)
-	if in.Paused {
+	switch {
+	case in.Paused:
 		c.freeze()
-		return c.plan()
-	}
-	if !c.goOn() {
+	case !c.goOn():
 		c.begin()
-		return c.plan()
+	case c.empty():
+		c.rest()
+	default:
+		c.aim()
+		c.scale()
+		c.hold()
+		c.release()
+		c.free()
+		c.advance()
 	}
-	c.aim()
-	c.scale()
-	c.hold()
-	c.release()
-	c.free()
-	c.advance()
 	return c.plan()
 }
 
@@ -124,8 +138,14 @@ type coordinator struct {
 	views []*view
 	state *v1alpha1.RolloutStatus
 	ledger
-	// failed are the replicas that stop the rollout.
+	// back: the update revision is the one that all replicas ran last. It is proven.
+	back bool
+	// failed are the updated replicas that failed. They stop a rollout, but not the
+	// way back.
 	failed []adapters.Replica
+	// unsure names a child of which it is not known yet whether a replica that failed
+	// is an updated one; "" if none.
+	unsure string
 	// moved: something was released, deleted or removed in this pass.
 	moved   bool
 	stalled bool
@@ -133,7 +153,7 @@ type coordinator struct {
 }
 
 func newCoordinator(in Input) *coordinator {
-	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy()}
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), back: in.Update == in.Current}
 	for i := range in.Subsets {
 		c.views = append(c.views, c.look(&in.Subsets[i]))
 	}
@@ -166,8 +186,9 @@ func (c *coordinator) begin() {
 			v.next = Held
 		}
 		v.waits = c.stagedFirst()
+		c.grow(v)
 	}
-	if c.allClean() {
+	if c.allClean() && !c.empty() {
 		c.complete()
 		for _, v := range c.views {
 			v.next, v.waits = max(v.partition, v.floor.Partition), ""
@@ -181,14 +202,43 @@ func (c *coordinator) freeze() {
 	c.aim()
 	c.scale()
 	for _, v := range c.views {
-		if v.next = v.partition; v.next != v.floor.Partition {
+		v.next = v.partition
+		c.grow(v)
+		if v.next != v.floor.Partition {
 			v.floor.Reason = "the partition in force stays"
 		}
 	}
-	if c.goOn() {
-		c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, "spec.paused freezes the rollout"
+	if !c.goOn() || c.empty() {
+		return
+	}
+	c.soak(c.reached())
+	c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, "spec.paused freezes the rollout"
+}
+
+// empty: the parent has no replicas. That finishes nothing.
+func (c *coordinator) empty() bool {
+	for _, v := range c.views {
+		if v.Desired > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// rest leaves a rollout without replicas where it is, with its step and approvals.
+// It goes on when there are replicas again, which come up protected.
+func (c *coordinator) rest() {
+	c.aim()
+	c.scale()
+	c.hold()
+	c.soak(false)
+	if c.state.Phase != v1alpha1.RolloutComplete {
+		c.state.Phase, c.state.Message = v1alpha1.RolloutProgressing, noReplicas
 	}
 }
+
+// noReplicas is why a rollout of nothing does not go on.
+const noReplicas = "there are no replicas; it goes on when there are"
 
 // hold stages what is not staged yet, and raises partitions to higher targets.
 func (c *coordinator) hold() {
@@ -197,6 +247,8 @@ func (c *coordinator) hold() {
 		case v.Removed:
 		case v.Observed == nil && v.Same:
 			v.next = v.target
+		case v.vacant():
+			v.next = c.vacantAt(v)
 		case v.Observed != nil && v.Revision != c.Update:
 			c.stage(v)
 		case !v.staged:
@@ -205,7 +257,31 @@ func (c *coordinator) hold() {
 		default:
 			v.next = max(v.partition, v.target)
 		}
+		c.grow(v)
 	}
+}
+
+// vacantAt is the partition of a child without replicas. It has forgotten what it
+// protected, so what it gets comes up protected, unless all replicas ran the update
+// revision since.
+func (c *coordinator) vacantAt(v *view) int32 {
+	switch {
+	case v.Proven || c.back && c.state.Phase == v1alpha1.RolloutComplete:
+		return v.target
+	case v.Desired == 0:
+		return v.partition
+	}
+	v.waits = "comes up protected"
+	return Held
+}
+
+// grow protects replicas that a scale-up adds in mid-rollout. Those that the ledger
+// allows are released after that, as any other.
+func (c *coordinator) grow(v *view) {
+	if v.Observed == nil || v.Removed || c.back || v.live >= v.Desired || v.clean() {
+		return
+	}
+	v.next = max(v.next, v.Desired)
 }
 
 // stage gives a child the update revision, with everything protected. One that has
@@ -239,8 +315,13 @@ func (c *coordinator) stamp() *metav1.Time {
 	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
 }
 
-// halted: a failed replica stops every release and deletion.
-func (c *coordinator) halted() bool { return len(c.failed) > 0 && !c.rules.forced }
+// halted: a failed replica stops every release and deletion, but not on the way back.
+func (c *coordinator) halted() bool { return len(c.failed) > 0 && !c.rules.forced && !c.back }
+
+// terms are when a replica is broken.
+func (c *coordinator) terms() adapters.Terms {
+	return adapters.Terms{Now: c.Now, Deadline: c.ProgressDeadline, Paused: c.Paused, Resumed: c.Resumed}
+}
 
 func (c *coordinator) allClean() bool {
 	for _, v := range c.views {
@@ -288,6 +369,8 @@ func (c *coordinator) explain(v *view) string {
 		return ""
 	case v.next == Held:
 		return "everything is protected until " + c.Update + " is observed"
+	case v.next > v.partition && v.live < v.Desired:
+		return fmt.Sprintf("scaling from %d to %d releases %d", v.live, v.Desired, max(0, v.Desired-v.next))
 	case v.next > v.partition:
 		return c.whyRaised(v)
 	case v.freed == 0:

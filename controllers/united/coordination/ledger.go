@@ -14,7 +14,8 @@ type ledger struct {
 	unavailable, spare int64
 	// unavailableAtFirst is U before the pass.
 	unavailableAtFirst int64
-	// down counts as U does, but for released replicas that still run.
+	// down counts as U does, but of released replicas that still run only those that
+	// their controllers are about to take.
 	down int64
 	// inFlight are released replicas that are not back; under force, those of them
 	// that have not failed.

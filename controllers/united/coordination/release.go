@@ -6,6 +6,7 @@ package coordination
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // release lowers partitions as far as the rules allow.
@@ -27,35 +28,51 @@ func (c *coordinator) release() {
 	}
 }
 
-// candidates are the subsets whose turn it is.
+// candidates are the subsets of which something may be released.
 func (c *coordinator) candidates() []*view {
-	if c.halted() {
+	if why := c.releasesNothing(); why != "" {
 		for _, v := range c.views {
 			if !v.through() && v.waits == "" {
-				v.waits = "nothing is released while " + c.failed[0].Name + " is broken"
+				v.waits = why
 			}
 		}
 		return nil
 	}
-	var turn []*view
+	var list []*view
 	var ahead *view
 	for _, v := range c.views {
-		switch {
-		case v.Removed || v.through() && v.next <= v.target:
-		case ahead != nil && c.rules.sequential:
-			if v.size() > 0 {
-				v.waits = "waits for its turn: " + ahead.Name + " is not done"
-			}
-		case !v.staged:
-			ahead = v
-		default:
-			if v.size() > 0 {
-				ahead = v
-			}
-			turn = append(turn, v)
+		if v.Removed || v.through() && v.next <= v.target {
+			continue
+		}
+		if v.outOfTurn = ahead != nil && c.rules.sequential; v.outOfTurn && v.size() > 0 {
+			v.waits = "waits for its turn: " + ahead.Name + " is not done"
+		}
+		if !v.staged || v.size() > 0 && !c.doneByForce(v) {
+			ahead = cmp.Or(ahead, v)
+		}
+		if v.staged {
+			list = append(list, v)
 		}
 	}
-	return turn
+	return list
+}
+
+// releasesNothing says what keeps every replica from being released; "" if nothing
+// does.
+func (c *coordinator) releasesNothing() string {
+	switch {
+	case c.halted():
+		return "nothing is released while " + c.failed[0].Name + " is broken"
+	case c.unsure != "" && !c.back:
+		return "waits until " + c.unsure + " has been observed by its controller"
+	}
+	return ""
+}
+
+// doneByForce: all of it is released, and force passes by what is not available of
+// that, since it failed.
+func (c *coordinator) doneByForce(v *view) bool {
+	return c.rules.forced && v.partition <= v.target && v.inFlight(true) == 0
 }
 
 // releaseOne lowers the partition of a subset by one replica, or by several that
@@ -68,12 +85,7 @@ func (c *coordinator) releaseOne(v *view) bool {
 		v.waits = cmp.Or(v.waits, "waits until its surplus replicas are gone")
 		return false
 	case v.Desired == 0:
-		// It has nothing to release, and stays held while others do: what it is
-		// scaled up to would come up unproven.
-		if c.othersThrough(v) {
-			v.next = v.target
-		}
-		return false
+		return false // what it is scaled up to comes up protected
 	case v.size() == 0:
 		return false
 	case top <= v.target:
@@ -106,15 +118,6 @@ func (c *coordinator) releaseOne(v *view) bool {
 	return true
 }
 
-func (c *coordinator) othersThrough(v *view) bool {
-	for _, other := range c.views {
-		if other != v && !other.Removed && !other.through() {
-			return false
-		}
-	}
-	return c.running() == len(c.rules.steps)
-}
-
 // allowance is how many replicas from the top down may be released at once, or
 // why none: one that exists, or as many as are missing.
 func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why string) {
@@ -122,21 +125,19 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 	if m == nil {
 		count = int64(min(v.gap(top-1), top-v.target))
 	}
-	ordered := v.Observed.Ordered
-	down := m == nil || !m.usable
-	if ordered && down && !c.rules.forced {
-		// It works its way through them one by one. The first of them counts: one that
-		// is missing may have come up on the old revision by now, and is then taken down.
-		if !v.busy && v.inFlight(false) == 0 && c.inFlight+1 > c.rules.maxUnavailable {
-			return 0, c.crowded()
-		}
-		return count, ""
-	}
-	if v.potential >= v.potentialCap {
+	down := m == nil || !m.available
+	switch {
+	case c.back && down:
+		return count, "" // nobody loses anything, and what it gets is proven
+	case m != nil && m.broken:
+		return c.allowBroken(v)
+	case v.outOfTurn:
+		return 0, v.waits
+	case v.potential >= v.potentialCap:
 		return 0, c.ahead()
 	}
 	count = min(count, v.potentialCap-v.potential)
-	if ordered {
+	if v.Observed.Ordered && !down {
 		if why := v.outOfOrder(); why != "" {
 			if count := c.unlock(v, top); count > 0 {
 				return count, ""
@@ -146,7 +147,7 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 	}
 	limit := c.rules.maxUnavailable
 	switch {
-	case !down && !c.rules.forced:
+	case m != nil && m.usable && !c.rules.forced:
 		if c.unavailable+1 > limit {
 			return 0, fmt.Sprintf("waits: %s unavailable, maxUnavailable is %d", countedReplicas(c.unavailable), limit)
 		}
@@ -156,6 +157,26 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 		count = min(count, limit-c.inFlight)
 	}
 	return count, ""
+}
+
+// allowBroken: one that is broken is released out of turn, and whatever skew says. Of
+// those of a child that works in order no more than one is on the way at a time.
+func (c *coordinator) allowBroken(v *view) (count int64, why string) {
+	inOrder := v.Observed.Ordered && v.releasedBroken()
+	if !inOrder && c.inFlight+1 > c.rules.maxUnavailable {
+		return 0, c.crowded()
+	}
+	if inOrder {
+		c.inFlight-- // it is counted with the other
+	}
+	return 1, ""
+}
+
+// releasedBroken tells whether a broken replica is released that is not updated.
+func (v *view) releasedBroken() bool {
+	return slices.ContainsFunc(v.marks, func(m mark) bool {
+		return m.Position >= v.next && m.Position < v.Desired && m.broken && !m.updated
+	})
 }
 
 func (c *coordinator) crowded() string {

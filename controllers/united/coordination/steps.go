@@ -9,8 +9,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -43,14 +47,73 @@ func (c *coordinator) stepTarget(v *view, running int) int32 {
 // When the steps that were gone through are not what they were, it is the first
 // one again: who edits them decides anew.
 func (c *coordinator) running() int {
-	if !c.goOn() || c.state.Step <= 0 {
-		return 0
-	}
-	step := min(int(c.state.Step), len(c.rules.steps))
-	if c.state.StepKey != c.key(step) { // after the last there is none
-		return 0
-	}
+	step, _ := c.position()
 	return step
+}
+
+// position finds the running step by what the steps before it did to each subset.
+// known is false when they were edited.
+func (c *coordinator) position() (step int, known bool) {
+	if !c.goOn() || c.state.Step <= 0 || c.state.StepKey == "" {
+		return 0, true
+	}
+	passed := map[string]string{} // what they did, by subset
+	for entry := range strings.SplitSeq(c.state.StepKey, ",") {
+		name, did, _ := strings.Cut(entry, ":")
+		passed[name] = did
+	}
+	for step := range len(c.rules.steps) + 1 {
+		if c.didTo(step, passed) {
+			return step, true
+		}
+	}
+	return 0, false
+}
+
+// didTo tells whether the steps before the given one do to the subsets what was done to
+// those of them that are on record.
+func (c *coordinator) didTo(step int, passed map[string]string) bool {
+	matched := false
+	for _, v := range c.views {
+		did, known := passed[short(v.Name)]
+		switch {
+		case v.Removed || !known:
+		case did != c.did(step, v.Name):
+			return false
+		default:
+			matched = true
+		}
+	}
+	return matched
+}
+
+// did is a hash of what the steps before the given one do to a subset.
+func (c *coordinator) did(step int, subset string) string {
+	var text strings.Builder
+	for i := range c.rules.steps[:step] {
+		if s := &c.rules.steps[i]; s.names(subset) {
+			fmt.Fprintf(&text, "%s %t %s\n", s.partition, s.Pause != nil, s.pause)
+		}
+	}
+	return short(text.String())
+}
+
+// passedKey is what the steps before the given one did to each subset. A subset that is
+// removed takes its part along.
+func (c *coordinator) passedKey(step int) string {
+	var parts []string
+	for _, v := range c.views {
+		if !v.Removed && step > 0 {
+			parts = append(parts, short(v.Name)+":"+c.did(step, v.Name))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// short is a hash that is short enough for a hundred of them in a status.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
 }
 
 // number is what status.rollout.step says of a step: after the last it is the
@@ -88,14 +151,17 @@ func (c *coordinator) advance() {
 		c.complete()
 		return
 	}
-	running := c.running()
+	running, known := c.position()
 	s := c.state
-	if s.Step != c.number(running) || s.StepKey != c.key(running) {
-		s.Step, s.StepKey, s.ReachedTime = c.number(running), c.key(running), nil
+	if !known {
+		s.ReachedTime, s.SoakedSeconds = nil, 0
 	}
+	s.Step, s.StepKey = c.number(running), c.passedKey(running)
 	s.ApprovalKey = ""
+	reached := c.reached()
+	c.soak(reached)
 	switch {
-	case !c.reached():
+	case !reached, c.halted():
 		c.judge()
 	case running == len(c.rules.steps):
 		c.complete()
@@ -119,16 +185,51 @@ func (c *coordinator) reached() bool {
 	return true
 }
 
+// soak keeps the time for which the running step stands. What failed sets it back.
+func (c *coordinator) soak(stands bool) {
+	s := c.state
+	switch {
+	case c.halted(), len(c.failed) > 0 && !stands:
+		s.ReachedTime, s.SoakedSeconds = nil, 0
+	case !stands:
+		if s.ReachedTime != nil {
+			s.SoakedSeconds += max(0, int64(c.Now.Sub(s.ReachedTime.Time)/time.Second))
+		}
+		s.ReachedTime = nil
+	default:
+		// A replica that was not ready for a moment may be back before anybody looked.
+		since := ptr.Deref(s.ReachedTime, *c.stamp())
+		if last := c.lastReady(); last.After(since.Time) {
+			since = metav1.NewTime(last.Truncate(time.Second))
+		}
+		if now := c.stamp(); since.After(now.Time) {
+			since = *now
+		}
+		s.ReachedTime = &since
+	}
+}
+
+// lastReady is when the last replica that the running step released became ready.
+func (c *coordinator) lastReady() time.Time {
+	var last time.Time
+	for _, v := range c.views {
+		for _, m := range v.marks {
+			if m.updated && m.Position >= v.target && m.ReadySince.After(last) {
+				last = m.ReadySince
+			}
+		}
+	}
+	return last
+}
+
 // pause waits at the end of a step as the step asks for, and goes on.
 func (c *coordinator) pause(running int) {
 	s, step := c.state, &c.rules.steps[running]
-	if s.ReachedTime == nil {
-		s.ReachedTime = c.stamp()
-	}
 	switch {
 	case step.Pause == nil:
 	case step.pause > 0:
-		if end := s.ReachedTime.Add(step.pause); end.After(c.Now) {
+		soaked := time.Duration(s.SoakedSeconds) * time.Second
+		if end := s.ReachedTime.Add(step.pause - soaked); end.After(c.Now) {
 			s.Phase = v1alpha1.RolloutPaused
 			s.Message = fmt.Sprintf("step %d of %d is reached; goes on at %s", running+1, len(c.rules.steps), end.UTC().Format(time.RFC3339))
 			c.wakeAt(end)
@@ -143,7 +244,8 @@ func (c *coordinator) pause(running int) {
 		}
 		return
 	}
-	s.Step, s.StepKey, s.ReachedTime = c.number(running+1), c.key(running+1), nil
+	s.Step, s.StepKey = c.number(running+1), c.passedKey(running+1)
+	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
 	c.wakeAt(c.Now) // the next step is acted on when it is on record
@@ -164,7 +266,7 @@ func (c *coordinator) complete() {
 	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
 		s.ReachedTime = c.stamp()
 	}
-	s.Step, s.StepKey, s.ApprovalKey = c.rules.written, "", ""
+	s.Step, s.StepKey, s.ApprovalKey, s.SoakedSeconds = c.rules.written, c.passedKey(len(c.rules.steps)), "", 0
 	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
 }
 
@@ -177,6 +279,10 @@ func (c *coordinator) judge() {
 		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
 		c.stalled = c.failedForGood()
 	case c.moved:
+	case c.back && len(c.failed) > 0 && !c.onlyFailedAreAway():
+	case c.back && len(c.failed) > 0:
+		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
+		c.stalled = c.failedForGood()
 	default:
 		message, broken := c.stuck()
 		if message == "" {
@@ -216,13 +322,24 @@ func (c *coordinator) onTheWay() string {
 // come up yet.
 func (c *coordinator) failedForGood() bool {
 	for _, r := range c.failed {
-		end := r.Since.Add(c.ProgressDeadline)
-		if r.Failure != "" || !end.After(c.Now) {
+		r.Crashed = false
+		failed, at := c.terms().Failed(&r)
+		if failed {
 			return true
 		}
-		c.wakeAt(end) // while it runs and is not ready nothing else tells
+		c.wakeAt(at) // while it runs and is not ready nothing else tells
 	}
 	return false
+}
+
+// onlyFailedAreAway: nothing is on its way that has not failed.
+func (c *coordinator) onlyFailedAreAway() bool {
+	for _, v := range c.views {
+		if !v.Removed && v.inFlight(true) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // firstWait is what the first subset waits for that is not through; else what one

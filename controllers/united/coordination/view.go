@@ -6,6 +6,7 @@ package coordination
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/unitedworkloads/united/adapters"
 )
@@ -34,8 +35,8 @@ type view struct {
 	// stuck: it is broken on a template that it never came up on, and protected from
 	// any other.
 	stuck bool
-	// gated: skew alone keeps it from deleting a replica that it waits for.
-	gated bool
+	// outOfTurn: another subset is not done, so only broken replicas are released.
+	outOfTurn bool
 	// freed is how many replicas it releases in this pass, freedDown how many of
 	// them were unavailable.
 	freed, freedDown int64
@@ -43,6 +44,8 @@ type view struct {
 	does    string
 	waits   string
 	deletes []adapters.Replica
+	// taken is the available replica that its controller is about to take; nil if none.
+	taken *mark
 }
 
 // mark is one replica that exists, of those that the child is asked for.
@@ -52,8 +55,9 @@ type mark struct {
 	updated bool
 	// available tells of now; usable leaves out what is released and not updated.
 	available, usable bool
-	// failed: it was made by this rollout, and stops it.
-	failed bool
+	// broken: nobody loses anything when it is replaced. failed: it is updated, and
+	// so tells that the update revision does not work.
+	broken, failed bool
 }
 
 func (c *coordinator) look(s *Subset) *view {
@@ -62,9 +66,14 @@ func (c *coordinator) look(s *Subset) *view {
 	if o == nil {
 		return v
 	}
-	v.live, v.partition, v.next = o.Replicas, o.Partition, o.Partition
+	v.live, v.partition = o.Replicas, o.Partition
+	if s.Recorded != nil {
+		v.partition = *s.Recorded
+	}
+	v.next = v.partition
 	v.marks = make([]mark, 0, len(o.Members))
-	v.staged = s.Revision == c.Update && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil
+	v.staged = s.Revision == c.Update && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil &&
+		!s.Forgot && !v.vacant()
 	for i := range o.Members {
 		if r := &o.Members[i]; r.Position >= 0 && r.Position < o.Replicas {
 			v.marks = append(v.marks, c.mark(v, r))
@@ -75,36 +84,49 @@ func (c *coordinator) look(s *Subset) *view {
 
 func (c *coordinator) mark(v *view, r *adapters.Replica) mark {
 	m := mark{Replica: r}
+	o := v.Observed
 	// While the child's controller has not observed its spec the hashes speak of an
-	// older one, and what is released may move at any moment.
-	settled := v.Observed.CaughtUp && v.Observed.UpdateHash != "" && r.Hash == v.Observed.UpdateHash
+	// older one, and what is released may move at any moment; so may what somebody else
+	// has released.
+	settled := o.CaughtUp && o.UpdateHash != "" && r.Hash == o.UpdateHash
 	m.updated = v.staged && settled
-	m.available, _ = r.Available(v.Observed.MinReadySeconds, c.Now)
-	m.usable = m.available && (settled || r.Position < v.partition)
-	// A failure is one also while the child has something else to observe.
-	m.failed = v.Revision == c.Update && r.Hash == v.Observed.UpdateHash && c.hasFailed(v, &m)
+	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
+	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
+	var at time.Time
+	if m.broken, at = c.terms().Broken(r, v.asked()); !m.broken {
+		c.wakeAt(at)
+	}
+	c.markFailed(v, &m)
 	return m
 }
 
-// hasFailed tells whether a replica that this rollout made failed. One that is
-// starting has not.
-func (c *coordinator) hasFailed(v *view, m *mark) bool {
-	if !c.goOn() || m.available || m.Terminating || v.Removed ||
-		c.state.StartTime == nil || m.Created.Before(c.state.StartTime.Time) {
-		return false
+// asked are the child's own revisions that somebody asks for; nil if not known.
+func (v *view) asked() []string {
+	if v.Forgot {
+		return nil
 	}
-	if m.Failure != "" || m.Crashed {
-		return true
-	}
-	deadline := m.Since.Add(c.ProgressDeadline)
-	if m.Ready || deadline.After(c.Now) {
-		if !m.Ready {
-			c.wakeAt(deadline)
-		}
-		return false
-	}
-	return true
+	return v.Observed.Asked(v.Proven || v.Completing)
 }
+
+// markFailed tells whether a replica shows that the update revision does not work. It
+// asks for what the replica runs and not for when it was made: two clocks would have
+// to agree.
+func (c *coordinator) markFailed(v *view, m *mark) {
+	if !c.goOn() || v.Removed || v.Revision != c.Update || m.Hash != v.Observed.UpdateHash || v.Forgot {
+		return
+	}
+	failed, _ := c.terms().Failed(m.Replica)
+	switch {
+	case failed && v.Observed.CaughtUp:
+		m.failed = true
+	case failed:
+		// The hash may be that of the template before.
+		c.unsure = v.Observed.Meta.Name
+	}
+}
+
+// vacant: the child has no replicas, and so has forgotten what it protected.
+func (v *view) vacant() bool { return v.Observed != nil && !v.Removed && v.live == 0 }
 
 // comesUp is how far a child has come that is to come up on a first template: ready,
 // a replica is ready on it; broken, one is not going to be.
@@ -113,15 +135,7 @@ func (c *coordinator) comesUp(v *view) (ready, broken bool) {
 		if m.Hash != v.Observed.UpdateHash {
 			continue
 		}
-		overdue := m.Since.Add(c.ProgressDeadline)
-		switch {
-		case m.Ready:
-			ready = true
-		case m.Failure != "" || !overdue.After(c.Now):
-			broken = true
-		default:
-			c.wakeAt(overdue)
-		}
+		ready, broken = ready || m.Ready, broken || m.broken
 	}
 	return ready, broken
 }
@@ -130,6 +144,9 @@ func (c *coordinator) comesUp(v *view) (ready, broken bool) {
 func (v *view) clean() bool {
 	if v.Observed == nil {
 		return v.Same || v.Desired == 0
+	}
+	if v.vacant() {
+		return v.Proven || v.Desired == 0
 	}
 	if v.Observed.UpdateHash == "" {
 		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not looked yet: it is new
@@ -173,24 +190,34 @@ func (v *view) through() bool {
 // those that failed, or cannot move.
 func (v *view) inFlight(healthy bool) int64 {
 	end := min(v.live, v.Desired)
-	if v.Removed || v.Observed == nil || v.partition >= end {
+	if v.Observed == nil {
+		end = v.Desired // what was released comes back so
+	}
+	if v.Removed || v.partition >= end {
 		return 0
 	}
+	if v.Observed == nil {
+		return int64(end - v.partition)
+	}
 	count := int64(end - v.partition) // missing ones are on their way
+	broken := int64(0)
 	for _, m := range v.marks {
 		if m.Position < v.partition || m.Position >= end {
 			continue
 		}
 		pending := !m.updated && (v.staged || !m.usable)
-		if m.updated && m.available || !m.updated && !pending || healthy && m.failed {
+		switch {
+		case m.updated && m.available || !m.updated && !pending || healthy && m.failed:
 			count--
+		case !m.updated && m.broken:
+			broken++
 		}
 	}
 	if v.Observed.Ordered {
 		if healthy && v.unavailableBelow(v.partition) >= 0 {
 			return 0 // nothing of it can move
 		}
-		return min(count, 1) // it moves no more than one
+		return count - max(0, broken-1) // of broken ones it replaces one at a time
 	}
 	return count
 }
