@@ -35,8 +35,9 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 		return
 	}
 	if last.uid != "" && last == o.last[name] {
-		o.judgeRise(partitionIn(before), now[here])
+		o.judgeRise(before, now[here])
 	}
+	o.judgeGrowth(replicasIn(before), now, here)
 	force := parent.Annotations[v1alpha1.AnnotationForceUpdate]
 	forced := force == revision || parent.Status.Rollout != nil && force == parent.Status.Rollout.Revision
 	o.judgeLedger(then, now, forced, name)
@@ -45,14 +46,36 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	}
 }
 
-// judgeRise: I4.
-func (o *Oracle) judgeRise(was int32, now *seen) {
+// judgeRise: I4. Over replicas that are new a partition may rise.
+func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *seen) {
 	o.Checked["I4"]++
-	partition := now.partition()
+	was, partition := partitionIn(before), now.partition()
+	if replicas := *now.set.Spec.Replicas; replicas > replicasIn(before) && partition <= replicas {
+		return
+	}
 	if partition > was && partition != now.target && !o.parent(o.api.Cached).Spec.Paused {
 		o.fail("I4: the partition of %s rises from %d to %d, though its target is %d", now.set.Name, was, partition, now.target)
 	}
 }
+
+// judgeGrowth: what a scale-up adds in mid-rollout is a release.
+func (o *Oracle) judgeGrowth(was int32, now []*seen, here int) {
+	s := now[here]
+	added := *s.set.Spec.Replicas - max(was, s.partition())
+	if added <= 0 || o.goesBack(o.api.Cached) || s.content != s.wanted || o.proven(s) {
+		return
+	}
+	o.Checked["growth"]++
+	if failed := o.failedIn(now); failed != "" {
+		o.fail("%s grows by %d on %s, though %s failed", s.set.Name, added, s.content, failed)
+	}
+	if most := maxUnavailable(o.parent(o.api.Cached)); int(added) > most {
+		o.fail("%s grows by %d on %s; maxUnavailable is %d", s.set.Name, added, s.content, most)
+	}
+}
+
+// proven: the subset protects what the spec asks for.
+func (o *Oracle) proven(s *seen) bool { return o.fate(s.name).protects(s.wanted) }
 
 // judgeLedger: I2, of a write that makes more unavailable than there were.
 func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
@@ -94,10 +117,48 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 		o.Checked["released again"]++
 		return
 	}
+	if o.outOfTurn(before, s) {
+		o.Checked["out of turn"]++
+		return
+	}
 	o.judgeOrder(now, here)
 	if !forced {
 		o.judgeSkew(now, here)
 	}
+}
+
+// outOfTurn: all that is released is broken; or, on the way back, not available.
+func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *seen) bool {
+	for position := s.partition(); position < min(partitionIn(before), s.desired, *s.set.Spec.Replicas); position++ {
+		p := s.pods[position]
+		switch {
+		case p != nil && PodContent(p) == s.content:
+		case p != nil && o.broken(s, p):
+		case o.goesBack(o.api.Cached) && (p == nil || !s.available(o, p)):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// broken: nobody loses anything when the pod is replaced. It failed; or it took longer
+// than the deadline; or it was never ready and is of what nobody asks for any more.
+func (o *Oracle) broken(s *seen, p *corev1.Pod) bool {
+	if IsReady(p) || p.DeletionTimestamp != nil {
+		return false
+	}
+	since, neverReady := p.CreationTimestamp.Time, true
+	for _, c := range p.Status.Conditions {
+		since = c.LastTransitionTime.Time
+		neverReady = p.Status.StartTime != nil && p.Status.StartTime.Equal(&c.LastTransitionTime)
+	}
+	deadline := 600 * time.Second
+	if d := o.parent(o.api.Cached).Spec.ProgressDeadlineSeconds; d != nil {
+		deadline = time.Duration(*d) * time.Second
+	}
+	asked := PodContent(p) == s.content || o.fate(s.name).protects(PodContent(p))
+	return hasFailed(p) || !since.Add(deadline).After(o.api.Now().Time) || neverReady && !asked
 }
 
 // releasedAgain: all of the child was released to a first template that it does not
@@ -136,7 +197,7 @@ func (o *Oracle) judgeOrder(now []*seen, here int) {
 func (o *Oracle) judgeSkew(now []*seen, here int) {
 	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
 	s := now[here]
-	if skew == "" || s.ordered() {
+	if skew == "" {
 		return
 	}
 	o.Checked["I3"]++
@@ -164,15 +225,19 @@ func (o *Oracle) skewAllows(s *seen, all []*seen, skew string) (most int, slowes
 	return most, slowest
 }
 
-// stray: a protected pod that failed, and that is of neither of the revisions that
-// its set makes pods of.
-func (s *seen) stray(position int32, p *corev1.Pod) bool {
+// stray: a protected pod that is broken, and of neither of the revisions that its set
+// makes pods of.
+func (o *Oracle) stray(s *seen, position int32, p *corev1.Pod) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
-	failed := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Waiting != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
-	})
-	return position < s.partition() && position < *s.set.Spec.Replicas && failed && !IsReady(p) &&
-		hash != s.set.Status.CurrentRevision && hash != s.set.Status.UpdateRevision
+	asked := hash == s.set.Status.UpdateRevision || hash == s.set.Status.CurrentRevision && !o.proven(s)
+	return position < s.partition() && position < *s.set.Spec.Replicas && o.broken(s, p) && !asked
+}
+
+// repaired: on the way back, a pod that is not available is replaced wherever its set
+// makes nothing but what the spec asks for.
+func (o *Oracle) repaired(s *seen, position int32, p *corev1.Pod) bool {
+	return o.goesBack(o.api.Cached) && position >= s.target && !s.available(o, p) && PodContent(p) != s.content &&
+		s.set.Status.CurrentRevision == s.set.Status.UpdateRevision
 }
 
 // judgeDeletion judges the deletion of a released replica.
@@ -191,7 +256,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	case p == nil:
 		o.fail("the controller deletes %s, which it does not see", pod)
 		return
-	case !parent.Spec.Paused && !s.removed && s.stray(position, p):
+	case !parent.Spec.Paused && !s.removed && (o.stray(s, position, p) || o.repaired(s, position, p)):
 		return // it is down, and comes back on what is protected
 	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
 		o.fail("the controller deletes %s, which is not released or is updated: %s", pod, s)
@@ -203,6 +268,9 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 		o.fail("the controller deletes %s, though %s failed", pod, failed)
 	}
 	if !s.available(o, p) {
+		if !o.broken(s, p) && !o.goesBack(o.api.Cached) {
+			o.fail("the controller deletes %s, which is merely unready", pod)
+		}
 		return
 	}
 	down := 1
@@ -265,6 +333,9 @@ func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
 // judgeSteps: a step is gone past when it is reached and its pause is over.
 func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
 	now := o.see(nil)
+	if replicasOf(o.parent(o.api.Cached)) == 0 && int(is.Step) > from {
+		o.fail("the rollout goes from step %d to %d without replicas", from, is.Step)
+	}
 	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) || allUpdated(now) {
 		return
 	}
@@ -306,13 +377,15 @@ func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
 // failedIn is the name of a replica that stops the rollout; "" without one.
 func (o *Oracle) failedIn(all []*seen) string {
 	status := o.parent(o.api.Cached).Status.Rollout
+	if o.goesBack(o.api.Cached) {
+		return "" // what it goes back to is proven
+	}
 	for _, s := range all {
 		if s.removed || status == nil || status.StartTime == nil || s.set.Annotations[v1alpha1.AnnotationRevision] != status.Revision {
 			continue
 		}
 		for position, p := range s.pods {
-			made := !p.CreationTimestamp.Time.Before(status.StartTime.Time)
-			if position < s.desired && made && PodContent(p) == s.content && p.DeletionTimestamp == nil && !IsReady(p) && hasFailed(p) {
+			if position < s.desired && PodContent(p) == s.content && p.DeletionTimestamp == nil && !IsReady(p) && hasFailed(p) {
 				return p.Name
 			}
 		}

@@ -192,7 +192,41 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 	switch {
 	case coordinated(o.parent(o.api.Cached)):
 		o.judgeDeletion(set, pod.Name)
-	case IsReady(pod) && o.api.Cached.Pods[pod.Name] == pod:
+	case o.api.Cached.Pods[pod.Name] == pod:
+		o.judgeManualDeletion(set, pod)
+	}
+}
+
+// judgeManualDeletion: under Manual nothing is deleted that is not broken; but one
+// replica that the user has released, where a StatefulSet of 1.37 would not replace it
+// since a protected one is unavailable.
+func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
+	all := o.see(nil)
+	here := slices.IndexFunc(all, func(s *seen) bool { return s.set.Name == set })
+	if here < 0 {
+		o.fail("the controller deletes %s, of a set that it does not see", pod.Name)
+		return
+	}
+	s := all[here]
+	o.Checked["manual deletion"]++
+	if !IsReady(pod) {
+		if !o.broken(s, pod) {
+			o.fail("the controller deletes %s, which is merely unready", pod.Name)
+		}
+		return
+	}
+	barred := false
+	for position := range *s.set.Spec.Replicas {
+		p := s.pods[position]
+		if p != nil && s.available(o, p) {
+			continue
+		}
+		if position >= s.partition() {
+			o.fail("the controller deletes %s, which is ready, beside %d, which is on its way", pod.Name, position)
+		}
+		barred = true
+	}
+	if !barred || s.ordered() {
 		o.fail("the controller deletes %s, which is ready", pod.Name)
 	}
 }

@@ -135,15 +135,18 @@ func (s *seen) potential() int {
 	return count
 }
 
+// allUpdated: there are pods, and all are what the spec asks for.
 func allUpdated(all []*seen) bool {
+	pods := 0
 	for _, s := range all {
 		for _, p := range s.pods {
 			if PodContent(p) != s.content || s.content != s.wanted {
 				return false
 			}
+			pods++
 		}
 	}
-	return true
+	return pods > 0
 }
 
 // unavailable counts the replicas that are asked for and are missing, not
@@ -168,21 +171,13 @@ func (o *Oracle) unavailable(all []*seen) (down, missing int) {
 
 // blocked tells whether replicas that cannot be released yet, and are not
 // available, keep the rollout from going on: they use up the ledger, or belong to
-// a child that works in order. Of such a child replicas that are down are released
-// whatever the skew, and replaced as that allows.
+// a child that works in order.
 func (o *Oracle) blocked() bool {
 	all := o.seeIn(o.api.Live, nil)
 	most := maxUnavailable(o.parent(o.api.Live))
-	skew := strategyOf(o.parent(o.api.Live)).MaxSkew
 	down, _ := o.unavailable(all)
 	for _, s := range all {
-		out := s.partition()
-		if s.ordered() && skew != "" {
-			if allowed, _ := o.skewAllows(s, all, skew); s.arrived(o) >= allowed {
-				out = s.desired
-			}
-		}
-		for position := range min(out, s.desired) {
+		for position := range min(s.partition(), s.desired) {
 			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (down >= most || s.ordered()) {
 				return true
 			}

@@ -105,6 +105,11 @@ func (s *World) Ends() {
 		switch rollout.Phase {
 		case v1alpha1.RolloutComplete:
 			return
+		case v1alpha1.RolloutProgressing:
+			if replicasOf(s.Parent()) > 0 {
+				s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
+			}
+			return // without replicas nothing is finished
 		case v1alpha1.RolloutAwaitingApproval:
 			s.Annotate(v1alpha1.AnnotationApproved, rollout.ApprovalKey)
 		case v1alpha1.RolloutBlocked:

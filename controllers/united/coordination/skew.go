@@ -56,11 +56,10 @@ func share(n, u, m, percent int64) int64 {
 }
 
 // released is how many ordinals from target on are released, or updated already.
-// Of a child that works in order no more than one released replica moves.
 func (v *view) released() int64 {
 	end := min(v.live, v.Desired)
 	from := max(v.target, min(v.next, end))
-	count, updated := int64(end-from), int64(0)
+	count := int64(end - from)
 	if end < from {
 		count = 0
 	}
@@ -69,13 +68,7 @@ func (v *view) released() int64 {
 		case m.Position < v.target || m.Position >= end || !m.updated:
 		case m.Position < from:
 			count++
-		default:
-			updated++
 		}
-	}
-	if v.Observed.Ordered {
-		below := count - int64(max(end-from, 0))
-		return below + updated + min(int64(max(end-from, 0))-updated, 1)
 	}
 	return count
 }
