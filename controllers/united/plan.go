@@ -222,9 +222,19 @@ func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordi
 	case !p.initialized && subset.Completing(observed):
 		return openLine(line, replicas, observed.Partition)
 	case paused:
-		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
+		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, w.freezeFrom(observed))
 	}
 	return line
+}
+
+// freezeFrom is the position from which on replicas may go to the update revision while
+// nothing is to move. While only a revision cannot be kept, which mostly passes at once,
+// what has been released is not taken back.
+func (w *world) freezeFrom(observed *adapters.Observed) int32 {
+	if !w.parent.Spec.Paused {
+		return 0
+	}
+	return updatedFrom(observed)
 }
 
 // openLine is the line of a child of which no replica was ever ready, and whose
