@@ -340,6 +340,14 @@ func (in *UnitedDeploymentStatus) DeepCopyInto(out *UnitedDeploymentStatus) {
 		in, out := &in.LastProgressTime, &out.LastProgressTime
 		*out = (*in).DeepCopy()
 	}
+	if in.PausedTime != nil {
+		in, out := &in.PausedTime, &out.PausedTime
+		*out = (*in).DeepCopy()
+	}
+	if in.ResumedTime != nil {
+		in, out := &in.ResumedTime, &out.ResumedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Rollout != nil {
 		in, out := &in.Rollout, &out.Rollout
 		*out = new(RolloutStatus)

@@ -269,6 +269,9 @@ func (w *world) starting() bool {
 }
 
 func (w *world) complete() bool {
+	if w.running(w.update) == 0 {
+		return false
+	}
 	for _, c := range w.subsets {
 		for _, m := range c.Observed.Members {
 			if m.Hash != w.update || !m.Ready {
