@@ -132,7 +132,7 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
-.PHONY: test test-unit test-e2e test-oldest test-charts
+.PHONY: test test-unit test-e2e test-oldest test-loaded test-charts
 test: build control-plane control-plane-oldest $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
@@ -152,6 +152,19 @@ test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control p
 
 test-oldest: build control-plane-oldest $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
+
+# Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
+LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$
+LOADED ?= .
+LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
+
+# Each loop looks again and again whether the shell that started it is there. So it ends with that, however that ends,
+# by SIGKILL too: nothing has to stop it.
+busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
+	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
+
+test-loaded: build control-plane $(BIN)/helm ## Run the tests that hang on timing while every core is kept busy (LOADED="TestFaults")
+	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) times the worlds of the simulation
