@@ -17,56 +17,70 @@ BENCHFLAGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##### Tools ############################################################################################################
 
-# The one place that names the Kubernetes version is the pin in the tool module. Without it in the binaries kubectl
-# fails, and helm refuses charts with a kubeVersion.
-K8S_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' hack/tools/controlplane/go.mod)
-K8S_WORDS := $(subst ., ,$(K8S_VERSION:v%=%))
+# The one place that names a Kubernetes version is the pin in its tool module. Without it in the binaries kubectl fails,
+# and helm refuses charts with a kubeVersion.
+k8s-version = $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' hack/tools/$(1)/go.mod)
 K8S_PKG := k8s.io/component-base/version
-K8S_LDFLAGS := -X $(K8S_PKG).gitVersion=$(K8S_VERSION) -X $(K8S_PKG).gitTreeState=clean \
-	-X $(K8S_PKG).gitMajor=$(word 1,$(K8S_WORDS)) -X $(K8S_PKG).gitMinor=$(word 2,$(K8S_WORDS))
+
+define k8s-flags # $(1): directory in hack/tools, $(2): its version, $(3): the words of the version
+FLAGS_$(1) := -X $(K8S_PKG).gitVersion=$(2) -X $(K8S_PKG).gitTreeState=clean \
+	-X $(K8S_PKG).gitMajor=$(word 1,$(3)) -X $(K8S_PKG).gitMinor=$(word 2,$(3))
+endef
+K8S_MODULES := controlplane controlplane-oldest
+$(foreach m,$(K8S_MODULES),$(eval $(call k8s-flags,$(m),$(call k8s-version,$(m)),$(subst ., ,$(patsubst v%,%,$(call k8s-version,$(m)))))))
 
 # helm reports this version; charts see it in .Capabilities.
 HELM_VERSION := $(shell awk '$$1 == "helm.sh/helm/v4" {print $$2}' hack/tools/helm/go.mod)
-HELM_LDFLAGS := -X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION)
+FLAGS_helm := -X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION)
 
-# A tool is rebuilt when the content of its module, the Go version or the flags change: the three are in the name of a
+# A tool is rebuilt when the content of its module, the Go version or its flags change: the three are in the name of a
 # stamp file that the binary depends on. (File times alone say nothing after a checkout.)
 GO_VERSION := $(shell $(GO) env GOVERSION)
-key = $(firstword $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; echo '$(GO_VERSION) $(K8S_LDFLAGS)'; } | cksum))
+key = $(firstword $(shell { cat hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum; echo '$(GO_VERSION) $(FLAGS_$(1))'; } | cksum))
 
+# The old stamps are those with a number after the name: another module may have a longer name that begins the same.
 define stamp-rule # $(1): directory in hack/tools
 STAMP_$(1) := $(BIN)/.stamps/$(1)-$(call key,$(1))
 $$(STAMP_$(1)):
-	@mkdir -p $$(@D) && rm -f $(BIN)/.stamps/$(1)-* && touch $$@
+	@mkdir -p $$(@D) && rm -f $(BIN)/.stamps/$(1)-[0-9]* && touch $$@
 endef
 
-define tool-rule # $(1): directory in hack/tools, $(2): binary, $(3): package, $(4): ldflags
+define tool-rule # $(1): directory in hack/tools, $(2): binary, $(3): package
 $(BIN)/$(2): $$(STAMP_$(1))
-	cd hack/tools/$(1) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(4)" -o $$@ $(3)
+	@mkdir -p $$(@D)
+	cd hack/tools/$(1) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w $(FLAGS_$(1))" -o $$@ $(3)
 	@touch $$@
 endef
 
 CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
-CONTROL_PLANE := $(addprefix $(BIN)/,kube-apiserver kube-controller-manager kube-scheduler kubectl etcd kwok)
 CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
-$(foreach m,controlplane etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint,$(eval $(call stamp-rule,$(m))))
-$(foreach b,kube-apiserver kube-controller-manager kube-scheduler kubectl,\
-	$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b),$(K8S_LDFLAGS))))
-$(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3,))
-$(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok,))
-$(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm,$(HELM_LDFLAGS)))
-$(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest,))
-$(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,))
-$(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs,))
-$(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,))
+K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
+CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
+$(foreach m,$(K8S_MODULES) etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint,$(eval $(call stamp-rule,$(m))))
+$(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
+$(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
+$(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
+$(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm))
+$(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest))
+$(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen))
+$(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs))
+$(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 
-.PHONY: tools control-plane
-tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build every tool into bin/ (about 10 minutes on 2 cores, once)
+# bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
+OLDEST := $(BIN)/oldest
+OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok helm united-manager)
+$(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$(b),k8s.io/kubernetes/cmd/$(b))))
+$(OLDEST_LINKS):
+	@mkdir -p $(@D) && ln -sf ../$(@F) $@
+
+.PHONY: tools control-plane control-plane-oldest
+tools: control-plane control-plane-oldest $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build every tool into bin/ (10 to 20 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
+control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
 ##### Build and generate ###############################################################################################
 
@@ -115,12 +129,16 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
 	{ test -z "$$pkgs" || $(GO) test $(2) $(TESTFLAGS) $$pkgs; }
 
-.PHONY: test test-unit test-e2e test-charts
-test: build control-plane $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+# What comes after it in the same shell runs on the oldest Kubernetes.
+on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
+
+.PHONY: test test-unit test-e2e test-oldest test-loaded test-charts
+test: build control-plane control-plane-oldest $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
 	$(BIN)/helm-unittest $(CHARTS) || rc=1; \
 	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
+	{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	exit $$rc
 
 test-unit: ## Run the tests that need no control plane
@@ -131,6 +149,22 @@ test-charts: $(BIN)/helm-unittest ## Run the unit tests of the charts
 
 test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
+
+test-oldest: build control-plane-oldest $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
+	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
+
+# Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
+LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$
+LOADED ?= .
+LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
+
+# Each loop looks again and again whether the shell that started it is there. So it ends with that, however that ends,
+# by SIGKILL too: nothing has to stop it.
+busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
+	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
+
+test-loaded: build control-plane $(BIN)/helm ## Run the tests that hang on timing while every core is kept busy (LOADED="TestFaults")
+	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) times the worlds of the simulation

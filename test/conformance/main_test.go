@@ -5,8 +5,9 @@
 // test/simulation to the real one: it plays the same traces on both and compares
 // what is there after every step, when all has settled.
 //
-// What the simulation leaves out is not compared: volumes, maxUnavailable of a
-// StatefulSet, ordinals.start, pods that have failed or succeeded.
+// What the simulation leaves out is not compared: volumes, ordinals.start, pods that
+// have failed or succeeded. The simulation is that of the version which the control
+// plane says it is; `make test` does it on the newest and on the oldest one.
 //
 //	go test ./test/conformance -run Random -traces 50 -seed 7
 //
@@ -22,9 +23,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/simulation"
 	"github.com/unitedworkloads/united/test/united"
 )
 
@@ -41,8 +45,12 @@ var (
 	seed   = flag.Int("seed", 0, "the seed of the first random trace, 0 for one of the clock")
 )
 
-// kube is a client of the control plane that all tests share.
-var kube client.Client
+// kube is a client of the control plane that all tests share, and version is what
+// that says it is.
+var (
+	kube    client.Client
+	version simulation.Version
+)
 
 var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 
@@ -56,6 +64,21 @@ func TestMain(m *testing.M) {
 }
 
 func setUp(_ context.Context, c *cluster.Cluster) (err error) {
-	kube, err = united.NewClient(c)
+	if kube, err = united.NewClient(c); err != nil {
+		return err
+	}
+	server, err := serverVersion(c)
+	if err != nil {
+		return err
+	}
+	version, err = simulation.VersionOf(server)
 	return err
+}
+
+func serverVersion(c *cluster.Cluster) (*apiversion.Info, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	if err != nil {
+		return nil, err
+	}
+	return client.ServerVersion()
 }

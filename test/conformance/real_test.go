@@ -128,8 +128,15 @@ func (r *actual) update(step simulation.Step) error {
 	if step.Replicas != nil {
 		spec["replicas"] = *step.Replicas
 	}
+	rolling := map[string]any{}
 	if step.Partition != nil {
-		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": *step.Partition}}
+		rolling["partition"] = *step.Partition
+	}
+	if step.MaxUnavailable != nil {
+		rolling["maxUnavailable"] = *step.MaxUnavailable
+	}
+	if len(rolling) > 0 {
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": rolling}
 	}
 	if step.MinReadySeconds != nil {
 		spec["minReadySeconds"] = *step.MinReadySeconds

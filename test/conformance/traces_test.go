@@ -18,10 +18,10 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// simulate plays steps on the simulated controllers.
+// simulate plays steps on the simulated controllers of the version under test.
 func simulate(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simulation.Step) []string {
 	t.Helper()
-	lines, err := simulation.Play(simulation.NewSimulated(policy, 0), steps)
+	lines, err := simulation.Play(simulation.NewSimulated(version, policy, 0), steps)
 	if err != nil {
 		t.Fatalf("the simulation: %v", err)
 	}
@@ -96,8 +96,8 @@ var anySteps = rapid.Custom(func(t *rapid.T) []simulation.Step {
 		switch step.Verb {
 		case simulation.Create, simulation.Update:
 			there = true
-			// Which of the three it is; a set that is created needs all.
-			which := rapid.IntRange(1, 7).Draw(t, "which")
+			// Which of the four it is; a set that is created needs the first three.
+			which := rapid.IntRange(1, 15).Draw(t, "which")
 			if step.Verb == simulation.Create {
 				which = 7
 			}
@@ -110,6 +110,9 @@ var anySteps = rapid.Custom(func(t *rapid.T) []simulation.Step {
 			}
 			if which&4 != 0 {
 				step.Partition = ptr.To(rapid.Int32Range(0, 6).Draw(t, "partition"))
+			}
+			if which&8 != 0 {
+				step.MaxUnavailable = ptr.To(rapid.Int32Range(1, 3).Draw(t, "maxUnavailable"))
 			}
 		case simulation.Delete, simulation.Orphan:
 			there = false
@@ -127,7 +130,7 @@ func certain(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simula
 	t.Helper()
 	want := simulate(t, policy, steps)
 	for schedule := range uint64(30) {
-		got, err := simulation.Play(simulation.NewSimulated(policy, schedule+1), steps)
+		got, err := simulation.Play(simulation.NewSimulated(version, policy, schedule+1), steps)
 		if err != nil {
 			t.Fatalf("the simulation: %v", err)
 		}

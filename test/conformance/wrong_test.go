@@ -52,7 +52,7 @@ func TestWrongOnesAreFoundOut(t *testing.T) {
 		t.Run(w.rule, func(t *testing.T) {
 			t.Parallel()
 			trace := traceOf(t, w.trace)
-			simulated := simulation.NewSimulated(w.policy, 0)
+			simulated := simulation.NewSimulated(version, w.policy, 0)
 			simulated.Spoil = w.spoil
 			lines, err := simulation.Play(simulated, trace.Steps)
 			if err != nil {
@@ -61,6 +61,28 @@ func TestWrongOnesAreFoundOut(t *testing.T) {
 			text := differ(lines, record(t, trace, w.policy))
 			if text == "" {
 				t.Error("it is not found out")
+			}
+			t.Log(text)
+		})
+	}
+}
+
+// Another version is found out as well.
+func TestOtherVersionsAreFoundOut(t *testing.T) {
+	trace := traceOf(t, "an unready protected replica and a released one")
+	for _, other := range simulation.Versions() {
+		if other == version {
+			continue
+		}
+		t.Run(other.String(), func(t *testing.T) {
+			t.Parallel()
+			lines, err := simulation.Play(simulation.NewSimulated(other, atOnce, 0), trace.Steps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := differ(lines, record(t, trace, atOnce))
+			if text == "" {
+				t.Errorf("it is not told from %s", version)
 			}
 			t.Log(text)
 		})

@@ -37,11 +37,12 @@ type Simulated struct {
 
 // NewSimulated is a world without a set. The schedule chooses in what order
 // everybody acts; 0 is one after the other.
-func NewSimulated(policy appsv1.PodManagementPolicyType, schedule uint64) *Simulated {
+func NewSimulated(version Version, policy appsv1.PodManagementPolicyType, schedule uint64) *Simulated {
 	api := newAPI(func() metav1.Time { return metav1.NewTime(time.Unix(1767225600, 0)) })
 	s := &Simulated{api: api, policy: policy, held: map[types.UID]bool{}, unready: map[types.UID]bool{}, kept: map[string]bool{}}
 	s.sets = &Sets{
 		api:      api,
+		Version:  version,
 		creates:  func(*appsv1.StatefulSet, int32, *corev1.Pod) {},
 		deletes:  func(*appsv1.StatefulSet, int32, *corev1.Pod, string) {},
 		finishes: func(*unstructured.Unstructured) {},
@@ -127,6 +128,9 @@ func (s *Simulated) update(set *unstructured.Unstructured, step Step) {
 	}
 	if step.MinReadySeconds != nil {
 		put(int64(*step.MinReadySeconds), "spec", "minReadySeconds")
+	}
+	if step.MaxUnavailable != nil {
+		put(int64(*step.MaxUnavailable), "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
 	}
 	set.SetGeneration(set.GetGeneration() + 1)
 	s.api.PutSet(set)

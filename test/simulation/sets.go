@@ -25,10 +25,11 @@ import (
 
 // Sets does to the server of API what the StatefulSet controller, the
 // kubelets and the garbage collector do, one step at a time. The former follows
-// pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.36.3, less
-// volumes and maxUnavailable (its feature gate is off).
+// pkg/controller/statefulset/stateful_set_control.go of Kubernetes, less volumes.
 type Sets struct {
 	api *API
+	// Version is that of the StatefulSet controller.
+	Version Version
 	// Down are the sets whose nodes are lost: nothing starts there, and nothing
 	// that is being deleted goes.
 	Down map[string]bool
@@ -224,15 +225,10 @@ func (p *pass) run() {
 			return
 		}
 	}
-	for target := len(p.replicas) - 1; target >= int(p.partition()); target-- {
-		pod := p.replicas[target]
-		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.update && pod.DeletionTimestamp == nil {
-			p.delete(pod, "update")
-			return
-		}
-		if p.unavailable(pod) {
-			return
-		}
+	if p.sim.Version.maxUnavailable() {
+		p.replaceWithin(p.maxUnavailable())
+	} else {
+		p.replaceOne()
 	}
 }
 
@@ -259,6 +255,11 @@ func (p *pass) firstUnhealthy() *corev1.Pod {
 		}
 	}
 	return nil
+}
+
+// old tells whether a pod is to be replaced once it is released.
+func (p *pass) old(pod *corev1.Pod) bool {
+	return pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.update && pod.DeletionTimestamp == nil
 }
 
 func (p *pass) partition() int32 {

@@ -26,7 +26,7 @@ const (
 	// Create creates the set, of Image, Replicas and Partition.
 	Create Verb = "create"
 	// Update changes the set in one write: those of Image, Replicas and Partition
-	// that are given, and MinReadySeconds.
+	// that are given, MinReadySeconds and MaxUnavailable.
 	Update Verb = "update"
 	// Delete deletes the set with its pods, Orphan without them.
 	Delete Verb = "delete the set"
@@ -53,6 +53,7 @@ type Step struct {
 	Image               string // the tag; broken... is never ready
 	Replicas, Partition *int32
 	MinReadySeconds     *int32 // of an Update
+	MaxUnavailable      *int32 // of an Update; a server without it drops it
 }
 
 // String is the step in words.
@@ -72,6 +73,9 @@ func (s Step) String() string {
 	}
 	if s.MinReadySeconds != nil {
 		text += fmt.Sprintf(" minReadySeconds %d", *s.MinReadySeconds)
+	}
+	if s.MaxUnavailable != nil {
+		text += fmt.Sprintf(" maxUnavailable %d", *s.MaxUnavailable)
 	}
 	return text
 }

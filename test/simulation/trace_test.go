@@ -19,9 +19,9 @@ var writeTraces = flag.Bool("write-traces", false, "write testdata/traces.txt; t
 
 var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 
-func played(t *testing.T, policy appsv1.PodManagementPolicyType, schedule uint64, steps []Step) []string {
+func played(t *testing.T, version Version, policy appsv1.PodManagementPolicyType, schedule uint64, steps []Step) []string {
 	t.Helper()
-	lines, err := Play(NewSimulated(policy, schedule), steps)
+	lines, err := Play(NewSimulated(version, policy, schedule), steps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,16 +33,18 @@ func played(t *testing.T, policy appsv1.PodManagementPolicyType, schedule uint64
 func TestTracesHaveOneEnd(t *testing.T) {
 	for _, trace := range Traces() {
 		for _, policy := range policies {
-			t.Run(trace.Name+"/"+string(policy), func(t *testing.T) {
-				t.Parallel()
-				want := played(t, policy, 0, trace.Steps)
-				for schedule := range uint64(20) {
-					got := played(t, policy, schedule+1, trace.Steps)
-					if i := Difference(want, got); i >= 0 {
-						t.Fatalf("schedule %d: %s\nschedule 0: %s", schedule+1, got[i], want[i])
+			for _, version := range Versions() {
+				t.Run(fmt.Sprintf("%s/%s/%s", trace.Name, policy, version), func(t *testing.T) {
+					t.Parallel()
+					want := played(t, version, policy, 0, trace.Steps)
+					for schedule := range uint64(20) {
+						got := played(t, version, policy, schedule+1, trace.Steps)
+						if i := Difference(want, got); i >= 0 {
+							t.Fatalf("schedule %d: %s\nschedule 0: %s", schedule+1, got[i], want[i])
+						}
 					}
-				}
-			})
+				})
+			}
 		}
 	}
 }
@@ -51,7 +53,7 @@ func TestTracesHaveOneEnd(t *testing.T) {
 // before pod 0, it hangs on the order what it comes to, and the schedules show it.
 func TestSchedulesDiffer(t *testing.T) {
 	play := func(schedule uint64) []string {
-		world := NewSimulated(appsv1.ParallelPodManagement, schedule)
+		world := NewSimulated(Newest, appsv1.ParallelPodManagement, schedule)
 		world.Spoil = func(api *API, pass func()) {
 			low, high := api.Live.Pods["web-0"], api.Live.Pods["web-1"]
 			if low != nil && high != nil && !IsReady(low) && IsReady(high) {
@@ -79,11 +81,7 @@ func TestTracesAreAsWritten(t *testing.T) {
 	var text strings.Builder
 	for _, trace := range Traces() {
 		for _, policy := range policies {
-			fmt.Fprintf(&text, "# %s (%s)\n", trace.Name, policy)
-			for _, line := range played(t, policy, 0, trace.Steps) {
-				fmt.Fprintln(&text, line)
-			}
-			fmt.Fprintln(&text)
+			fmt.Fprint(&text, written(t, trace, policy))
 		}
 	}
 	file := filepath.Join("testdata", "traces.txt")
@@ -107,6 +105,23 @@ func TestTracesAreAsWritten(t *testing.T) {
 	}
 }
 
+// written is a trace on every version, or but once where all versions agree.
+func written(t *testing.T, trace Trace, policy appsv1.PodManagementPolicyType) string {
+	t.Helper()
+	text, newest := "", played(t, Newest, policy, 0, trace.Steps)
+	for _, version := range Versions() {
+		lines := played(t, version, policy, 0, trace.Steps)
+		if version != Newest && Difference(lines, newest) >= 0 {
+			text += fmt.Sprintf("# %s (%s, Kubernetes %s)\n%s\n\n", trace.Name, policy, version, strings.Join(lines, "\n"))
+		}
+	}
+	head := ""
+	if text != "" {
+		head = fmt.Sprintf(", Kubernetes %s", Newest)
+	}
+	return text + fmt.Sprintf("# %s (%s%s)\n%s\n\n", trace.Name, policy, head, strings.Join(newest, "\n"))
+}
+
 func TestShrink(t *testing.T) {
 	steps := slices.Concat(
 		[]Step{create("v1", 3, 0), on(Hold, 1), stage("v2", 3), on(DeletePod, 9)},
@@ -114,7 +129,7 @@ func TestShrink(t *testing.T) {
 	)
 	// It fails when pods were protected, and are not any more.
 	fails := func(steps []Step) bool {
-		lines := played(t, appsv1.ParallelPodManagement, 0, steps)
+		lines := played(t, Newest, appsv1.ParallelPodManagement, 0, steps)
 		return strings.Contains(strings.Join(lines, " "), "v1 to v2") && len(lines) > 0 && strings.Contains(lines[len(lines)-1], "0 v2")
 	}
 	if !fails(steps) {

@@ -26,6 +26,9 @@ func partition(n int32) Step { return Step{Verb: Update, Partition: ptr.To(n)} }
 // for none.
 func available(seconds int32) Step { return Step{Verb: Update, MinReadySeconds: &seconds} }
 
+// atMost lets a set take down so many replicas at a time.
+func atMost(n int32) Step { return Step{Verb: Update, MaxUnavailable: &n} }
+
 func on(verb Verb, of int32) Step     { return Step{Verb: verb, Ordinal: of} }
 func only(verb Verb) Step             { return Step{Verb: verb} }
 func trace(n string, s ...Step) Trace { return Trace{Name: n, Steps: s} }
@@ -43,10 +46,35 @@ func availabilityTraces() []Trace {
 // Each is played with both pod management policies.
 func Traces() []Trace {
 	var all []Trace
-	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces(), availabilityTraces()} {
+	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces(), availabilityTraces(), versionTraces()} {
 		all = append(all, some...)
 	}
 	return all
+}
+
+// versionTraces show in what the versions differ.
+func versionTraces() []Trace {
+	return []Trace{
+		trace("an unready protected replica and a released one",
+			create("v1", 4, 0), on(Unready, 1), stage("v2", 3), on(DeletePod, 3), partition(2), on(Ready, 1)),
+		trace("an unready replica among the released ones",
+			create("v1", 4, 0), on(Unready, 2), stage("v2", 1), on(DeletePod, 2), on(Ready, 2)),
+		trace("unready released replicas, held while they go",
+			create("v1", 5, 0), on(Unready, 1), on(Unready, 3), on(Hold, 1), on(Hold, 3), on(Hold, 4),
+			image("v2"), on(Free, 4), on(Free, 3), on(Free, 1)),
+		trace("unready replicas, released and protected",
+			create("v1", 5, 0), on(Unready, 0), on(Unready, 2), on(Unready, 3), stage("v2", 2), on(DeletePod, 4), partition(0)),
+		trace("a broken update, then another one, with the old ones unready",
+			create("v1", 4, 0), image("broken-v2"), on(Unready, 0), on(Unready, 1), image("v3"), on(DeletePod, 2)),
+		trace("released before they are available",
+			create("v1", 4, 0), available(3600), on(Hold, 0), on(Hold, 2), stage("v2", 1), partition(0), on(Free, 2), available(0), on(Free, 0)),
+		trace("a terminating protected replica and released ones",
+			create("v1", 4, 0), on(Hold, 0), on(DeletePod, 0), stage("v2", 2), on(DeletePod, 3), on(Free, 0)),
+		trace("two at a time",
+			create("v1", 5, 0), atMost(2), on(Hold, 2), on(Hold, 3), on(Hold, 4), image("v2"), on(Free, 4), on(Free, 3), on(Free, 2)),
+		trace("two at a time, one of them unready and protected",
+			create("v1", 5, 0), atMost(2), on(Unready, 0), on(Hold, 3), on(Hold, 4), stage("v2", 1), on(Free, 4), on(Free, 3)),
+	}
 }
 
 func rolloutTraces() []Trace {
