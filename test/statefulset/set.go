@@ -158,3 +158,16 @@ func (s *Set) Collect(revisionsToo bool) {
 		}
 	}
 }
+
+// RunsAll tells whether the set has exactly its replicas, and there are some, and all
+// are ready on its template.
+func (s *Set) RunsAll() bool {
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		wanted := i < int(s.Replicas)
+		if wanted && (pod.Owner != Mine || !pod.Ready() || pod.Version != s.Template) || !wanted && pod.Owner == Mine {
+			return false
+		}
+	}
+	return s.Exists && s.Replicas > 0
+}
