@@ -205,7 +205,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensApproval:
 		rollout := statuses.at(s.parent.status).Rollout
 		s.parent.approved = textID(rollout.ApprovalKey)
-		s.parent.approval = smallApproval{s.parent.version, uint8(rollout.Step), s.parent.variant}
+		of, _ := namesOfVersions.Load(rollout.Revision)
+		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.told}
 	case happensForgetting:
 		kid.set.Current, kid.forgot = kid.set.Update, true
 	case happensMeddling:
@@ -266,7 +267,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent
-	was.now, was.soaked, is.now, is.soaked = 0, false, 0, false
+	was.now, was.soaked, was.told = is.now, is.soaked, is.told
 	changed[maxKids] = was != is
 	return changed
 }

@@ -44,7 +44,7 @@ const kindSteps = 500
 // begin corrects what no kindness could mend.
 func (n *kindness) begin(c *smallConfig, s *smallState) {
 	s.budget = [budgets]uint8{}
-	s.parent.soaked = false // only onlookers know
+	s.parent.soaked, s.parent.approval = false, smallApproval{} // only onlookers know
 	if s.parent.paused {
 		s.parent.paused = false
 		s.parent.generation++
@@ -319,7 +319,10 @@ func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings
 			continue // it was gone already
 		}
 		if trace != nil {
-			trace(fmt.Sprint("BLOCKED: way out ", i+1, ": ", ending), &after)
+			if i == 0 {
+				trace(ending, s)
+			}
+			trace(fmt.Sprint("BLOCKED, way out ", i+1), &after)
 		}
 		if wrong := n.live(c, e, after, known, number, trace); wrong != "" {
 			return "the way out does not help: " + wrong

@@ -130,16 +130,32 @@ func (j *judged) stepTarget(k int, replicas uint8) uint8 {
 	if rollout == nil {
 		return replicas
 	}
-	if int(rollout.Step) >= len(j.rolling.Steps) {
+	running := rollout.Step
+	if j.positionLost() {
+		running = 0
+	}
+	if int(running) >= len(j.rolling.Steps) {
 		return 0
 	}
 	target := replicas
-	for i := range rollout.Step + 1 {
+	for i := range running + 1 {
 		if step := &j.rolling.Steps[i]; names(step, k) {
 			target = min(target, stepPartition(step, replicas))
 		}
 	}
 	return target
+}
+
+// positionLost: a step before the running one was edited since the position was told.
+func (j *judged) positionLost() bool {
+	told := j.c.variants[j.s.parent.told].RollingUpdate
+	n := int(j.rollout().Step)
+	return told == nil || !sameSteps(told.Steps, j.rolling.Steps, n)
+}
+
+// sameSteps tells whether the first n steps are the same; those after the last are.
+func sameSteps(a, b []v1alpha1.RolloutStep, n int) bool {
+	return equality.Semantic.DeepEqual(a[:min(n, len(a))], b[:min(n, len(b))])
 }
 
 func names(step *v1alpha1.RolloutStep, k int) bool {
@@ -288,12 +304,11 @@ func (j *judged) judgeWrite(k int) {
 		}
 		pod := &kid.set.Pods[i]
 		switch {
-		case pod.Owner == statefulset.Mine && i < int(was.Replicas) && j.updated(k, i):
-		case pod.Owner == statefulset.Mine && i < int(was.Replicas):
-			j.judgeRelease(k, i)
-		default:
+		case i >= int(was.Replicas) || !was.Exists:
 			grown++
 			j.judgeTarget(k, i, "made")
+		case pod.Owner != statefulset.Mine || !j.updated(k, i):
+			j.judgeRelease(k, i)
 		}
 	}
 	if grown > 0 {
@@ -415,8 +430,8 @@ func (j *judged) judgeGrowth(k, grown int) {
 // new, or to put right what somebody else did.
 func (j *judged) judgeRise(k int) {
 	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
-	if kid.meddled || is.Replicas > was.Replicas || j.staging() {
-		return
+	if kid.meddled || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
+		return // what is frozen is closed over what is not updated yet
 	}
 	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
 		if i >= int(j.target[k]) {
@@ -584,10 +599,10 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 		j.complain("position", "the rollout is forgotten at step %d", was.Step)
 		return
 	}
-	if is.Step < was.Step && !j.back {
+	if is.Step < was.Step && !j.back && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back {
+	if j.back || j.positionLost() {
 		return
 	}
 	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
@@ -628,7 +643,7 @@ func (c *smallConfig) approves(p *smallParent, n int32) bool {
 		return false
 	}
 	was, is := c.variants[given.variant].RollingUpdate, c.variants[p.variant].RollingUpdate
-	return was != nil && int(n) < len(was.Steps) && equality.Semantic.DeepEqual(was.Steps[:n+1], is.Steps[:n+1])
+	return was != nil && int(n) < len(was.Steps) && sameSteps(was.Steps, is.Steps, int(n)+1)
 }
 
 // stands tells whether the running step stands: everything that it releases is done.

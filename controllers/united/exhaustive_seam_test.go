@@ -102,6 +102,9 @@ func emptyFirst() *interner[string] {
 	return n
 }
 
+// namesOfVersions are the versions by the names of their revisions, in every world.
+var namesOfVersions sync.Map
+
 func textID(text string) uint32 { return texts.id(text, func() string { return text }) }
 
 // seam is used by one goroutine.
@@ -156,6 +159,7 @@ func newSeam(config *smallConfig) *seam {
 		}
 		e.revisions = append(e.revisions, r)
 		e.versions[r.Name] = v
+		namesOfVersions.Store(r.Name, v)
 	}
 	return e
 }
@@ -552,14 +556,14 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 	w := *pass.w
 	w.children = maps.Clone(w.children)
 	for _, write := range pass.writes[:first] {
-		e.carryOne(&w, write, read, s, changed[write.k], done)
+		e.carryOne(&w, pass.p.currentRevision, write, read, s, changed[write.k], done)
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()
 		return nil
 	}
 	status, _ := makeStatus(&w, pass.p, done)
-	e.tell(s, status)
+	e.tell(read, s, status)
 	s.tidy()
 	return status
 }
@@ -577,7 +581,7 @@ func initialized(s *smallState) bool {
 // everything is for carry: all writes.
 func (p *smallPass) everything() int { return len(p.writes) }
 
-func (e *seam) carryOne(w *world, write smallWrite, read, s *smallState, changed bool, done *carried) {
+func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *smallState, changed bool, done *carried) {
 	kid, o, name := &s.kids[write.k], done.subsets[subsetName(write.k)], subsetName(write.k)
 	switch {
 	case write.free != 0:
@@ -597,7 +601,7 @@ func (e *seam) carryOne(w *world, write smallWrite, read, s *smallState, changed
 		done.removed = append(done.removed, name)
 	default:
 		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
-			kid.protects = bit(e.currentOf(read)) // a new subset protects what the whole runs
+			kid.protects = bit(e.versions[current]) // a new subset protects what the whole runs
 		}
 		kid.set.Apply(write.template, write.replicas, write.partition)
 		kid.notes, kid.generation, kid.meddled = write.notes, write.generation, false
@@ -607,7 +611,7 @@ func (e *seam) carryOne(w *world, write smallWrite, read, s *smallState, changed
 }
 
 // tell writes the status.
-func (e *seam) tell(s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
+func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
 	before := statuses.at(s.parent.status)
 	if startOf(before) != startOf(status) {
 		for k := range s.kids {
@@ -621,7 +625,7 @@ func (e *seam) tell(s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
 	if before.Rollout == nil || status.Rollout == nil || before.Rollout.Revision != status.Rollout.Revision || before.Rollout.Step != status.Rollout.Step {
 		s.parent.soaked = false
 	}
-	s.parent.status = internStatus(status)
+	s.parent.status, s.parent.told = internStatus(status), read.parent.variant
 }
 
 func startOf(status *v1alpha1.UnitedDeploymentStatus) string {

@@ -47,6 +47,8 @@ type smallParent struct {
 	forced statefulset.Version
 	// approved is the annotation, interned; status is the status.
 	approved, status uint32
+	// told is the variant of which the status was written last.
+	told uint8
 	// approval is for which step of which version and variant the last approval was.
 	approval smallApproval
 	// now counts the long times that have passed.
@@ -172,7 +174,7 @@ func (k *smallKid) noticeEnd() {
 func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
 	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now)
-	b = append(b, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
+	b = append(b, p.told, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
