@@ -1,0 +1,283 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+// smallEvent is one thing that happens, in four bytes: what, to which child, to which
+// ordinal or by which edit, and whether a pass that had read the world before it is
+// carried out after it.
+type smallEvent struct {
+	what what
+	k, i uint8
+	late bool
+}
+
+type what uint8
+
+// What happens.
+const (
+	// happensPass: the controller reconciles.
+	happensPass what = iota
+	// happensDeath: it does, and dies after its first i writes, before the status.
+	happensDeath
+	// happensSync: the child's controller looks at it.
+	happensSync
+	happensReady
+	happensUnready
+	happensCrash
+	happensEviction
+	// happensEnd: a terminating pod is gone.
+	happensEnd
+	// happensTick: a long time passes.
+	happensTick
+	happensEdit
+	happensApproval
+	// happensForgetting: the child's controller takes its update revision for the
+	// current one, as when it does not see the ControllerRevision of the latter.
+	happensForgetting
+	// happensMeddling: somebody lowers the child's partition to 0 (i = 0), raises it
+	// above its replicas (1), or takes a replica (2).
+	happensMeddling
+)
+
+// String says what happens.
+func (ev smallEvent) String() string { return ev.in(nil) }
+
+// in says what happens in a world.
+func (ev smallEvent) in(c *smallConfig) string {
+	late := ""
+	if ev.late {
+		late = ", then a pass that had not seen it"
+	}
+	pod := fmt.Sprintf("%s-%d", subsetName(int(ev.k)), ev.i)
+	switch ev.what {
+	case happensPass:
+		return "pass"
+	case happensDeath:
+		return fmt.Sprintf("pass, dies after %d writes", ev.i)
+	case happensSync:
+		return "sync " + subsetName(int(ev.k)) + late
+	case happensTick:
+		return "time" + late
+	case happensEdit:
+		if c != nil {
+			return "edit: " + c.edits[ev.i].name + late
+		}
+		return fmt.Sprint("edit ", ev.i) + late
+	case happensApproval:
+		return "approved" + late
+	case happensForgetting:
+		return subsetName(int(ev.k)) + " forgets" + late
+	case happensMeddling:
+		return fmt.Sprint("somebody ", [...]string{"lowers", "raises", "scales"}[ev.i], " ", subsetName(int(ev.k))) + late
+	}
+	return map[what]string{
+		happensReady: "ready ", happensUnready: "unready ", happensCrash: "crash ", happensEviction: "evict ", happensEnd: "gone ",
+	}[ev.what] + pod + late
+}
+
+// costs is the budget that an event is paid from, -1 for none.
+func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
+	switch ev.what {
+	case happensDeath:
+		return budgetDie
+	case happensUnready:
+		return budgetUnready
+	case happensCrash:
+		if c.bad&bit(s.kids[ev.k].set.Pods[ev.i].Version) != 0 {
+			return -1
+		}
+		return budgetCrash
+	case happensEviction:
+		return budgetEvict
+	case happensTick:
+		return budgetTick
+	case happensEdit:
+		return budgetEdit
+	case happensForgetting:
+		return budgetForget
+	case happensMeddling:
+		return budgetMeddle
+	default:
+		return -1
+	}
+}
+
+// possible calls f for each event, but for passes, that can happen, in a fixed order.
+func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
+	try := func(ev smallEvent) {
+		if b := ev.costs(c, s); b < 0 || s.budget[b] > 0 {
+			f(ev)
+		}
+	}
+	for k := range uint8(maxKids) {
+		kid := &s.kids[k]
+		if kid.set.Exists {
+			try(smallEvent{what: happensSync, k: k})
+		}
+		for i := range uint8(statefulset.MaxPods) {
+			c.possibleOf(&kid.set.Pods[i], func(what what) { try(smallEvent{what: what, k: k, i: i}) })
+		}
+		if kid.set.Exists && kid.set.Observed && kid.set.Current != kid.set.Update {
+			try(smallEvent{what: happensForgetting, k: k})
+		}
+		for i := range uint8(3) {
+			if kid.set.Exists {
+				try(smallEvent{what: happensMeddling, k: k, i: i})
+			}
+		}
+	}
+	if !s.parent.paused {
+		try(smallEvent{what: happensTick})
+	}
+	for i := range c.edits {
+		try(smallEvent{what: happensEdit, i: uint8(i)})
+	}
+	if approvable(s) {
+		try(smallEvent{what: happensApproval})
+	}
+}
+
+// possibleOf are the events of one pod.
+func (c *smallConfig) possibleOf(pod *statefulset.Pod, f func(what)) {
+	bad := c.bad&bit(pod.Version) != 0
+	switch {
+	case !pod.Exists():
+	case pod.Terminating:
+		f(happensEnd)
+	case pod.Phase == statefulset.Ready:
+		f(happensUnready)
+		f(happensCrash)
+		f(happensEviction)
+	default:
+		if !bad {
+			f(happensReady)
+		}
+		if pod.Phase != statefulset.Crashed {
+			f(happensCrash)
+		}
+		f(happensEviction)
+	}
+}
+
+// approvable tells whether a step waits for an approval that is not given.
+func approvable(s *smallState) bool {
+	rollout := statuses.at(s.parent.status).Rollout
+	return rollout != nil && rollout.ApprovalKey != "" && textID(rollout.ApprovalKey) != s.parent.approved
+}
+
+// happen lets an event other than a pass happen. It gives what a sync did.
+func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
+	if b := ev.costs(c, s); b >= 0 {
+		s.budget[b]--
+	}
+	var synced statefulset.Synced
+	kid := &s.kids[ev.k]
+	pod := &kid.set.Pods[ev.i%statefulset.MaxPods]
+	switch ev.what {
+	case happensSync:
+		synced = kid.sync(c.kind)
+	case happensReady:
+		pod.Phase, pod.WasReady, pod.Aged = statefulset.Ready, true, false
+	case happensUnready:
+		pod.Phase, pod.Aged = statefulset.Unready, false
+	case happensCrash:
+		if pod.Phase == statefulset.Ready {
+			pod.Aged = false
+		}
+		pod.Phase = statefulset.Crashed
+	case happensEviction:
+		kid.set.Delete(int(ev.i))
+	case happensEnd:
+		*pod = statefulset.Pod{}
+	case happensTick:
+		s.tick()
+	case happensEdit:
+		c.edits[ev.i].do(&s.parent)
+		s.parent.generation++
+	case happensApproval:
+		rollout := statuses.at(s.parent.status).Rollout
+		s.parent.approved = textID(rollout.ApprovalKey)
+		of, _ := namesOfVersions.Load(rollout.Revision)
+		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.told}
+	case happensForgetting:
+		kid.set.Current, kid.forgot = kid.set.Update, true
+	case happensMeddling:
+		kid.meddle(ev.i)
+	default:
+		panic("a pass is not an event of the world")
+	}
+	s.tidy()
+	return synced
+}
+
+func (s *smallState) tick() {
+	s.parent.now++
+	for k := range s.kids {
+		for i := range s.kids[k].set.Pods {
+			if pod := &s.kids[k].set.Pods[i]; pod.Exists() {
+				pod.Aged = true
+			}
+		}
+	}
+}
+
+func (k *smallKid) meddle(how uint8) {
+	before := k.set
+	switch set := &k.set; {
+	case how == 0:
+		set.Apply(set.Template, set.Replicas, 0)
+	case how == 1:
+		set.Apply(set.Template, set.Replicas, set.Replicas+1)
+	case set.Replicas > 0:
+		set.Apply(set.Template, set.Replicas-1, set.Partition)
+	}
+	k.meddled = k.meddled || k.set != before
+}
+
+// sync is a pass of the child's controller. One that finishes notes it: from then on
+// the subset protects what its replicas run.
+func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
+	done := k.set.Sync(kind)
+	if done.Finished {
+		k.protects = bit(k.set.Template)
+	}
+	for i := range k.set.Partition {
+		if i < statefulset.MaxPods && done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(k.set.Pods[i].Version) == 0 {
+			k.set.Pods[i].Marks |= markStray
+		}
+	}
+	return done
+}
+
+// changedBy tells, for a pass that had read the world before an event, what it cannot
+// write any more: children, and the parent.
+func changedBy(before, after *smallState) [maxKids + 1]bool {
+	var changed [maxKids + 1]bool
+	for k := range before.kids {
+		was, is := before.kids[k], after.kids[k]
+		was.set.Pods, was.protects, was.forgot = is.set.Pods, is.protects, is.forgot
+		changed[k] = was != is
+	}
+	was, is := before.parent, after.parent
+	was.now, was.soaked, was.told = is.now, is.soaked, is.told
+	changed[maxKids] = was != is
+	return changed
+}
+
+// strategy is a variant, with maxUnavailable raised or not.
+func (c *smallConfig) strategy(variant uint8, raised bool) v1alpha1.UpdateStrategy {
+	s := c.variants[variant]
+	if raised && s.RollingUpdate != nil {
+		s.RollingUpdate = s.RollingUpdate.DeepCopy()
+		s.RollingUpdate.MaxUnavailable = percentOf(100)
+	}
+	return s
+}

@@ -1,0 +1,664 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+// The rules are section 6 of docs/design.md, and what section 5 says of protection and
+// of broken replicas, written down once more and from nothing but that. A pass is
+// judged by what it had read; what it could not know is not held against it.
+
+func percentOf(n int) *intstr.IntOrString { return ptr.To(intstr.FromString(fmt.Sprint(n, "%"))) }
+
+// resolveSmall is the partition that a value puts on so many replicas.
+func resolveSmall(value *intstr.IntOrString, replicas uint8) uint8 {
+	if value.Type == intstr.Int {
+		return uint8(min(value.IntVal, held))
+	}
+	var p int
+	if _, err := fmt.Sscanf(value.StrVal, "%d%%", &p); err != nil {
+		panic(err)
+	}
+	return uint8((p*int(replicas) + 99) / 100)
+}
+
+// judged is one pass, and what it had read, in the terms of the rules.
+type judged struct {
+	c        *smallConfig
+	e        *seam
+	s        *smallState
+	version  statefulset.Version
+	strategy v1alpha1.UpdateStrategy
+	rolling  *v1alpha1.RollingUpdate // nil under Manual
+	allotted [maxKids]uint8
+	floor    [maxKids]uint8
+	target   [maxKids]uint8
+	total    int
+	// mode
+	back, forced, failed, midway bool
+	maxUnavailable               int
+
+	before, after [maxKids]statefulset.Set
+	written       [maxKids]bool
+	freed         [maxKids]uint8
+	said          []string
+}
+
+func (j *judged) complain(rule, format string, args ...any) {
+	j.said = append(j.said, rule+": "+fmt.Sprintf(format, args...))
+}
+
+// view is what the rules see of a state.
+func (c *smallConfig) view(e *seam, s *smallState) *judged {
+	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised), allotted: s.parent.alloted()}
+	if j.strategy.Type == v1alpha1.RollingUpdateStrategy {
+		j.rolling = ptr.To(ptr.Deref(j.strategy.RollingUpdate, v1alpha1.RollingUpdate{}))
+	}
+	current := e.currentOf(s)
+	j.back = current == j.version
+	j.midway = initialized(s) && !j.back
+	j.forced = j.rolling != nil && s.parent.forced == j.version
+	for k := range s.kids {
+		j.total += int(j.allotted[k])
+		j.before[k], j.after[k] = s.kids[k].set, s.kids[k].set
+	}
+	j.findTargets()
+	j.findMaxUnavailable()
+	for k := range s.kids {
+		j.failed = j.failed || j.hasFailed(k)
+	}
+	return j
+}
+
+// rollout is status.rollout of the revision that is asked for now, nil when there is
+// none.
+func (j *judged) rollout() *v1alpha1.RolloutStatus {
+	r := statuses.at(j.s.parent.status).Rollout
+	if r == nil || j.e.versions[r.Revision] != j.version {
+		return nil
+	}
+	return r
+}
+
+func (j *judged) findTargets() {
+	for k, replicas := range j.allotted {
+		switch {
+		case j.rolling == nil:
+			j.floor[k] = manualPartition(j.strategy.ManualUpdate, k, replicas)
+			j.target[k] = j.floor[k]
+		default:
+			j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, percentOf(0)), replicas)
+			j.target[k] = max(j.floor[k], j.stepTarget(k, replicas))
+		}
+	}
+}
+
+func cmpOr[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func manualPartition(m *v1alpha1.ManualUpdate, k int, replicas uint8) uint8 {
+	if m == nil {
+		return 0
+	}
+	if value, named := m.Partitions[subsetName(k)]; named {
+		return resolveSmall(&value, replicas)
+	}
+	return resolveSmall(cmpOr(m.DefaultPartition, percentOf(100)), replicas)
+}
+
+// stepTarget is how far the running step lets a subset go.
+func (j *judged) stepTarget(k int, replicas uint8) uint8 {
+	if j.back {
+		return 0
+	}
+	rollout := j.rollout()
+	if rollout == nil {
+		return replicas
+	}
+	running := rollout.Step
+	if j.positionLost() {
+		running = 0
+	}
+	if int(running) >= len(j.rolling.Steps) {
+		return 0
+	}
+	target := replicas
+	for i := range running + 1 {
+		if step := &j.rolling.Steps[i]; names(step, k) {
+			target = min(target, stepPartition(step, replicas))
+		}
+	}
+	return target
+}
+
+// positionLost: a step before the running one was edited since the position was told.
+func (j *judged) positionLost() bool {
+	told := j.c.variants[j.s.parent.told].RollingUpdate
+	n := int(j.rollout().Step)
+	return told == nil || !sameSteps(told.Steps, j.rolling.Steps, n)
+}
+
+// sameSteps tells whether the first n steps are the same; those after the last are.
+func sameSteps(a, b []v1alpha1.RolloutStep, n int) bool {
+	return equality.Semantic.DeepEqual(a[:min(n, len(a))], b[:min(n, len(b))])
+}
+
+func names(step *v1alpha1.RolloutStep, k int) bool {
+	return len(step.Subsets) == 0 || slices.Contains(step.Subsets, subsetName(k))
+}
+
+// stepPartition: a percentage below 100 releases one replica at least.
+func stepPartition(step *v1alpha1.RolloutStep, replicas uint8) uint8 {
+	value := cmpOr(step.Partition, percentOf(0))
+	partition := min(resolveSmall(value, replicas), replicas)
+	if value.Type == intstr.String && value.StrVal != "100%" && replicas > 0 {
+		partition = min(partition, replicas-1)
+	}
+	return partition
+}
+
+func (j *judged) findMaxUnavailable() {
+	if j.rolling == nil {
+		return
+	}
+	value := cmpOr(j.rolling.MaxUnavailable, ptr.To(intstr.FromInt32(1)))
+	j.maxUnavailable = int(value.IntVal)
+	if value.Type == intstr.String {
+		var p int
+		_, _ = fmt.Sscanf(value.StrVal, "%d%%", &p)
+		j.maxUnavailable = max(1, p*j.total/100)
+	}
+}
+
+func (j *judged) updated(k, i int) bool {
+	pod := &j.s.kids[k].set.Pods[i]
+	return pod.Owner == statefulset.Mine && !pod.Terminating && pod.Version == j.version
+}
+
+func (j *judged) available(k, i int) bool {
+	pod := &j.s.kids[k].set.Pods[i]
+	return pod.Owner == statefulset.Mine && j.c.kind.Available(pod)
+}
+
+func (j *judged) done(k, i int) bool { return j.updated(k, i) && j.available(k, i) }
+
+// broken is section 5's definition.
+func (j *judged) broken(k, i int) bool {
+	pod := &j.s.kids[k].set.Pods[i]
+	switch {
+	case pod.Owner != statefulset.Mine || pod.Terminating || j.available(k, i):
+		return false
+	case pod.Phase == statefulset.Crashed, pod.Aged:
+		return true
+	}
+	return !pod.WasReady && !j.askedFor(k, pod.Version)
+}
+
+// askedFor tells whether a subset's replicas may be made of a version.
+func (j *judged) askedFor(k int, v statefulset.Version) bool {
+	return v == j.version || j.s.kids[k].protects&bit(v) != 0
+}
+
+// hasFailed tells whether a replica of the subset that this rollout made has failed so
+// that anybody sees it.
+func (j *judged) hasFailed(k int) bool {
+	for i := range j.s.kids[k].set.Pods {
+		pod := &j.s.kids[k].set.Pods[i]
+		if j.rollout() != nil && j.updated(k, i) && pod.Phase == statefulset.Crashed && pod.Marks&markBefore == 0 && i < int(j.allotted[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// judge holds a pass to the rules.
+func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
+	j := c.view(e, s)
+	for _, w := range pass.writes {
+		switch {
+		case w.free != 0:
+			j.freed[w.k] = w.free
+		case w.remove:
+			j.after[w.k] = statefulset.Set{Pods: j.after[w.k].Pods}
+			j.written[w.k] = true
+		default:
+			j.after[w.k].Exists, j.after[w.k].Template, j.after[w.k].Replicas, j.after[w.k].Partition = true, w.template, w.replicas, w.partition
+			j.written[w.k] = true
+		}
+	}
+	if !initialized(s) {
+		return nil // there is nothing to protect yet
+	}
+	for k := range s.kids {
+		if j.written[k] {
+			j.judgeWrite(k)
+		}
+		if j.freed[k] != 0 {
+			j.judgeDeletions(k)
+		}
+	}
+	return j.said
+}
+
+func (j *judged) releases(set *statefulset.Set, i int) bool {
+	return set.Exists && set.Template == j.version && i >= int(set.Partition) && i < int(set.Replicas)
+}
+
+// unavailable is the ledger, as it stands when the pass is carried out.
+func (j *judged) unavailable() int {
+	n := 0
+	for k := range j.after {
+		for i := range int(j.allotted[k]) {
+			if !j.available(k, i) || j.releases(&j.after[k], i) && !j.updated(k, i) || j.freed[k]&(1<<i) != 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// inFlight counts the replicas that are released and not back.
+func (j *judged) inFlight() int {
+	n := 0
+	for k := range j.after {
+		for i := range int(j.after[k].Replicas) {
+			if j.releases(&j.after[k], i) && !j.done(k, i) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (j *judged) judgeWrite(k int) {
+	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
+	if j.s.parent.paused && was.Exists && is.Exists && is.Template != was.Template && kid.protects&bit(is.Template) == 0 {
+		j.complain("paused", "%s gets another template", subsetName(k))
+	}
+	if was.Exists && is.Replicas < was.Replicas {
+		j.judgeShrinking(k)
+	}
+	if was.Exists && is.Template == was.Template && is.Template == j.version {
+		j.judgeRise(k)
+	}
+	settled := kid.protects == bit(j.version)
+	grown := 0
+	for i := range int(is.Replicas) {
+		if !j.releases(is, i) || j.releases(was, i) || settled {
+			continue
+		}
+		pod := &kid.set.Pods[i]
+		switch {
+		case i >= int(was.Replicas) || !was.Exists:
+			grown++
+			j.judgeTarget(k, i, "made")
+		case pod.Owner != statefulset.Mine || !j.updated(k, i):
+			j.judgeRelease(k, i)
+		}
+	}
+	if grown > 0 {
+		j.judgeGrowth(k, grown)
+	}
+}
+
+func (j *judged) judgeTarget(k, i int, how string) {
+	if i < int(j.target[k]) {
+		j.complain("I1", "%s-%d is %s on the update revision, below the target %d", subsetName(k), i, how, j.target[k])
+	}
+}
+
+// judgeRelease is about a replica that exists and is released.
+func (j *judged) judgeRelease(k, i int) {
+	j.judgeTarget(k, i, "released")
+	if j.s.parent.paused {
+		j.complain("paused", "%s-%d is released", subsetName(k), i)
+	}
+	if j.rolling == nil || j.forced {
+		return
+	}
+	if j.back && !j.available(k, i) {
+		return
+	}
+	if j.failed && !j.back {
+		j.complain("failed", "%s-%d is released though an updated replica failed", subsetName(k), i)
+	}
+	switch {
+	case j.available(k, i):
+		if n := j.unavailable(); n > j.maxUnavailable {
+			j.complain("I2", "the release of %s-%d, which is available, makes %d unavailable", subsetName(k), i, n)
+		}
+	case j.broken(k, i):
+		return
+	default:
+		if n := j.inFlight(); n > j.maxUnavailable {
+			j.complain("I2", "the release of %s-%d, which is merely unready, makes %d in flight", subsetName(k), i, n)
+		}
+	}
+	if !j.back {
+		j.judgeOrder(k, i)
+		j.judgeSkew(k)
+	}
+}
+
+// judgeOrder: Sequential releases nothing of a subset before those ahead are done.
+func (j *judged) judgeOrder(k, i int) {
+	if j.rolling.Order != v1alpha1.SequentialOrder {
+		return
+	}
+	for ahead := range k {
+		for o := int(j.target[ahead]); o < int(j.allotted[ahead]); o++ {
+			if !j.done(ahead, o) {
+				j.complain("I5", "%s-%d is released before %s-%d is done", subsetName(k), i, subsetName(ahead), o)
+				return
+			}
+		}
+	}
+}
+
+// judgeSkew: no subset gets ahead of the slowest by more than maxSkew, but for one
+// replica of the slowest itself.
+func (j *judged) judgeSkew(k int) {
+	if j.rolling.MaxSkew == "" {
+		return
+	}
+	skew := int(resolveSmall(ptr.To(intstr.FromString(j.rolling.MaxSkew)), 100))
+	slowest, of := 1, 1 // a share, as a fraction
+	for other := range j.allotted {
+		if n := int(j.allotted[other]) - int(j.target[other]); n > 0 && j.count(other)*of < slowest*n {
+			slowest, of = j.count(other), n
+		}
+	}
+	n := int(j.allotted[k]) - int(j.target[k])
+	most := n * (slowest*100 + skew*of) / (of * 100)
+	if j.count(k)*of == slowest*n {
+		most = max(most, j.count(k)+1)
+	}
+	released := 0
+	for i := range int(j.allotted[k]) {
+		if j.releases(&j.after[k], i) && !(j.broken(k, i) && !j.updated(k, i)) {
+			released++
+		}
+	}
+	if released > most {
+		j.complain("I3", "%d of %s are released, maxSkew allows %d", released, subsetName(k), most)
+	}
+}
+
+// count is how many of a subset's replicas to release are done.
+func (j *judged) count(k int) int {
+	n := 0
+	for i := int(j.target[k]); i < int(j.allotted[k]); i++ {
+		if j.done(k, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeGrowth: what a scale-up adds in mid-rollout is released like any other.
+func (j *judged) judgeGrowth(k, grown int) {
+	if j.s.parent.paused {
+		j.complain("paused", "%s grows by %d on the update revision", subsetName(k), grown)
+	}
+	if j.rolling == nil || j.forced || !j.midway {
+		return
+	}
+	if j.failed {
+		j.complain("failed", "%s grows by %d on the update revision though an updated replica failed", subsetName(k), grown)
+	}
+	if n := j.inFlight(); n > j.maxUnavailable {
+		j.complain("growth", "%s grows by %d on the update revision, which makes %d in flight", subsetName(k), grown, n)
+	}
+}
+
+// judgeRise: within a revision a partition rises only to a higher target, over what is
+// new, or to put right what somebody else did.
+func (j *judged) judgeRise(k int) {
+	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
+	if kid.meddled || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
+		return // what is frozen is closed over what is not updated yet
+	}
+	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
+		if i >= int(j.target[k]) {
+			j.complain("I4", "the partition of %s rises over %s-%d, the target is %d", subsetName(k), subsetName(k), i, j.target[k])
+			return
+		}
+	}
+}
+
+// staging: not all children were seen to have what is asked for now, so nothing of it
+// is released yet.
+func (j *judged) staging() bool {
+	return j.rolling != nil && (j.rollout() == nil || j.rollout().Phase == v1alpha1.RolloutStaging)
+}
+
+// judgeShrinking: under RollingUpdate a scale-down, a move or a removal keeps to the
+// ledger.
+func (j *judged) judgeShrinking(k int) {
+	if j.rolling == nil {
+		return
+	}
+	taken := false
+	for i := int(j.after[k].Replicas); i < int(j.before[k].Replicas); i++ {
+		taken = taken || j.available(k, min(i, statefulset.MaxPods-1))
+	}
+	left := 0
+	for other := range j.after {
+		for i := range min(int(j.after[other].Replicas), statefulset.MaxPods) {
+			if j.available(other, i) && j.freed[other]&(1<<i) == 0 {
+				left++
+			}
+		}
+	}
+	if taken && j.total-left > j.maxUnavailable {
+		j.complain("I2", "taking replicas of %s leaves %d available of %d", subsetName(k), left, j.total)
+	}
+}
+
+// judgeDeletions holds the pods that the controller deletes to the rules.
+func (j *judged) judgeDeletions(k int) {
+	available := 0
+	for i := range statefulset.MaxPods {
+		pod := &j.s.kids[k].set.Pods[i]
+		if j.freed[k]&(1<<i) == 0 || !pod.Exists() || pod.Terminating {
+			continue
+		}
+		if j.s.parent.paused {
+			j.complain("paused", "%s-%d is deleted", subsetName(k), i)
+		}
+		released := j.releases(&j.before[k], i)
+		stray := pod.Marks&markStray != 0
+		unwanted := j.broken(k, i) && !j.askedFor(k, pod.Version)
+		if !stray && !unwanted && (!released || pod.Version == j.version) {
+			j.complain("I1", "%s-%d is deleted, and is not released, or updated", subsetName(k), i)
+		}
+		switch {
+		case j.available(k, i):
+			available++
+		case !j.broken(k, i) && !j.back:
+			j.complain("I2", "%s-%d is deleted, and is merely unready", subsetName(k), i)
+		}
+		if j.failed && !j.back && !j.forced && !stray {
+			j.complain("failed", "%s-%d is deleted though an updated replica failed", subsetName(k), i)
+		}
+	}
+	if available > 0 {
+		j.judgeSacrifice(k, available)
+	}
+}
+
+// judgeSacrifice: available replicas are deleted inside the ledger; under Manual one at
+// a time, and not beside one that the child's controller takes.
+func (j *judged) judgeSacrifice(k, available int) {
+	if j.rolling != nil {
+		if n := j.unavailable(); n > j.maxUnavailable && !j.forced {
+			j.complain("I2", "available replicas of %s are deleted, which makes %d unavailable", subsetName(k), n)
+		}
+		return
+	}
+	if available > 1 {
+		j.complain("I2", "%d available replicas of %s are deleted at a time", available, subsetName(k))
+	}
+	for i := range int(j.before[k].Replicas) {
+		if j.releases(&j.before[k], i) && j.updated(k, i) && !j.available(k, i) {
+			j.complain("I2", "an available replica of %s is deleted while %s-%d is on its way", subsetName(k), subsetName(k), i)
+		}
+	}
+	after := j.before[k]
+	for i := range statefulset.MaxPods {
+		if j.freed[k]&(1<<i) != 0 {
+			after.Delete(i)
+		}
+	}
+	took := after.Sync(j.c.kind)
+	for i := range statefulset.MaxPods {
+		if took.Deleted&(1<<i) != 0 && j.available(k, i) {
+			j.complain("I2", "an available replica of %s is deleted beside %s-%d, which its controller takes", subsetName(k), subsetName(k), i)
+		}
+	}
+}
+
+// judgeSync holds what a child's controller makes to what the subset protects. What it
+// takes and moves follows from what the controller wrote, and is judged there.
+func (c *smallConfig) judgeSync(before, after *smallState, k int, done statefulset.Synced) []string {
+	kid := &after.kids[k]
+	var said []string
+	for i := range min(int(kid.set.Partition), statefulset.MaxPods) {
+		if done.Created&(1<<i) != 0 && kid.set.Pods[i].Marks&markStray != 0 && !before.kids[k].forgot {
+			said = append(said, fmt.Sprintf("I1: %s-%d is protected, and comes up on v%d, which %s does not protect",
+				subsetName(k), i, kid.set.Pods[i].Version, subsetName(k)))
+		}
+	}
+	return said
+}
+
+// judgeStatus holds what a pass tells to what it had read: which revision is protected,
+// what all have run, and where the rollout stands.
+func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.UnitedDeploymentStatus) []string {
+	j := c.view(e, read)
+	if !initialized(read) {
+		return nil
+	}
+	was := statuses.at(read.parent.status)
+	if told.CurrentRevision != was.CurrentRevision && !j.allRun(e.versions[told.CurrentRevision]) {
+		j.complain("current", "v%d becomes the current revision, and not all replicas run it", e.versions[told.CurrentRevision])
+	}
+	for i := range told.Subsets {
+		sub := &told.Subsets[i]
+		k := int(sub.Name[0] - 'a')
+		v := e.versions[sub.CurrentRevision]
+		if protects := read.kids[k].protects; j.s.parent.has(k) && protects != 0 && v != 0 && protects&bit(v) == 0 {
+			j.complain("protected", "%s is said to protect v%d", subsetName(k), v)
+		}
+	}
+	if j.rolling != nil {
+		j.judgePosition(was.Rollout, told.Rollout)
+	}
+	return j.said
+}
+
+// allRun tells whether every replica of every child is ready on the version.
+func (j *judged) allRun(v statefulset.Version) bool {
+	some := false
+	for k := range j.before {
+		set := j.before[k]
+		if !set.Exists || set.Replicas == 0 {
+			continue
+		}
+		set.Template = v
+		if !set.RunsAll() {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// judgePosition: a step is left when it is reached, its pause is over and it is
+// approved, and nothing but another revision takes the rollout back.
+func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
+	if was == nil || j.e.versions[was.Revision] != j.version {
+		return
+	}
+	if is == nil {
+		j.complain("position", "the rollout is forgotten at step %d", was.Step)
+		return
+	}
+	if is.Step < was.Step && !j.back && !j.positionLost() {
+		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
+	}
+	if j.back || j.positionLost() {
+		return
+	}
+	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
+		j.judgeLeaving(n)
+	}
+}
+
+func (j *judged) judgeLeaving(n int32) {
+	step := &j.rolling.Steps[n]
+	if j.total == 0 {
+		j.complain("zero", "step %d is left without replicas", n)
+		return
+	}
+	for k := range j.allotted {
+		for i := int(max(j.floor[k], stepPartition(step, j.allotted[k]))); i < int(j.allotted[k]) && names(step, k) && !j.forced; i++ {
+			if !j.done(k, i) {
+				j.complain("position", "step %d is left before %s-%d is done", n, subsetName(k), i)
+				return
+			}
+		}
+	}
+	switch {
+	case step.Pause == nil:
+	case step.Pause.Duration == "":
+		if !j.c.approves(&j.s.parent, n) {
+			j.complain("approval", "step %d is left, and is not approved", n)
+		}
+	case !j.s.parent.soaked:
+		j.complain("soak", "step %d is left, and has not stood for the time of its pause", n)
+	}
+}
+
+// approves tells whether the approval was given for this step of this revision, and
+// neither the step nor one before it was edited since.
+func (c *smallConfig) approves(p *smallParent, n int32) bool {
+	given := p.approval
+	if given.version != p.version || int32(given.step) != n {
+		return false
+	}
+	was, is := c.variants[given.variant].RollingUpdate, c.variants[p.variant].RollingUpdate
+	return was != nil && int(n) < len(was.Steps) && sameSteps(was.Steps, is.Steps, int(n)+1)
+}
+
+// stands tells whether the running step stands: everything that it releases is done.
+func (c *smallConfig) stands(e *seam, s *smallState) bool {
+	j := c.view(e, s)
+	rollout := j.rollout()
+	if j.rolling == nil || rollout == nil || j.failed || int(rollout.Step) >= len(j.rolling.Steps) {
+		return false
+	}
+	for k := range j.allotted {
+		for i := int(j.target[k]); i < int(j.allotted[k]); i++ {
+			if !j.done(k, i) || !j.releases(&s.kids[k].set, i) && s.kids[k].protects != bit(j.version) {
+				return false
+			}
+		}
+	}
+	return true
+}

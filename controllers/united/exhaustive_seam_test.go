@@ -1,0 +1,673 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	statefulsets "github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+// The seam: all that the small worlds know of the controller's insides. It makes the
+// world of a pass from a small state, lets makePlan decide, says what carryOut
+// (carry.go) would write, and gives the status that makeStatus tells.
+//
+// What to look at when the controller changes:
+//   - a new field of adapters.Child that Build writes as an annotation: nothing, it is
+//     carried. Unless it rides along with other writes alone: then add it to riding.
+//   - another write that a pass can make: a kind of smallWrite, in decide and carry.
+//   - something that a pass remembers in the status: nothing, it is carried, unless
+//     forgettable drops it.
+
+// longTime is one tick of the clock: longer than the progress deadline, a step's pause
+// and minReadySeconds.
+const longTime = 15 * time.Minute
+
+// riding are the annotations that are no reason to write a child.
+func riding() []string {
+	return []string{v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration}
+}
+
+// interner numbers values that do not fit a state.
+type interner[T any] struct {
+	sync.RWMutex
+	ids    map[string]uint32
+	values []T
+}
+
+func newInterner[T any]() *interner[T] { return &interner[T]{ids: map[string]uint32{}} }
+
+func (n *interner[T]) id(key string, value func() T) uint32 {
+	n.RLock()
+	id, known := n.ids[key]
+	n.RUnlock()
+	if known {
+		return id
+	}
+	n.Lock()
+	defer n.Unlock()
+	if id, known = n.ids[key]; !known {
+		id = uint32(len(n.values))
+		n.ids[key], n.values = id, append(n.values, value())
+	}
+	return id
+}
+
+func (n *interner[T]) at(id uint32) T {
+	n.RLock()
+	defer n.RUnlock()
+	return n.values[id]
+}
+
+// noted are annotations: all, and as text less those that ride along.
+type noted struct {
+	all     map[string]string
+	compare string
+}
+
+var (
+	statuses = newInterner[*v1alpha1.UnitedDeploymentStatus]()
+	texts    = emptyFirst()
+	notes    = newInterner[noted]()
+)
+
+// emptyFirst: no text is 0.
+func emptyFirst() *interner[string] {
+	n := newInterner[string]()
+	n.id("", func() string { return "" })
+	return n
+}
+
+// namesOfVersions are the versions by the names of their revisions, in every world.
+var namesOfVersions sync.Map
+
+func textID(text string) uint32 { return texts.id(text, func() string { return text }) }
+
+// seam is used by one goroutine.
+type seam struct {
+	config    *smallConfig
+	registry  adapters.Registry
+	revisions []*revision.Revision
+	versions  map[string]statefulset.Version
+	parents   map[parentKey]*parentParts
+	children  map[childKey]*child
+	replicas  map[replicaKey]adapters.Replica
+	built     map[string]uint32
+}
+
+type parentKey struct {
+	version                    statefulset.Version
+	replicas, variant, subsets uint8
+	paused, raised             bool
+}
+
+type parentParts struct {
+	object *v1alpha1.UnitedDeployment
+	spec   *spec
+}
+
+type childKey struct {
+	k                         int
+	template, current, update statefulset.Version
+	replicas, partition       uint8
+	observed                  bool
+	notes                     uint32
+	generation                uint8
+}
+
+type replicaKey struct {
+	k, ordinal int
+	pod        statefulset.Pod
+	now, start int64
+}
+
+func newSeam(config *smallConfig) *seam {
+	e := &seam{
+		config: config, registry: adapters.Registry{statefulsets.New()}, versions: map[string]statefulset.Version{},
+		parents: map[parentKey]*parentParts{}, children: map[childKey]*child{}, replicas: map[replicaKey]adapters.Replica{},
+		built: map[string]uint32{},
+	}
+	for v := statefulset.Version(1); v <= 3; v++ {
+		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
+		r, err := revision.Parse(revision.New(parts.object, ownerOf(parts.object), parts.spec.content(), int64(v), 0))
+		if err != nil {
+			panic(err)
+		}
+		e.revisions = append(e.revisions, r)
+		e.versions[r.Name] = v
+		namesOfVersions.Store(r.Name, v)
+	}
+	return e
+}
+
+func (e *seam) revisionOf(v statefulset.Version) *revision.Revision { return e.revisions[v-1] }
+
+func subsetName(k int) string { return string(rune('a' + k)) }
+
+// parts are the parent's spec, and what readSpec makes of it.
+func (e *seam) parts(key parentKey) *parentParts {
+	if parts := e.parents[key]; parts != nil {
+		return parts
+	}
+	policy := "Parallel"
+	if e.config.kind.Ordered {
+		policy = "OrderedReady"
+	}
+	template := fmt.Sprintf(`{"spec": {"podManagementPolicy": %q, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "v%d"}]}}}}`, policy, key.version)
+	object := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	object.Spec = v1alpha1.UnitedDeploymentSpec{
+		Replicas: ptr.To(int32(key.replicas)), Paused: key.paused,
+		Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template:                v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{Raw: []byte(template)}},
+		ProgressDeadlineSeconds: ptr.To(int32(600)),
+		UpdateStrategy:          e.config.strategy(key.variant, key.raised),
+	}
+	if e.config.kind.MinReady {
+		object.Spec.MinReadySeconds = 60
+	}
+	for k := range maxKids {
+		if key.subsets>>k&1 == 1 {
+			object.Spec.Topology.Subsets = append(object.Spec.Topology.Subsets, v1alpha1.Subset{Name: subsetName(k)})
+		}
+	}
+	read, err := readSpec(object, e.registry)
+	if err != nil {
+		panic(err)
+	}
+	parts := &parentParts{object, read}
+	e.parents[key] = parts
+	return parts
+}
+
+func clockAt(now uint8) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(now) * longTime)
+}
+
+// world is what a pass reads.
+func (e *seam) world(s *smallState) *world {
+	p := &s.parent
+	parts := e.parts(parentKey{p.version, p.replicas, p.variant, p.subsets, p.paused, p.raised})
+	parent := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *statuses.at(p.status).DeepCopy()}
+	parent.Generation = int64(p.generation)
+	parent.Annotations = map[string]string{}
+	if p.approved != 0 {
+		parent.Annotations[v1alpha1.AnnotationApproved] = texts.at(p.approved)
+	}
+	if p.forced != 0 {
+		parent.Annotations[v1alpha1.AnnotationForceUpdate] = e.revisionOf(p.forced).Name
+	}
+	w := &world{
+		parent: parent, spec: parts.spec, now: clockAt(p.now), children: map[string]*child{},
+		revisions: slices.Clone(e.revisions), update: e.revisionOf(p.version),
+	}
+	for k := range s.kids {
+		if s.kids[k].set.Exists {
+			w.children[subsetName(k)] = e.child(s, k, &s.kids[k])
+		}
+	}
+	return w
+}
+
+// child reads kid, with the pods of s.
+func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
+	key := childKey{
+		k: k, template: kid.set.Template, current: kid.set.Current, update: kid.set.Update, replicas: kid.set.Replicas,
+		partition: kid.set.Partition, observed: kid.set.Observed, notes: kid.notes, generation: kid.generation,
+	}
+	c := e.children[key]
+	if c == nil {
+		c = e.read(k, kid)
+		e.children[key] = c
+	}
+	observed := *c.observed
+	for i := range s.kids[k].set.Pods {
+		if pod := &s.kids[k].set.Pods[i]; pod.Exists() && pod.Owner == statefulset.Mine {
+			observed.Members = append(observed.Members, e.replica(s, k, i, pod))
+		}
+	}
+	observed.Trailing = false // it speaks of the last few seconds, which a small clock does not know
+	return &child{object: c.object, observed: &observed}
+}
+
+func (e *seam) object(k int) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"namespace": "shop", "name": "web-" + subsetName(k), "uid": subsetName(k)},
+	}}
+}
+
+// read reads a child without its pods, the way the adapter does.
+func (e *seam) read(k int, kid *smallKid) *child {
+	partition := int64(kid.set.Partition)
+	if kid.set.Partition == held {
+		partition = int64(coordination.Held)
+	}
+	hash := func(v statefulset.Version) string {
+		if v == 0 {
+			return ""
+		}
+		return fmt.Sprintf("web-%s-%d", subsetName(k), v)
+	}
+	u := e.object(k)
+	annotations := maps.Clone(notes.at(kid.notes).all)
+	annotations[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(kid.generation))
+	u.SetAnnotations(annotations)
+	u.SetGeneration(2)
+	observedGeneration := int64(1)
+	if kid.set.Observed {
+		observedGeneration = 2
+	}
+	policy := string(appsv1.ParallelPodManagement)
+	if e.config.kind.Ordered {
+		policy = string(appsv1.OrderedReadyPodManagement)
+	}
+	minReady := int64(0)
+	if e.config.kind.MinReady {
+		minReady = 60
+	}
+	u.Object["spec"] = map[string]any{
+		"replicas": int64(kid.set.Replicas), "podManagementPolicy": policy, "minReadySeconds": minReady,
+		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": partition}},
+	}
+	u.Object["status"] = map[string]any{
+		"observedGeneration": observedGeneration, "currentRevision": hash(kid.set.Current), "updateRevision": hash(kid.set.Update),
+	}
+	observed, err := e.registry[0].Observe(u, nil)
+	if err != nil {
+		panic(err)
+	}
+	return &child{object: u, observed: observed}
+}
+
+// replica reads a pod, the way the adapter does.
+func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adapters.Replica {
+	now := clockAt(s.parent.now)
+	start := time.Time{}
+	rollout := statuses.at(s.parent.status).Rollout
+	before := pod.Marks&markBefore != 0 || rollout == nil || e.versions[rollout.Revision] != s.parent.version
+	if rollout != nil && rollout.StartTime != nil {
+		start = rollout.StartTime.Time
+	}
+	key := replicaKey{k: k, ordinal: ordinal, pod: *pod, now: now.Unix(), start: start.Unix()}
+	key.pod.Marks = 0
+	if before {
+		key.pod.Marks = markBefore
+	}
+	if r, known := e.replicas[key]; known {
+		return r
+	}
+	set := e.object(k)
+	made := podOf(k, ordinal, pod)
+	created, changed := timesOf(pod, before, now, start)
+	made.CreationTimestamp = metav1.NewTime(created)
+	made.Status.StartTime = &made.CreationTimestamp
+	for i := range made.Status.Conditions {
+		made.Status.Conditions[i].LastTransitionTime = metav1.NewTime(changed)
+	}
+	if pod.Terminating {
+		made.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	}
+	observed, err := e.registry[0].Observe(set, []*corev1.Pod{made})
+	if err != nil || len(observed.Members) != 1 {
+		panic(fmt.Sprint(err, observed))
+	}
+	e.replicas[key] = observed.Members[0]
+	return observed.Members[0]
+}
+
+// timesOf gives a pod times that say what the state says: whether it was ready since it
+// was created, whether that or its becoming or ceasing to be ready is long ago, and
+// whether it is older than the rollout.
+func timesOf(pod *statefulset.Pod, before bool, now, start time.Time) (created, changed time.Time) {
+	changed = now
+	if pod.Aged {
+		changed = now.Add(-longTime)
+	}
+	if !before {
+		if changed.Before(start) {
+			changed = start
+		}
+		if pod.WasReady && changed.After(start) {
+			return changed.Add(-time.Minute), changed
+		}
+		return changed, changed
+	}
+	created = changed.Add(-2 * time.Minute)
+	if !start.IsZero() && !created.Before(start) {
+		created = start.Add(-2 * time.Minute)
+	}
+	if !pod.WasReady {
+		changed = created
+	}
+	return created, changed
+}
+
+// podOf is a pod as the kubelet would tell of it, less its times.
+func podOf(k, ordinal int, pod *statefulset.Pod) *corev1.Pod {
+	ready, container := corev1.ConditionFalse, corev1.ContainerStatus{Name: "web"}
+	switch pod.Phase {
+	case statefulset.Ready:
+		ready, container.Ready = corev1.ConditionTrue, true
+	case statefulset.Crashed:
+		container.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+		container.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
+	}
+	name := fmt.Sprintf("web-%s-%d", subsetName(k), ordinal)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name),
+			Labels:          map[string]string{appsv1.ControllerRevisionHashLabelKey: fmt.Sprintf("web-%s-%d", subsetName(k), pod.Version)},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", UID: types.UID(subsetName(k)), Controller: ptr.To(true)}},
+		},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: ready}},
+			ContainerStatuses: []corev1.ContainerStatus{container},
+		},
+	}
+}
+
+// smallWrite is one write of a pass.
+type smallWrite struct {
+	k int
+	// remove deletes the child, free the pods, a bit for each ordinal; neither writes
+	// the child.
+	remove bool
+	free   uint8
+
+	template            statefulset.Version
+	replicas, partition uint8
+	notes               uint32
+	generation          uint8
+	// why a coordinated rollout changes the partition.
+	why string
+}
+
+// smallPass is what a pass has decided.
+type smallPass struct {
+	w      *world
+	p      *plan
+	writes []smallWrite
+}
+
+// decide is a pass up to its first write.
+func (e *seam) decide(s *smallState) *smallPass {
+	w := e.world(s)
+	p := makePlan(w)
+	if e.config.mutant != nil {
+		e.config.mutant(w, p)
+	}
+	pass := &smallPass{w: w, p: p}
+	for _, sub := range p.order(w) {
+		if write, any := e.writeOf(s, w, p, sub); any {
+			pass.writes = append(pass.writes, write)
+		}
+	}
+	for _, d := range p.drained {
+		k := int(d.name[0] - 'a')
+		if kid := &s.kids[k]; int32(kid.set.Replicas) != d.replicas {
+			pass.writes = append(pass.writes, smallWrite{
+				k: k, template: kid.set.Template, replicas: uint8(d.replicas), partition: kid.set.Partition, notes: kid.notes, generation: kid.generation,
+			})
+		}
+	}
+	for _, name := range p.removed {
+		pass.writes = append(pass.writes, smallWrite{k: int(name[0] - 'a'), remove: true})
+	}
+	return pass
+}
+
+// writeOf is what carrySubset writes for a subset, if anything.
+func (e *seam) writeOf(s *smallState, w *world, p *plan, sub *subsetPlan) (smallWrite, bool) {
+	k := int(sub.Name[0] - 'a')
+	kid := &s.kids[k]
+	switch sub.step.Action {
+	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate:
+		c := &sub.step.Child
+		write := smallWrite{
+			k: k, template: e.versionIn(c), replicas: uint8(c.Replicas), partition: uint8(min(c.Partition, held)),
+			notes: e.notesOf(c), generation: uint8(c.ParentGeneration), why: sub.does,
+		}
+		if !kid.set.Exists || write.template != kid.set.Template || write.replicas != kid.set.Replicas ||
+			write.partition != kid.set.Partition || notes.at(write.notes).compare != notes.at(kid.notes).compare {
+			return write, true
+		}
+	default:
+	}
+	free := e.freed(w, p, sub)
+	return smallWrite{k: k, free: free}, free != 0
+}
+
+// freed are the pods that free deletes, a bit for each ordinal.
+func (e *seam) freed(w *world, p *plan, sub *subsetPlan) uint8 {
+	observed := w.observed(sub.Name)
+	if w.parent.Spec.Paused || sub.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != sub.step.Child.Revision {
+		return 0
+	}
+	deletes := sub.deletes
+	if p.rollout == nil {
+		deletes = subset.Stuck(observed)
+	}
+	var free uint8
+	for _, r := range deletes {
+		free |= 1 << r.Position
+	}
+	return free
+}
+
+// versionIn looks into the pod part itself.
+func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
+	containers, _, err := unstructured.NestedFieldNoCopy(c.PodPart, "spec", "containers")
+	if err != nil {
+		panic(err)
+	}
+	image, _ := containers.([]any)[0].(map[string]any)["image"].(string)
+	return statefulset.Version(image[1] - '0')
+}
+
+// notesOf are the annotations that Build gives the child, less the parent's generation.
+// They hang on the scalar fields of Child, whatever these are.
+func (e *seam) notesOf(c *adapters.Child) uint32 {
+	key := &strings.Builder{}
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String, reflect.Int32, reflect.Int64, reflect.Bool, reflect.Pointer:
+			if f.Kind() == reflect.Pointer && !f.IsNil() {
+				f = f.Elem()
+			}
+			if f.Kind() != reflect.Struct {
+				fmt.Fprint(key, f.Interface(), "\n")
+			}
+		default:
+		}
+	}
+	if id, known := e.built[key.String()]; known {
+		return id
+	}
+	u, err := adapters.Build(e.registry[0], c)
+	if err != nil {
+		panic(err)
+	}
+	annotations := u.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationParentGeneration)
+	id := notes.id(sorted(annotations), func() noted {
+		compare := maps.Clone(annotations)
+		for _, name := range riding() {
+			delete(compare, name)
+		}
+		return noted{annotations, sorted(compare)}
+	})
+	e.built[key.String()] = id
+	return id
+}
+
+func sorted(m map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		b.WriteString(name + "=" + m[name] + "\n")
+	}
+	return b.String()
+}
+
+// carry carries out the first writes of a pass that was decided on read. A child that
+// has changed since is not written, and a pod that is gone not deleted; changed tells of
+// the former, and of the parent in its last element. It gives the status that is
+// written in the end, nil when the pass dies before that or the parent has changed.
+func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [maxKids + 1]bool) *v1alpha1.UnitedDeploymentStatus {
+	done := &carried{subsets: map[string]*outcome{}}
+	for _, sub := range pass.p.subsets {
+		done.subsets[sub.Name] = &outcome{}
+		if sub.step.Action == subset.ActionHalt {
+			done.subsets[sub.Name].failure = &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: sub.step.Reason, Stalled: true}
+		}
+	}
+	for _, d := range pass.p.drained {
+		done.subsets[d.name] = &outcome{}
+	}
+	for _, name := range pass.p.removed {
+		done.subsets[name] = &outcome{}
+	}
+	// The plan is carried out more than once: what it was made from stays as it is.
+	w := *pass.w
+	w.children = maps.Clone(w.children)
+	for _, write := range pass.writes[:first] {
+		e.carryOne(&w, pass.p.currentRevision, write, read, s, changed[write.k], done)
+	}
+	if first < len(pass.writes) || changed[maxKids] {
+		s.tidy()
+		return nil
+	}
+	status, _ := makeStatus(&w, pass.p, done)
+	e.tell(read, s, status)
+	s.tidy()
+	return status
+}
+
+// currentOf is the version that the status says the whole ran last, 0 if none.
+func (e *seam) currentOf(s *smallState) statefulset.Version {
+	return e.versions[statuses.at(s.parent.status).CurrentRevision]
+}
+
+// initialized tells whether the status says that a replica was ever ready.
+func initialized(s *smallState) bool {
+	return meta.IsStatusConditionTrue(statuses.at(s.parent.status).Conditions, v1alpha1.ConditionInitialized)
+}
+
+// everything is for carry: all writes.
+func (p *smallPass) everything() int { return len(p.writes) }
+
+func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *smallState, changed bool, done *carried) {
+	kid, o, name := &s.kids[write.k], done.subsets[subsetName(write.k)], subsetName(write.k)
+	switch {
+	case write.free != 0:
+		for i := range kid.set.Pods {
+			if write.free&(1<<i) != 0 && kid.set.Pods[i].Exists() {
+				kid.set.Delete(i)
+				o.freed = append(o.freed, fmt.Sprintf("web-%s-%d", name, i))
+			}
+		}
+	case changed:
+		o.stale = true
+	case write.remove:
+		kid.set.Remove(false)
+		kid.set.Collect(true)
+		kid.notes, kid.generation, kid.protects, kid.forgot, kid.meddled = 0, 0, 0, false, false
+		o.wrote = true
+		done.removed = append(done.removed, name)
+	default:
+		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
+			kid.protects = bit(e.versions[current]) // a new subset protects what the whole runs
+		}
+		kid.set.Apply(write.template, write.replicas, write.partition)
+		kid.notes, kid.generation, kid.meddled = write.notes, write.generation, false
+		o.wrote, o.why = true, write.why
+		w.children[name] = e.child(read, write.k, kid)
+	}
+}
+
+// tell writes the status.
+func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
+	before := statuses.at(s.parent.status)
+	if startOf(before) != startOf(status) {
+		for k := range s.kids {
+			for i := range s.kids[k].set.Pods {
+				if pod := &s.kids[k].set.Pods[i]; pod.Exists() {
+					pod.Marks |= markBefore
+				}
+			}
+		}
+	}
+	if before.Rollout == nil || status.Rollout == nil || before.Rollout.Revision != status.Rollout.Revision || before.Rollout.Step != status.Rollout.Step {
+		s.parent.soaked = false
+	}
+	s.parent.status, s.parent.told = internStatus(status), read.parent.variant
+}
+
+func startOf(status *v1alpha1.UnitedDeploymentStatus) string {
+	if status.Rollout == nil {
+		return ""
+	}
+	return status.Rollout.Revision + " " + status.Rollout.StartTime.String()
+}
+
+func internStatus(status *v1alpha1.UnitedDeploymentStatus) uint32 {
+	kept := forgettable(status.DeepCopy())
+	raw, err := json.Marshal(kept)
+	if err != nil {
+		panic(err)
+	}
+	return statuses.id(string(raw), func() *v1alpha1.UnitedDeploymentStatus {
+		back := &v1alpha1.UnitedDeploymentStatus{} // as it is read back
+		if err := json.Unmarshal(raw, back); err != nil {
+			panic(err)
+		}
+		return back
+	})
+}
+
+// forgettable drops from a status what it tells people, and no pass decides by:
+// messages, counts, phases of subsets, when there was progress, and the conditions but
+// for Initialized. TestStatusForgetsNothing holds it to that.
+func forgettable(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	status.ReplicaCounts = v1alpha1.ReplicaCounts{}
+	status.Selector = ""
+	status.LastProgressTime = nil
+	initialized := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized)
+	status.Conditions = nil
+	if initialized {
+		status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue}}
+	}
+	for i := range status.Subsets {
+		sub := &status.Subsets[i]
+		sub.ReplicaCounts, sub.Phase, sub.Message = v1alpha1.ReplicaCounts{}, "", ""
+	}
+	if status.Rollout != nil {
+		status.Rollout.Message, status.Rollout.LastProgressTime = "", nil
+	}
+	return status
+}

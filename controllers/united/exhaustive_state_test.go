@@ -1,0 +1,261 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+// maxKids bounds the subsets of a small world.
+const maxKids = 2
+
+// held is the partition that no number of replicas outgrows.
+const held = 255
+
+// Marks on pods.
+const (
+	// markBefore: it was created before the running rollout began.
+	markBefore = 1 << iota
+	// markStray: it was protected when it was created, and came up on what its subset
+	// does not protect, because the child had forgotten.
+	markStray
+)
+
+// smallState is everything that there is in a small world. It is copied and compared
+// as a value; what does not fit is interned (see interner).
+type smallState struct {
+	parent smallParent
+	kids   [maxKids]smallKid
+	// budget is how often each kind of disturbance may still come.
+	budget [budgets]uint8
+}
+
+// smallParent is the UnitedDeployment.
+type smallParent struct {
+	version             statefulset.Version
+	replicas, variant   uint8
+	subsets, generation uint8 // subsets: a bit for each
+	paused              bool
+	// raised: the user has set maxUnavailable to 100%.
+	raised bool
+	// forced is the version that the annotation force-update names, 0 none.
+	forced statefulset.Version
+	// approved is the annotation, interned; status is the status.
+	approved, status uint32
+	// told is the variant of which the status was written last.
+	told uint8
+	// approval is for which step of which version and variant the last approval was.
+	approval smallApproval
+	// now counts the long times that have passed.
+	now uint8
+	// soaked: a long time has passed in which the running step stood.
+	soaked bool
+}
+
+type smallApproval struct {
+	version       statefulset.Version
+	step, variant uint8
+}
+
+// smallKid is a child, with what only onlookers know of it.
+type smallKid struct {
+	set statefulset.Set
+	// notes are the annotations, interned, but for the parent's generation.
+	notes      uint32
+	generation uint8
+	// protects has a bit for each version that the subset's protected ordinals may
+	// be made of: one, but for the moment between the end of a rollout and its being
+	// noted; none is not known yet.
+	protects uint8
+	// forgot: the child's controller was made to forget its current revision.
+	forgot bool
+	// meddled: somebody else has changed the child since it was last written.
+	meddled bool
+}
+
+// The kinds of disturbance that have a budget.
+const (
+	budgetEdit = iota
+	budgetUnready
+	budgetCrash
+	budgetEvict
+	budgetTick
+	budgetForget
+	budgetMeddle
+	budgetStale
+	budgetDie
+	budgets
+)
+
+// smallConfig is one small world: what is in it, and what may happen.
+type smallConfig struct {
+	name     string
+	kind     statefulset.Kind
+	replicas uint8
+	// subsets are those that it begins with, a bit for each.
+	subsets uint8
+	// variants are the strategies that edits choose from; it begins with the first.
+	variants []v1alpha1.UpdateStrategy
+	edits    []smallEdit
+	budget   [budgets]uint8
+	// bad has a bit for each version whose pods never become ready.
+	bad uint8
+	// fresh: it begins with nothing, and not with v1 at rest.
+	fresh bool
+	// large: it is for make fuzz.
+	large bool
+	// mutant, when there is one, spoils what the controller has planned.
+	mutant func(*world, *plan)
+}
+
+// smallEdit is an edit of the parent's spec.
+type smallEdit struct {
+	name string
+	do   func(*smallParent)
+}
+
+// alloted is how many replicas each subset gets: an even share, the first get more.
+func (p *smallParent) alloted() [maxKids]uint8 {
+	var to [maxKids]uint8
+	n := uint8(0)
+	for k := range to {
+		n += p.subsets >> k & 1
+	}
+	if n == 0 {
+		return to
+	}
+	more := p.replicas % n
+	for k := range to {
+		if p.subsets>>k&1 == 0 {
+			continue
+		}
+		to[k] = p.replicas / n
+		if more > 0 {
+			to[k], more = to[k]+1, more-1
+		}
+	}
+	return to
+}
+
+func (p *smallParent) has(k int) bool { return p.subsets>>k&1 == 1 }
+
+func bit(v statefulset.Version) uint8 { return 1 << v }
+
+// tidy takes out what makes no difference, so that equal states are equal.
+func (s *smallState) tidy() {
+	for k := range s.kids {
+		kid := &s.kids[k]
+		for i := range kid.set.Pods {
+			if pod := &kid.set.Pods[i]; pod.Terminating {
+				*pod = statefulset.Pod{Phase: statefulset.Unready, Version: pod.Version, Owner: pod.Owner, Terminating: true}
+			}
+		}
+		kid.noticeEnd()
+	}
+}
+
+// noticeEnd looks whether all replicas are updated and ready: then the subset has
+// finished, and may protect what they run.
+func (k *smallKid) noticeEnd() {
+	if k.set.RunsAll() {
+		k.protects |= bit(k.set.Template)
+	}
+	if k.protects&bit(k.set.Current) != 0 {
+		k.forgot = false
+	}
+}
+
+// encode appends the state to b, for hashing.
+func (s *smallState) encode(b []byte) []byte {
+	p := &s.parent
+	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now)
+	b = append(b, p.told, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
+	for k := range s.kids {
+		kid := &s.kids[k]
+		set := &kid.set
+		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update))
+		b = append(b, byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), kid.generation, kid.protects)
+		for _, owner := range set.Revisions {
+			b = append(b, byte(owner))
+		}
+		for i := range set.Pods {
+			pod := &set.Pods[i]
+			b = append(b, byte(pod.Phase)|byte(pod.Version)<<4, byte(pod.Owner), flags(pod.Terminating, pod.Aged, pod.WasReady, pod.Held)|pod.Marks<<4)
+		}
+	}
+	return append(b, s.budget[:]...)
+}
+
+func flags(of ...bool) byte {
+	var b byte
+	for i, set := range of {
+		if set {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+// String is the state in one line, for a trace.
+func (s *smallState) String() string {
+	p := &s.parent
+	text := fmt.Sprintf("v%d x%d", p.version, p.replicas)
+	if p.paused {
+		text += " paused"
+	}
+	if status := statuses.at(p.status); status.Rollout != nil {
+		text += fmt.Sprintf(" (%s step %d)", status.Rollout.Phase, status.Rollout.Step)
+	}
+	for k := range s.kids {
+		if s.kids[k].set.Exists || p.has(k) {
+			text += " | " + s.kids[k].String(string(rune('a'+k)))
+		}
+	}
+	return text
+}
+
+// String is the child in a few words: its template, replicas and partition, what it
+// is about to move from and to, and its pods.
+func (k *smallKid) String(name string) string {
+	if !k.set.Exists {
+		return name + ": none " + k.podWords()
+	}
+	text := fmt.Sprintf("%s: v%d x%d p%d", name, k.set.Template, k.set.Replicas, k.set.Partition)
+	if k.set.Partition == held {
+		text = fmt.Sprintf("%s: v%d x%d held", name, k.set.Template, k.set.Replicas)
+	}
+	if !k.set.Observed {
+		text += " unseen"
+	}
+	if k.set.Current != k.set.Update {
+		text += fmt.Sprintf(" %d>%d", k.set.Current, k.set.Update)
+	}
+	return text + " " + k.podWords()
+}
+
+func (k *smallKid) podWords() string {
+	words := []string{}
+	for i := range k.set.Pods {
+		pod := &k.set.Pods[i]
+		if !pod.Exists() {
+			continue
+		}
+		word := fmt.Sprintf("%d:%d%s", i, pod.Version, [...]string{"", "?", "", "-", "!"}[pod.Phase])
+		if pod.Terminating {
+			word = fmt.Sprintf("%d:%dx", i, pod.Version)
+		}
+		if pod.Aged && pod.Phase != statefulset.Ready {
+			word += "+"
+		}
+		if pod.Marks&markStray != 0 {
+			word += "s"
+		}
+		words = append(words, word)
+	}
+	return "[" + strings.Join(words, " ") + "]"
+}

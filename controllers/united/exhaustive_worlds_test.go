@@ -1,0 +1,313 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+// manual is a strategy Manual with a partition for each subset.
+func manual(partitions ...intstr.IntOrString) v1alpha1.UpdateStrategy {
+	m := &v1alpha1.ManualUpdate{DefaultPartition: percentOf(100), Partitions: map[string]intstr.IntOrString{}}
+	for k, p := range partitions {
+		m.Partitions[subsetName(k)] = p
+	}
+	return v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: m}
+}
+
+// rolling is a strategy RollingUpdate.
+func rolling(change ...func(*v1alpha1.RollingUpdate)) v1alpha1.UpdateStrategy {
+	r := &v1alpha1.RollingUpdate{Partition: percentOf(0), MaxUnavailable: intOf(1)}
+	for _, c := range change {
+		c(r)
+	}
+	return v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: r}
+}
+
+func atMost(n int32) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) { r.MaxUnavailable = intOf(n) }
+}
+
+func sequential(r *v1alpha1.RollingUpdate) { r.Order = v1alpha1.SequentialOrder }
+
+func skew(percent string) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) { r.MaxSkew = percent }
+}
+
+func floorOf(n int32) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) { r.Partition = intOf(n) }
+}
+
+// step is a wave: all subsets, down to a partition. pause is its duration, "approval",
+// or "" for none.
+func step(partition intstr.IntOrString, pause string, subsets ...string) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) {
+		s := v1alpha1.RolloutStep{Subsets: subsets, Partition: &partition}
+		switch pause {
+		case "":
+		case "approval":
+			s.Pause = &v1alpha1.RolloutPause{}
+		default:
+			s.Pause = &v1alpha1.RolloutPause{Duration: pause}
+		}
+		r.Steps = append(r.Steps, s)
+	}
+}
+
+var (
+	all, none = *percentOf(100), *percentOf(0)
+	canary    = *percentOf(90)
+)
+
+// The edits.
+func template(v statefulset.Version) smallEdit {
+	return smallEdit{"template v" + string(rune('0'+v)), func(p *smallParent) { p.version = v }}
+}
+
+func scaleTo(n uint8) smallEdit {
+	return smallEdit{"replicas " + string(rune('0'+n)), func(p *smallParent) { p.replicas = n }}
+}
+
+func variant(n uint8, name string) smallEdit {
+	return smallEdit{name, func(p *smallParent) { p.variant = n }}
+}
+
+func pausing() smallEdit {
+	return smallEdit{"pause or resume", func(p *smallParent) { p.paused = !p.paused }}
+}
+
+func subsetsTo(mask uint8, name string) smallEdit {
+	return smallEdit{name, func(p *smallParent) { p.subsets = mask }}
+}
+
+func templates(versions ...statefulset.Version) []smallEdit {
+	var edits []smallEdit
+	for _, v := range versions {
+		edits = append(edits, template(v))
+	}
+	return edits
+}
+
+func edits(some ...[]smallEdit) []smallEdit {
+	var edits []smallEdit
+	for _, s := range some {
+		edits = append(edits, s...)
+	}
+	return edits
+}
+
+func these(some ...smallEdit) []smallEdit { return some }
+
+type budget map[int]uint8
+
+func (b budget) whole() [budgets]uint8 {
+	var whole [budgets]uint8
+	for kind, n := range b {
+		whole[kind] = n
+	}
+	return whole
+}
+
+const (
+	one  = 1
+	both = 3
+)
+
+// kinds are the four kinds of StatefulSet.
+func kinds(name string, c smallConfig) []smallConfig {
+	var configs []smallConfig
+	for _, kind := range []struct {
+		name string
+		kind statefulset.Kind
+	}{
+		{"Parallel, 1.36", statefulset.Kind{}},
+		{"Parallel, 1.37", statefulset.Kind{CountsUnavailable: true}},
+		{"OrderedReady, 1.36", statefulset.Kind{Ordered: true}},
+		{"OrderedReady, 1.37", statefulset.Kind{Ordered: true, CountsUnavailable: true}},
+	} {
+		one := c
+		one.name = name + ", " + kind.name
+		minReady := one.kind.MinReady
+		one.kind = kind.kind
+		one.kind.MinReady = minReady
+		configs = append(configs, one)
+	}
+	return configs
+}
+
+// smallConfigs are all small worlds.
+func smallConfigs() []smallConfig {
+	var configs []smallConfig
+	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), stepConfigs(), freshConfigs()} {
+		configs = append(configs, some...)
+	}
+	return configs
+}
+
+func manualConfigs() []smallConfig {
+	partitions := []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1)), manual(none)}
+	move := these(variant(1, "partition 1"), variant(2, "partition 0"))
+	return slices.Concat(
+		kinds("Manual, a canary", smallConfig{
+			replicas: 3, subsets: one, variants: partitions,
+			edits:  edits(templates(2, 3), move),
+			budget: budget{budgetEdit: 3, budgetUnready: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Manual, two unready", smallConfig{
+			replicas: 3, subsets: one, variants: partitions,
+			edits:  edits(templates(2), move),
+			budget: budget{budgetEdit: 2, budgetUnready: 2, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Manual, to 0 and back", smallConfig{
+			replicas: 2, subsets: one, variants: partitions,
+			edits:  edits(templates(1, 2, 3), move, these(scaleTo(0), scaleTo(2))),
+			budget: budget{budgetEdit: 4}.whole(),
+		}),
+		kinds("Manual, subsets come and go", smallConfig{
+			replicas: 3, subsets: both,
+			variants: []v1alpha1.UpdateStrategy{manual(all, all), manual(none, all)},
+			edits:    edits(templates(2), these(variant(1, "release a"), subsetsTo(one, "b goes"), subsetsTo(both, "b comes"), pausing())),
+			budget:   budget{budgetEdit: 4}.whole(),
+		}),
+		kinds("Manual, everything goes wrong", smallConfig{
+			replicas: 2, subsets: one, variants: partitions,
+			edits:  edits(templates(2), move),
+			budget: budget{budgetEdit: 2, budgetStale: 1, budgetDie: 1, budgetMeddle: 1, budgetForget: 1, budgetEvict: 1}.whole(),
+		}),
+		kinds("Manual, v2 is bad", smallConfig{
+			replicas: 3, subsets: one, variants: partitions, bad: bit(2),
+			edits:  edits(templates(1, 2, 3), move),
+			budget: budget{budgetEdit: 3, budgetTick: 1, budgetEvict: 1}.whole(),
+		}),
+	)
+}
+
+func rollingConfigs() []smallConfig {
+	return slices.Concat(
+		kinds("Rolling, two subsets", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, back and on", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, v2 is bad", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, bad: bit(2),
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, Sequential", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(sequential)},
+			edits:  templates(2, 3),
+			budget: budget{budgetEdit: 2, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, two at a time", smallConfig{
+			replicas: 4, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(2))},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetEvict: 1}.whole(),
+		}),
+		kinds("Rolling, maxSkew", smallConfig{
+			replicas: 5, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(2), skew("34%"))},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, minReadySeconds", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, kind: statefulset.Kind{MinReady: true},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetTick: 3}.whole(),
+		}),
+	)
+}
+
+func moreRollingConfigs() []smallConfig {
+	return slices.Concat(
+		kinds("Rolling, with a floor", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(floorOf(1)), rolling(floorOf(2)), rolling()},
+			edits:  edits(templates(2), these(variant(0, "floor 1"), variant(1, "floor 2"), variant(2, "no floor"))),
+			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, everything goes wrong", smallConfig{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetStale: 1, budgetDie: 1, budgetMeddle: 1, budgetForget: 1}.whole(),
+		}),
+		kinds("Rolling, scaled", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  edits(templates(2), these(scaleTo(0), scaleTo(2), scaleTo(4), pausing())),
+			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, scaled while it fails", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(atMost(2))}, bad: bit(2),
+			edits:  edits(templates(1, 2, 3), these(scaleTo(3), scaleTo(4))),
+			budget: budget{budgetEdit: 3, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, subsets come and go", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"), pausing())),
+			budget: budget{budgetEdit: 3}.whole(),
+		}),
+		kinds("Rolling, to 0 and back", smallConfig{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(1))),
+			budget: budget{budgetEdit: 3}.whole(),
+		}),
+	)
+}
+
+func stepConfigs() []smallConfig {
+	waiting := rolling(step(canary, "approval"))
+	return slices.Concat(
+		kinds("Steps, with approval", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{waiting},
+			edits:  templates(1, 2),
+			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
+		}),
+		kinds("Steps, to 0 and back", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{waiting},
+			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(3))),
+			budget: budget{budgetEdit: 3}.whole(),
+		}),
+		kinds("Steps, with a timed pause", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(canary, "10m"))},
+			edits:  templates(1, 2),
+			budget: budget{budgetEdit: 2, budgetUnready: 2, budgetCrash: 1, budgetTick: 2}.whole(),
+		}),
+		kinds("Steps, edited", smallConfig{
+			replicas: 3, subsets: one,
+			variants: []v1alpha1.UpdateStrategy{
+				waiting, rolling(step(*intOf(1), "approval")), rolling(step(canary, "approval"), step(*intOf(1), "approval")), rolling(),
+			},
+			edits:  edits(templates(2), these(variant(1, "the step goes on to 1"), variant(2, "a step more"), variant(0, "one step"))),
+			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
+		}),
+		kinds("Steps, by subset", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(step(none, "approval", "a"), step(none, "", "b"))},
+			edits:  edits(templates(1, 2), these(scaleTo(4), pausing())),
+			budget: budget{budgetEdit: 2, budgetEvict: 1}.whole(),
+		}),
+	)
+}
+
+func freshConfigs() []smallConfig {
+	return slices.Concat(
+		kinds("Fresh, v1 is bad, Manual", smallConfig{
+			replicas: 2, subsets: both, fresh: true, bad: bit(1), variants: []v1alpha1.UpdateStrategy{manual(all, all)},
+			edits:  templates(2, 3),
+			budget: budget{budgetEdit: 2}.whole(),
+		}),
+		kinds("Fresh, v1 is bad, Rolling", smallConfig{
+			replicas: 2, subsets: both, fresh: true, bad: bit(1), variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2, 3),
+			budget: budget{budgetEdit: 2}.whole(),
+		}),
+	)
+}
