@@ -458,22 +458,14 @@ func (e *seam) writeOf(s *smallState, w *world, p *plan, sub *subsetPlan) (small
 		}
 	default:
 	}
-	free := e.freed(w, p, sub)
+	free := e.freed(sub)
 	return smallWrite{k: k, free: free}, free != 0
 }
 
 // freed are the pods that free deletes, a bit for each ordinal.
-func (e *seam) freed(w *world, p *plan, sub *subsetPlan) uint8 {
-	observed := w.observed(sub.Name)
-	if w.parent.Spec.Paused || sub.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != sub.step.Child.Revision {
-		return 0
-	}
-	deletes := sub.deletes
-	if p.rollout == nil {
-		deletes = subset.Stuck(observed)
-	}
+func (e *seam) freed(sub *subsetPlan) uint8 {
 	var free uint8
-	for _, r := range deletes {
+	for _, r := range sub.deletes {
 		free |= 1 << r.Position
 	}
 	return free
