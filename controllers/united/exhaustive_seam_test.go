@@ -415,8 +415,9 @@ type smallPass struct {
 }
 
 // decide is a pass up to its first write.
-func (e *seam) decide(s *smallState) *smallPass {
-	w := e.world(s)
+func (e *seam) decide(s *smallState) *smallPass { return e.decideIn(s, e.world(s)) }
+
+func (e *seam) decideIn(s *smallState, w *world) *smallPass {
 	p := makePlan(w)
 	if e.config.mutant != nil {
 		e.config.mutant(w, p)

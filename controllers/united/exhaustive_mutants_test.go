@@ -1,0 +1,194 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// mutant is a wrong controller: the real one, whose plan is spoilt.
+type mutant struct {
+	name string
+	// rule is what it is convicted of, the beginning of a complaint.
+	rule  string
+	world smallConfig
+	spoil func(*world, *plan)
+}
+
+// lowers calls f for each child whose partition is about to go down.
+func lowers(w *world, p *plan, f func(s *subsetPlan, now *adapters.Observed)) {
+	for _, s := range p.subsets {
+		now := w.observed(s.Name)
+		if now != nil && s.step.Action == subset.ActionApply && s.step.Child.Partition < now.Partition {
+			f(s, now)
+		}
+	}
+}
+
+func mutants() []mutant {
+	quiet := smallConfig{replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, edits: templates(2), budget: budget{budgetEdit: 1}.whole()}
+	unready := quiet
+	unready.budget = budget{budgetEdit: 1, budgetUnready: 1}.whole()
+	bad := quiet
+	bad.bad = bit(2)
+	pauses := quiet
+	pauses.edits, pauses.budget = edits(templates(2), these(pausing())), budget{budgetEdit: 2}.whole()
+	meddled := quiet
+	meddled.budget = budget{budgetMeddle: 1}.whole()
+	waits := quiet
+	waits.variants = []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))}
+	soaks := quiet
+	soaks.variants, soaks.budget = []v1alpha1.UpdateStrategy{rolling(step(canary, "10m"))}, budget{budgetEdit: 1, budgetTick: 1}.whole()
+	comes := quiet
+	comes.variants = []v1alpha1.UpdateStrategy{manual(all, all)}
+	comes.edits, comes.budget = edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"))), budget{budgetEdit: 3}.whole()
+	return []mutant{
+		{"releases one replica too many", "I2", quiet, func(w *world, p *plan) {
+			lowers(w, p, func(s *subsetPlan, _ *adapters.Observed) { s.step.Child.Partition = max(0, s.step.Child.Partition-1) })
+		}},
+		{"goes past the step", "I1", waits, func(w *world, p *plan) {
+			lowers(w, p, func(s *subsetPlan, _ *adapters.Observed) { s.step.Child.Partition = 0 })
+		}},
+		{"deletes what is unready", "I2", unready, func(w *world, p *plan) {
+			for _, s := range p.subsets {
+				if now := w.observed(s.Name); now != nil {
+					s.deletes = append(s.deletes, slices.DeleteFunc(slices.Clone(now.Members), func(r adapters.Replica) bool { return r.Ready })...)
+				}
+			}
+		}},
+		{"never goes on", "I6", quiet, func(w *world, p *plan) {
+			lowers(w, p, func(s *subsetPlan, now *adapters.Observed) { s.step.Child.Partition = now.Partition })
+		}},
+		{"does not stop at a failure", "failed", bad, func(w *world, p *plan) {
+			for _, s := range p.subsets {
+				if now := w.observed(s.Name); now != nil && p.rollout != nil && p.rollout.State.Phase == v1alpha1.RolloutFailed {
+					s.step.Child.Partition = 0
+				}
+			}
+		}},
+		{"does not stop at a pause", "paused", pauses, func(w *world, p *plan) {
+			for _, s := range p.subsets {
+				if w.parent.Spec.Paused {
+					s.step.Child.Partition = 0
+				}
+			}
+		}},
+		{"leaves what somebody else did", "I6", meddled, func(w *world, p *plan) {
+			for _, s := range p.subsets {
+				if now := w.observed(s.Name); now != nil {
+					s.step.Child.Partition, s.step.Child.Replicas = now.Partition, now.Replicas
+				}
+			}
+		}},
+		{"takes a revision for run too early", "current", quiet, func(w *world, p *plan) { p.currentRevision = w.update.Name }},
+		{"does not wait for an approval", "approval", waits, func(_ *world, p *plan) {
+			if p.rollout.State.Phase == v1alpha1.RolloutAwaitingApproval {
+				p.rollout.State.Step++
+			}
+		}},
+		{"leaves a step before it is reached", "position", waits, func(_ *world, p *plan) {
+			if p.rollout.State.Phase == v1alpha1.RolloutProgressing {
+				p.rollout.State.Step = 1
+			}
+		}},
+		{"does not wait for a pause to pass", "soak", soaks, func(_ *world, p *plan) {
+			if p.rollout.State.Phase == v1alpha1.RolloutPaused {
+				p.rollout.State.Step++
+			}
+		}},
+		{"makes children without a seed", "I1", comes, func(w *world, p *plan) {
+			for _, s := range p.subsets {
+				if w.observed(s.Name) == nil {
+					s.step.Child.PodPart, s.step.Child.Revision = w.update.Template(), w.update.Name
+					s.step.Child.Replicas = s.asks
+				}
+			}
+		}},
+	}
+}
+
+// The positive controls: every kind of rule convicts a controller that breaks it, and
+// not the real one in the same world.
+func TestExhaustiveConvicts(t *testing.T) {
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			breaks := func() bool {
+				return slices.ContainsFunc(m.world.walk(20000).found, func(f *found) bool { return strings.HasPrefix(f.rule, m.rule+":") })
+			}
+			if breaks() {
+				t.Errorf("the real controller is convicted of %s", m.rule)
+			}
+			if m.world.mutant = m.spoil; !breaks() {
+				t.Errorf("it is not convicted of %s", m.rule)
+			}
+		})
+	}
+}
+
+// What the small worlds drop from a status is nothing that a pass decides by: with the
+// whole status it writes the same.
+func TestStatusForgetsNothing(t *testing.T) {
+	for _, c := range []smallConfig{
+		{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(step(canary, "10m"))},
+			edits:  edits(templates(1, 2, 3), these(scaleTo(0), scaleTo(3), pausing())),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		},
+		{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{manual(all, all), manual(none, all)},
+			edits:  edits(templates(1, 2), these(variant(1, "release a"), scaleTo(0), scaleTo(2))),
+			budget: budget{budgetEdit: 3, budgetForget: 1}.whole(),
+		},
+	} {
+		c.compareStatuses(t, 6000)
+	}
+}
+
+// remembered is a state with all of the status that it was reached by.
+type remembered struct {
+	state  smallState
+	status *v1alpha1.UnitedDeploymentStatus
+}
+
+func (c *smallConfig) compareStatuses(t *testing.T, most int) {
+	first := c.first()
+	e := newSeam(c)
+	queue := []remembered{{first, e.world(&first).parent.Status.DeepCopy()}}
+	seen := map[smallHash]bool{}
+	for len(queue) > 0 && len(seen) < most {
+		at := queue[0]
+		queue = queue[1:]
+		less := e.decide(&at.state)
+		w := e.world(&at.state)
+		w.parent.Status = *at.status.DeepCopy()
+		whole := e.decideIn(&at.state, w)
+		if !slices.Equal(less.writes, whole.writes) {
+			t.Fatalf("a pass decides by what is dropped from the status: %+v\nwith it: %+v\nin %s", less.writes, whole.writes, at.state.String())
+		}
+		after, other := at.state, at.state
+		e.carry(less, &at.state, &other, less.everything(), [maxKids + 1]bool{})
+		status := e.carry(whole, &at.state, &after, whole.everything(), [maxKids + 1]bool{})
+		if after != other {
+			t.Fatalf("a status is made of what is dropped from it: in %s\n%+v\n%+v", at.state.String(), statuses.at(after.parent.status), statuses.at(other.parent.status))
+		}
+		reach := func(s smallState, status *v1alpha1.UnitedDeploymentStatus) {
+			if h := hashOf(&s, 0); !seen[h] {
+				seen[h] = true
+				queue = append(queue, remembered{s, status})
+			}
+		}
+		reach(after, status)
+		c.possible(&at.state, func(ev smallEvent) {
+			next := at.state
+			c.happen(&next, ev)
+			reach(next, at.status)
+		})
+	}
+}
