@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
@@ -30,8 +32,9 @@ type outcome struct {
 	// cluster had moved on.
 	waits string
 	wrote bool
-	// freed are the stuck replicas that were deleted.
-	freed []string
+	// freed are the stuck replicas that were deleted, undone those that had come up on
+	// the update revision without having been released.
+	freed, undone []string
 	// why a coordinated rollout changed the partition.
 	why string
 }
@@ -120,6 +123,10 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	if subset.Yields(s.step, w.observed(s.Name), w.now) {
 		return &outcome{stale: true} // as if it had been refused
 	}
+	if s.step.Action == subset.ActionRemind {
+		return r.remindSubset(ctx, writer, w, p, s)
+	}
+	r.failures.Calm(client.ObjectKeyFromObject(w.parent), memoryOf(s.Name), w.now)
 	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
 		after, wrote, err := writer.Carry(ctx, s.step, current)
 		o.wrote = wrote
@@ -128,22 +135,26 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 		}
 		o.why = s.does
 		if !wrote {
-			o.freed, err = r.free(ctx, writer, w, p, s)
-			return err
+			return r.free(ctx, writer, w, p, s, o)
 		}
 		w.children[s.Name], err = w.read(s.Name, after)
 		return err
 	})
 }
 
-// attempt tries a write on a subset's child, unless the same write failed and it
-// is not yet time to try it again.
-func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
-	parent := client.ObjectKeyFromObject(w.parent)
+// attemptOn is what is tried on a subset's child now.
+func (w *world) attemptOn(current *unstructured.Unstructured) subset.Attempt {
 	attempt := subset.Attempt{UID: w.parent.UID, Generation: w.parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
 	}
+	return attempt
+}
+
+// attempt tries a write on a subset's child, unless the same write failed and it
+// is not yet time to try it again.
+func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
+	parent, attempt := client.ObjectKeyFromObject(w.parent), w.attemptOn(current)
 	if pending := r.failures.Pending(parent, name, attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
@@ -167,23 +178,35 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 }
 
 // free deletes released replicas that the child's controller would wait for
-// forever, or, in a coordinated rollout, not get to soon. A child that was just
-// written has to be observed first.
-func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan) ([]string, error) {
+// forever, or, in a coordinated rollout, not get to soon, and those that came up
+// unreleased. A child that was just written has to be observed first.
+func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, p *plan, s *subsetPlan, o *outcome) error {
 	observed := w.observed(s.Name)
 	if w.parent.Spec.Paused || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
-		return nil, nil
+		return nil
 	}
 	deletes := s.deletes
 	if p.rollout == nil {
-		deletes = subset.Stuck(observed)
+		deletes = append(subset.Stuck(observed), subset.Undo(observed, w.now)...)
 	}
-	var freed []string
+	return r.deleteReplicas(ctx, writer, w, observed, deletes, o)
+}
+
+func (r *Reconciler) deleteReplicas(ctx context.Context, writer *subset.Writer, w *world, observed *adapters.Observed, deletes []adapters.Replica, o *outcome) error {
+	unreleased := subset.Unreleased(observed)
 	for _, replica := range deletes {
 		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
-			return freed, fmt.Errorf("delete the released replica %s: %w", replica.Name, err)
+			return fmt.Errorf("delete the replica %s: %w", replica.Name, err)
 		}
-		freed = append(freed, replica.Name)
+		if among(unreleased, replica) {
+			o.undone = append(o.undone, replica.Name)
+		} else {
+			o.freed = append(o.freed, replica.Name)
+		}
 	}
-	return freed, nil
+	return nil
+}
+
+func among(list []adapters.Replica, replica adapters.Replica) bool {
+	return slices.ContainsFunc(list, func(r adapters.Replica) bool { return r.UID == replica.UID })
 }

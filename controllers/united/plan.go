@@ -125,6 +125,10 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		Initialized:       p.initialized,
 		Behind:            p.initialized && w.behind(sub.Name, observed),
 	}
+	if observed != nil {
+		has := revision.ByName(w.revisions, subset.RevisionOf(observed))
+		s.goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+	}
 	if protected != nil {
 		s.goal.Protected = ptr.To(sub.version(protected))
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
@@ -194,9 +198,9 @@ func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordi
 		// knows one revision only, and there is nothing to tell apart.
 		return openLine(line, replicas, 0)
 	case !p.initialized && subset.Completing(observed):
-		return openLine(line, replicas, observed.Partition)
+		return openLine(line, replicas, subset.RecordedPartition(observed))
 	case paused:
-		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, updatedFrom(observed))
+		return coordination.Freeze(line, subset.RecordedPartition(observed), observed.Replicas, replicas, updatedFrom(observed))
 	}
 	return line
 }
