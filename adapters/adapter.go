@@ -80,6 +80,13 @@ type Child struct {
 	// Revision names the parent revision of PodPart; ProtectedRevision the one
 	// that protected ordinals run, "" when there is nothing to protect yet.
 	Revision, ProtectedRevision string
+	// ProtectedHash names the child's own revision that those run, "" when it is not
+	// known. ReleasedFrom is the position below which no replica was ever released to
+	// Revision, nor is known to have run it.
+	ProtectedHash string
+	ReleasedFrom  int32
+	// Seeding: Revision is the protected one, and is there only until the replicas are.
+	Seeding bool
 	// ParentGeneration is the parent's metadata.generation.
 	ParentGeneration int64
 }

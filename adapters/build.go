@@ -190,13 +190,33 @@ func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 	}
 	// A template must not forge what the controller reads back.
 	delete(annotations, v1alpha1.AnnotationFingerprint)
-	delete(annotations, v1alpha1.AnnotationProtectedRevision)
 	annotations[v1alpha1.AnnotationRevision] = c.Revision
+	setRecord(annotations, c)
+	return nil
+}
+
+// setRecord notes what is to be known of the child later. None of it makes a write
+// of its own, but for the end of a seed.
+func setRecord(annotations map[string]any, c *Child) {
+	for _, key := range []string{
+		v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+	} {
+		delete(annotations, key)
+	}
 	annotations[v1alpha1.AnnotationParentGeneration] = strconv.FormatInt(c.ParentGeneration, 10)
+	annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(c.Partition), 10)
 	if c.ProtectedRevision != "" {
 		annotations[v1alpha1.AnnotationProtectedRevision] = c.ProtectedRevision
 	}
-	return nil
+	if c.ProtectedHash != "" {
+		annotations[v1alpha1.AnnotationProtectedHash] = c.ProtectedHash
+	}
+	if c.ReleasedFrom > 0 {
+		annotations[v1alpha1.AnnotationReleasedFrom] = strconv.FormatInt(int64(c.ReleasedFrom), 10)
+	}
+	if c.Seeding {
+		annotations[v1alpha1.AnnotationSeeding] = "true"
+	}
 }
 
 // setLabels puts the controller's labels on metadata. Trap: a value that is not

@@ -98,6 +98,7 @@ metadata:
     united.dev/revision: web-2
     united.dev/protected-revision: web-1
     united.dev/parent-generation: "7"
+    united.dev/partition: "2"
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}
 spec:
@@ -127,6 +128,23 @@ spec:
 	}
 }
 
+// What is on record of a child is written where there is something to tell.
+func TestBuildRecords(t *testing.T) {
+	c := child(object(t, "spec: {template: {metadata: {labels: {app: web}}}}"), nil)
+	c.ProtectedHash, c.ReleasedFrom, c.Seeding = "web-zone-a-5d4", 2, true
+	u, err := adapters.Build(statefulset.New(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"united.dev/revision": "web-2", "united.dev/protected-revision": "web-1", "united.dev/parent-generation": "7",
+		"united.dev/partition": "2", "united.dev/protected-hash": "web-zone-a-5d4", "united.dev/released-from": "2", "united.dev/seeding": "true",
+	}
+	if diff := cmp.Diff(want, u.GetAnnotations()); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+}
+
 // What the controller owns wins over the template and over the patch.
 func TestBuildOwns(t *testing.T) {
 	stolen := object(t, `
@@ -148,6 +166,10 @@ metadata:
     united.dev/revision: other
     united.dev/protected-revision: other
     united.dev/parent-generation: "99"
+    united.dev/partition: "99"
+    united.dev/protected-hash: other
+    united.dev/released-from: "99"
+    united.dev/seeding: "true"
     united.dev/fingerprint: other
 spec:
   replicas: 99
@@ -171,7 +193,7 @@ metadata:
   namespace: shop
   finalizers: [example.com/keep]
   labels: {united.dev/name: web, united.dev/subset: zone-a}
-  annotations: {united.dev/revision: web-2, united.dev/parent-generation: "7"}
+  annotations: {united.dev/revision: web-2, united.dev/parent-generation: "7", united.dev/partition: "2"}
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}
 spec:

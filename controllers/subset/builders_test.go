@@ -49,6 +49,22 @@ func (b *childBuilder) writtenFrom(generation int64) *childBuilder {
 	return b
 }
 
+// recorded notes what United wrote: the partition, the child's own revision that is
+// protected, and from which position on its template was released.
+func (b *childBuilder) recorded(partition int32, hash string, from int32) *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationPartition] = strconv.Itoa(int(partition))
+	b.Meta.Annotations[v1alpha1.AnnotationProtectedHash] = hash
+	b.Meta.Annotations[v1alpha1.AnnotationReleasedFrom] = strconv.Itoa(int(from))
+	b.Partition = partition
+	return b
+}
+
+// seeding marks the child as one that is being seeded.
+func (b *childBuilder) seeding() *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationSeeding] = "true"
+	return b
+}
+
 func (b *childBuilder) replicas(n int32) *childBuilder  { b.Replicas = n; return b }
 func (b *childBuilder) partition(p int32) *childBuilder { b.Partition = p; return b }
 func (b *childBuilder) ordered() *childBuilder          { b.Ordered = true; return b }
@@ -137,6 +153,9 @@ func (b *goalBuilder) update(revision string) *goalBuilder {
 	b.Update = versionOf(revision)
 	return b
 }
+
+// sameTemplate: the child's template makes the pods of the update revision.
+func (b *goalBuilder) sameTemplate() *goalBuilder { b.SameTemplate = true; return b }
 
 // lost: the protected revision is not kept any more.
 func (b *goalBuilder) lost() *goalBuilder { b.Protected = nil; return b }

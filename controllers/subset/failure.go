@@ -119,6 +119,18 @@ func (f *Failures) Succeeded(parent types.NamespacedName, subset string) {
 	delete(f.failed, failureKey{parent, subset})
 }
 
+// Calm forgets a failure that is past: it was to be tried again longer ago than it
+// would ever be put off. That ends a back-off whose attempts succeeded, and had to be
+// repeated all the same.
+func (f *Failures) Calm(parent types.NamespacedName, subset string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := failureKey{parent, subset}
+	if r := f.failed[key]; r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
+		delete(f.failed, key)
+	}
+}
+
 // Forget forgets all failures of a parent that is gone.
 func (f *Failures) Forget(parent types.NamespacedName) {
 	f.mu.Lock()
@@ -142,6 +154,10 @@ func backOff(count int) time.Duration {
 func classify(err error) (reason string, final bool) {
 	var invalid *field.Error
 	switch {
+	case errors.Is(err, ErrRevisionGone):
+		return v1alpha1.ReasonRevisionLost, true
+	case errors.Is(err, ErrForgets):
+		return v1alpha1.ReasonProtectionLost, false
 	case errors.Is(err, ErrPredecessor):
 		return v1alpha1.ReasonNameConflict, false
 	case errors.Is(err, ErrNameConflict):

@@ -47,6 +47,8 @@ func TestClassify(t *testing.T) {
 		{"timeout", apierrors.NewTimeoutError("later", 1), v1alpha1.ReasonApplyFailed, false},
 		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), v1alpha1.ReasonApplyFailed, false},
 		{"network", errors.New("connection refused"), v1alpha1.ReasonApplyFailed, false},
+		{"its own revision is gone", fmt.Errorf("revision x %w", ErrRevisionGone), v1alpha1.ReasonRevisionLost, true},
+		{"forgets again", fmt.Errorf("web-zone-a %w", ErrForgets), v1alpha1.ReasonProtectionLost, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reason, final := classify(tc.err)
@@ -213,4 +215,22 @@ func TestFailuresAreSharedByWorkers(*testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A back-off goes on over attempts that succeeded, until none was needed for a while.
+func TestCalm(t *testing.T) {
+	f, parent, a := &Failures{}, types.NamespacedName{Name: "web"}, Attempt{UID: "u-1"}
+	now := epoch()
+	for range 3 {
+		f.Failed(parent, "zone-a/memory", a, ErrForgets, now)
+	}
+	f.Calm(parent, "zone-b/memory", now)
+	f.Calm(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff))
+	if f.Pending(parent, "zone-a/memory", a, now) == nil {
+		t.Error("it is forgotten before its time")
+	}
+	f.Calm(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff+1))
+	if f.Pending(parent, "zone-a/memory", a, now) != nil {
+		t.Error("it is kept for good")
+	}
 }

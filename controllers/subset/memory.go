@@ -16,9 +16,13 @@
 // what we want, and also when there are no replicas at all, which is not: a set
 // that was scaled to 0 in the middle of a canary comes back on the new revision
 // alone. So a child that starts from nothing while its protected revision is
-// another than the update revision is seeded: it gets the protected one first,
-// without replicas, and the update revision when its controller has taken note of
-// that.
+// another than the update revision is seeded (seed.go): it gets the protected one
+// first, with the replicas that are protected, and the update revision when those
+// exist and its controller has taken note of that.
+//
+// It forgets also when its controller does not see its ControllerRevisions, as for
+// some seconds after the API server was restarted. So what it is to remember is
+// on record, and it is reminded (forgot.go).
 package subset
 
 import (
@@ -48,10 +52,12 @@ func settled(o *adapters.Observed) bool {
 // finishing: all replicas are updated and ready, and the child's controller is about
 // to settle on what they run (its completeRollingUpdate).
 func finishing(o *adapters.Observed) bool {
-	if !o.CaughtUp || settled(o) || len(o.Members) != int(o.Replicas) {
-		return false
-	}
-	return !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+	return o.CaughtUp && !settled(o) && !unfinishable(o) && allUpdated(o)
+}
+
+// allUpdated: all replicas are there, ready, and made of the child's template.
+func allUpdated(o *adapters.Observed) bool {
+	return len(o.Members) == int(o.Replicas) && !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
 		return m.Terminating || !m.Ready || m.Hash != o.UpdateHash
 	})
 }
@@ -68,7 +74,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	case o.Replicas == 0:
 		// A child without replicas settles on anything, and never finishes.
 		return note
-	case settled(o), known != "" && known == revision && knownAt >= parentGeneration(o):
+	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= parentGeneration(o):
 		return revision
 	case note != "":
 		return note
@@ -105,8 +111,10 @@ func parentGeneration(o *adapters.Observed) int64 {
 }
 
 // Protects tells whether the child was told to protect another revision than
-// the one its template is.
-func Protects(o *adapters.Observed) bool {
+// the one its template is, or will be when it is seeded.
+func Protects(o *adapters.Observed) bool { return protectsAnother(o) || Seeding(o) }
+
+func protectsAnother(o *adapters.Observed) bool {
 	note := protectedNote(o)
 	return note != "" && note != RevisionOf(o)
 }

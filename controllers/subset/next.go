@@ -32,6 +32,8 @@ type Goal struct {
 	Protected         *Version
 	// SamePods: both make the same pods, so there is nothing to tell apart.
 	SamePods bool
+	// SameTemplate: what the child's template is makes the pods of Update.
+	SameTemplate bool
 	// Initialized: a replica of the parent was ready once. Before that there is
 	// nothing to protect.
 	Initialized bool
@@ -50,8 +52,11 @@ const (
 	// ActionCreate makes a child that starts on the revision it shall have.
 	ActionCreate Action = "Create"
 	// ActionSeed makes a child, or resets one without replicas, so that it
-	// remembers the protected revision.
+	// remembers the protected revision, and has the replicas that run it.
 	ActionSeed Action = "Seed"
+	// ActionRemind makes a child that has forgotten what its protected replicas run
+	// remember it.
+	ActionRemind Action = "Remind"
 	// ActionWait: nothing can be done before something else has happened.
 	ActionWait Action = "Wait"
 	// ActionHalt: nothing can be done without help.
@@ -61,8 +66,10 @@ const (
 // Step is the next write to a child.
 type Step struct {
 	Action Action
-	// Child is what to write; empty for Wait and Halt.
+	// Child is what to write; empty for Remind, Wait and Halt.
 	Child adapters.Child
+	// Hash is the child's own revision that it is reminded of.
+	Hash string
 	// Reason says why, for people; empty for an Apply at rest.
 	Reason string
 }
@@ -70,6 +77,16 @@ type Step struct {
 // Next names the next write that brings the child o, nil when there is none, to
 // the goal.
 func Next(g Goal, o *adapters.Observed) Step {
+	s := g.next(o)
+	switch s.Action {
+	case ActionApply, ActionCreate, ActionSeed:
+		g.record(&s.Child, o)
+	case ActionRemind, ActionWait, ActionHalt:
+	}
+	return s
+}
+
+func (g *Goal) next(o *adapters.Observed) Step {
 	switch {
 	case o == nil:
 		return g.start()
@@ -80,6 +97,10 @@ func Next(g Goal, o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
 	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
 		return g.complete(o)
+	case g.Initialized && g.held() > 0 && Forgot(o):
+		return g.remind(o)
+	case Seeding(o) && o.Replicas > 0 && g.remembers() && RevisionOf(o) == g.ProtectedRevision:
+		return g.raise(o)
 	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
 		// Another template now, and what they all run would be forgotten: those that
 		// are protected would come back on what was before it.
@@ -114,7 +135,7 @@ func (g *Goal) remembers() bool {
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
 	if g.remembers() && !g.SamePods {
-		return g.seed("is created on %s first, which its protected replicas run")
+		return g.seed(g.held(), "is created on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {
@@ -122,30 +143,6 @@ func (g *Goal) start() Step {
 		child.ProtectedRevision = g.Update.Revision
 	}
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
-}
-
-// restart is the next step of a child that has no replicas and shall get some. It
-// has settled on whatever its template was, so it is taught the protected revision
-// also when the update revision makes the same pods.
-func (g *Goal) restart(o *adapters.Observed) Step {
-	switch {
-	case RevisionOf(o) != g.ProtectedRevision:
-		return g.seed("goes back to %s first, which its protected replicas run")
-	case !settled(o):
-		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
-	}
-	return g.apply(o)
-}
-
-func (g *Goal) seed(why string) Step {
-	if g.Protected == nil {
-		return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-			"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
-			g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
-	}
-	child := g.child(*g.Protected)
-	child.Replicas = 0
-	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
 }
 
 // complete lets a child come up on the one revision it has before its partition
@@ -156,7 +153,7 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 		version = &g.Update
 	}
 	child := g.child(*version)
-	child.Partition = o.Partition
+	child.Partition = RecordedPartition(o)
 	if g.Behind {
 		child.Partition = 0
 	}

@@ -19,6 +19,8 @@ func asText(s Step) string {
 	switch s.Action {
 	case ActionWait, ActionHalt:
 		return string(s.Action)
+	case ActionRemind:
+		return string(s.Action) + " " + s.Hash
 	}
 	c := &s.Child
 	text := fmt.Sprintf("%s %s x%d p%d", s.Action, c.Revision, c.Replicas, c.Partition)
@@ -44,8 +46,8 @@ func TestNext(t *testing.T) {
 		// There is no child.
 		{"the first one is created", aGoal().uninitialized(), nil, "Create r2 x4 p3 protects r2", "creates web-zone-a on r2"},
 		{"the first one without replicas is created", aGoal().uninitialized().replicas(0), nil, "Create r2 x0 p3 protects r2", "creates"},
-		{"one with replicas to protect is seeded", aGoal(), nil, "Seed r1 x0 p3 protects r1", "created on r1 first"},
-		{"one that protects all is seeded", aGoal().partition(9), nil, "Seed r1 x0 p9 protects r1", "created on r1 first"},
+		{"one with replicas to protect is seeded", aGoal(), nil, "Seed r1 x3 p3 protects r1", "created on r1 first"},
+		{"one that protects all is seeded with all", aGoal().partition(9), nil, "Seed r1 x4 p9 protects r1", "created on r1 first"},
 		{"one with nothing to protect is seeded too, since its partition may rise", aGoal().partition(0), nil, "Seed r1 x0 p0 protects r1", "created on r1 first"},
 		{"one whose revisions make the same pods is created", aGoal().samePods(), nil, "Create r2 x4 p3 protects r2", "creates"},
 		{"one without replicas is created, and protects what is to be protected", aGoal().replicas(0), nil, "Create r2 x0 p3 protects r1", "creates"},
@@ -95,7 +97,11 @@ func TestNext(t *testing.T) {
 		{"seeded, not seen", aGoal(), aChild().replicas(0).unseen(), "Wait", "take note of r1"},
 		{"seeded, with old replicas that keep it from settling", aGoal(), aChild().replicas(0).hashes("h2", "h1"), "Wait", "take note of r1"},
 		{"seeded, new", aGoal(), aChild().replicas(0).hashes("", ""), "Wait", "take note of r1"},
-		{"seeded and settled", aGoal(), aChild().replicas(0), "Apply r2 x4 p3 protects r1", ""},
+		{"seeded and settled", aGoal(), aChild().replicas(0), "Seed r1 x3 p3 protects r1", "makes the replicas first that run r1"},
+		{"seeded and settled, all is held", aGoal().partition(9), aChild().replicas(0), "Seed r1 x4 p9 protects r1", "makes the replicas first"},
+		{"seeded and settled, nothing is held", aGoal().partition(0), aChild().replicas(0).seeding(), "Apply r2 x4 p0 protects r1", ""},
+		{"seeded and settled, and both make the same pods", aGoal().samePods(), aChild().replicas(0), "Apply r2 x4 p3 protects r1", ""},
+		{"seeded and settled, and the protected revision was lost since", aGoal().lost(), aChild().replicas(0), "Apply r2 x4 p3 protects r1", ""},
 		{"still at 0", aGoal().replicas(0), aChild().on("r2").replicas(0), "Apply r2 x0 p3 protects r1", ""},
 		{"back from 0 on the revision that is protected", aGoal().update("r1").samePods(), aChild().replicas(0), "Apply r1 x4 p3 protects r1", ""},
 		{"back from 0 with nothing to protect, on the update revision", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p0 protects r1", "goes back to r1 first"},
@@ -104,6 +110,54 @@ func TestNext(t *testing.T) {
 		// partition rise before it has settled on r2.
 		{"back from 0 with nothing to protect, on another revision", aGoal().partition(0), aChild().replicas(0), "Apply r2 x4 p0 protects r1", ""},
 		{"back from 0 with nothing to protect, unsettled", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h1", "h2"), "Seed r1 x0 p0 protects r1", "goes back to r1 first"},
+
+		// It is being seeded, and its protected replicas are on their way.
+		{"none of the protected exists", aGoal(), seeded(3), "Wait", "waits: replica 0 of web-zone-a is to be made on r1"},
+		{"one is missing", aGoal(), seeded(3, "0 h1", "2 h1"), "Wait", "replica 1 of web-zone-a"},
+		{"one is of before, and goes", aGoal(), seeded(3, "0 h1", "1 h2 terminating", "2 h1"), "Wait", "replica 1 of web-zone-a is to be made on r1; web-zone-a-1 is terminating"},
+		{"in order, one is not ready", aGoal(), seeded(3, "0 h1 unready").ordered(), "Wait", "replica 1 of web-zone-a is to be made on r1; web-zone-a-0 not ready since"},
+		{"all exist, and are not ready", aGoal(), seeded(3, "0 h1 unready", "1 h1 unready", "2 h1"), "Apply r2 x4 p3 protects r1", ""},
+		{"all exist, and the last was not seen", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").unseen(), "Wait", "is to take note of r1"},
+		{"all exist, and it has not settled", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").hashes("h2", "h1"), "Wait", "is to take note of r1"},
+		{"what outlived an earlier child exists too", aGoal(), seeded(5, "0 h1", "1 h1", "2 h9", "4 h2"), "Apply r2 x4 p3 protects r1", ""},
+		{"in order, what outlived is not ready, so that nothing comes after it", aGoal(), seeded(5, "0 h9 unready", "4 h2").ordered(), "Apply r2 x4 p3 protects r1", ""},
+		{"in order, what outlived is ready", aGoal(), seeded(5, "0 h9", "4 h2").ordered(), "Wait", "replica 1"},
+		{"an ordinary child that misses one waits for nothing", aGoal(), aChild().members("0 h1", "2 h1", "3 h1"), "Apply r2 x4 p3 protects r1", ""},
+		{"scaled up meanwhile", aGoal().replicas(9).partition(7), seeded(3, "0 h1"), "Seed r1 x7 p7 protects r1", "makes the replicas first"},
+		{"scaled up meanwhile, what is protected is the same", aGoal().replicas(9), seeded(3, "0 h1"), "Wait", "replica 1"},
+		{"scaled down meanwhile", aGoal().replicas(2), seeded(3, "0 h1", "1 h1"), "Apply r2 x2 p3 protects r1", ""},
+		{"scaled to 0 meanwhile", aGoal().replicas(0), seeded(3, "0 h1"), "Apply r2 x0 p3 protects r1", ""},
+		{"raised meanwhile", aGoal().partition(4), seeded(3, "0 h1", "1 h1", "2 h1"), "Seed r1 x4 p4 protects r1", "makes the replicas first"},
+		{"raised meanwhile, and its revision was lost", aGoal().lost().partition(4), seeded(3, "0 h1", "1 h1", "2 h1"), "Wait", "replica 3"},
+		{"released meanwhile", aGoal().partition(1), seeded(3, "0 h1"), "Apply r2 x4 p1 protects r1", ""},
+		{"released meanwhile, not settled", aGoal().partition(0), seeded(3, "0 h1").unseen(), "Wait", "is to take note of r1"},
+		{"released whole meanwhile", aGoal().partition(0), seeded(3), "Apply r2 x4 p0 protects r1", ""},
+		{"a third revision meanwhile", aGoal().update("r3"), seeded(3, "0 h1"), "Wait", "replica 1"},
+		{"a third revision then", aGoal().update("r3"), seeded(3, "0 h1", "1 h1", "2 h1"), "Apply r3 x4 p3 protects r1", ""},
+		{"goes back meanwhile", aGoal().update("r1").samePods(), seeded(3, "0 h1"), "Seed r1 x4 p3 protects r1", "makes the replicas first"},
+		{"goes back meanwhile, and has all asked for", aGoal().update("r1").samePods(), seeded(4, "0 h1"), "Wait", "replica 1"},
+		{"went back", aGoal().update("r1").samePods(), seeded(3, "0 h1", "1 h1", "2 h1"), "Apply r1 x4 p3 protects r1", ""},
+		{"another was finished meanwhile, by the status", protecting(aGoal(), "r2"), seeded(3), "Apply r2 x4 p3 protects r2", ""},
+
+		// It forgot what it protects.
+		{"forgot", aGoal(), forgetful(), "Remind h1", "web-zone-a has forgotten that its protected replicas run r1, and is reminded"},
+		{"forgot, another template is asked for", aGoal().update("r3"), forgetful(), "Remind h1", "has forgotten"},
+		{"forgot, goes back", aGoal().update("r1").samePods(), forgetful(), "Remind h1", "has forgotten"},
+		{"forgot, scaled up", aGoal().replicas(9), forgetful(), "Remind h1", "has forgotten"},
+		{"forgot, scaled down", aGoal().replicas(2), forgetful(), "Apply r2 x2 p3 protects r1", "what protects is written first"},
+		{"forgot, scaled to 0", aGoal().replicas(0), forgetful(), "Apply r2 x0 p3 protects r1", ""},
+		{"forgot, released", aGoal().partition(1), forgetful(), "Remind h1", "has forgotten"},
+		{"forgot, released and scaled down", aGoal().partition(1).replicas(3), forgetful(), "Apply r2 x3 p3 protects r1", "what protects is written first"},
+		{"forgot, released whole", aGoal().partition(0), forgetful(), "Apply r2 x4 p0 protects r1", ""},
+		{"forgot, raised", aGoal().partition(4), forgetful(), "Apply r2 x4 p4 protects r1", "what protects is written first"},
+		{"forgot, and somebody lowers its partition", aGoal(), forgetful().partition(0), "Apply r2 x4 p3 protects r1", "what protects is written first"},
+		{"forgot, lowered, and another template is asked for", aGoal().update("r3"), forgetful().partition(0), "Remind h1", "has forgotten"},
+		{"forgot, not initialized", aGoal().uninitialized(), forgetful(), "Apply r2 x4 p3 protects r1", ""},
+		{"forgot, and was not seen since", aGoal(), forgetful().unseen(), "Apply r2 x4 p3 protects r1", ""},
+		{"remembers", aGoal(), forgetful().hashes("h1", "h2"), "Apply r2 x4 p3 protects r1", ""},
+		{"remembers though all came up on what it has", aGoal().update("r3"), forgetful("0 h2", "1 h2", "2 h2", "3 h2").hashes("h1", "h2"), "Apply r3 x4 p3 protects r1", ""},
+		{"has finished, as it may", aGoal().partition(0), forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0), "Apply r2 x4 p0 protects r1", ""},
+		{"somebody lowers the partition of one that remembers", aGoal(), forgetful().hashes("h1", "h2").partition(0), "Apply r2 x4 p3 protects r1", ""},
 
 		// It came up while nothing was protected, and has not settled since.
 		{"comes up, its partition stays open", aGoal().update("r1").samePods(), aChild().protecting("").hashes("h0", "h1"), "Apply r1 x4 p0", "comes up on r1 before its partition takes effect"},
@@ -131,6 +185,26 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// seeded is a child that is being seeded on r1, with so many replicas.
+func seeded(replicas int32, members ...string) *childBuilder {
+	return aChild().seeding().replicas(replicas).partition(3).members(members...)
+}
+
+// forgetful is a child on r2 that protects 3 replicas on r1, and has forgotten that.
+func forgetful(members ...string) *childBuilder {
+	if len(members) == 0 {
+		members = []string{"0 h1", "1 h1", "2 h1", "3 h2"}
+	}
+	return aChild().on("r2").recorded(3, "h1", 3).hashes("h2", "h2").members(members...)
+}
+
+// protecting makes another revision the one that is protected.
+func protecting(b *goalBuilder, revision string) *goalBuilder {
+	v := versionOf(revision)
+	b.ProtectedRevision, b.Protected = revision, &v
+	return b
+}
+
 func withAnnotation(b *childBuilder, generation string) *childBuilder {
 	b.Meta.Annotations["united.dev/parent-generation"] = generation
 	return b
@@ -140,7 +214,7 @@ func withAnnotation(b *childBuilder, generation string) *childBuilder {
 // template of one and the patch of another.
 func checkChild(t *testing.T, asked adapters.Child, s Step) {
 	t.Helper()
-	if s.Action == ActionWait || s.Action == ActionHalt {
+	if s.Action == ActionWait || s.Action == ActionHalt || s.Action == ActionRemind {
 		if diff := cmp.Diff(adapters.Child{}, s.Child); diff != "" {
 			t.Error("there is a child to write:", diff)
 		}
@@ -149,6 +223,8 @@ func checkChild(t *testing.T, asked adapters.Child, s Step) {
 	v := versionOf(s.Child.Revision)
 	asked.Revision, asked.PodPart, asked.PodPatch = v.Revision, v.PodPart, v.PodPatch
 	asked.Replicas, asked.Partition, asked.ProtectedRevision = s.Child.Replicas, s.Child.Partition, s.Child.ProtectedRevision
+	asked.ProtectedHash, asked.ReleasedFrom = s.Child.ProtectedHash, s.Child.ReleasedFrom // TestRecord
+	asked.Seeding = s.Action == ActionSeed
 	if diff := cmp.Diff(asked, s.Child); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}

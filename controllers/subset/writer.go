@@ -59,6 +59,8 @@ func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstru
 		return current, false, nil
 	case ActionApply:
 		return w.update(ctx, &s.Child, current)
+	case ActionRemind:
+		return w.remind(ctx, s.Hash, current)
 	case ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)
@@ -155,7 +157,7 @@ func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
 
 // keepOrphans makes room in a seed for pods that outlived an earlier child
 // (deleted with --cascade=orphan). The new child adopts them, and would delete
-// them if it had no replicas. The list must be live: a cache may still show
+// those for which it had no replicas. The list must be live: a cache may still show
 // them as owned by the child that is gone.
 func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
 	pods := &corev1.PodList{}
@@ -168,7 +170,7 @@ func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
 	if err != nil {
 		return err
 	}
-	c.Replicas = w.Adapter.Orphans(u, pods.Items)
+	c.Replicas = max(c.Replicas, w.Adapter.Orphans(u, pods.Items))
 	c.Partition = max(c.Partition, c.Replicas)
 	return nil
 }
@@ -198,14 +200,15 @@ func (w *Writer) same(u *unstructured.Unstructured, c *adapters.Child, current *
 	if err != nil {
 		return false, err
 	}
-	if observed.Replicas != c.Replicas || observed.Partition != c.Partition ||
+	// A partition that somebody else has set to what it is to be now is not on record.
+	if observed.Replicas != c.Replicas || observed.Partition != c.Partition || RecordedPartition(observed) != c.Partition || Seeding(observed) != c.Seeding ||
 		current.GetAnnotations()[v1alpha1.AnnotationFingerprint] != u.GetAnnotations()[v1alpha1.AnnotationFingerprint] {
 		return false, nil
 	}
 	// What rides along with other writes alone is not worth one, but must be
 	// there, or the apply would look as if somebody had taken it.
 	expected := u.DeepCopy()
-	dropAnnotations(expected, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration)
+	dropRecord(expected)
 	path, err := lost(expected, current.GetManagedFields())
 	return path == "", err
 }
@@ -216,8 +219,8 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Replicas and partition are compared by themselves, and the rest of what is
-	// left out only rides along with other writes.
+	// Replicas, partition and the end of a seed are compared by themselves, and the
+	// rest of what is left out only rides along with other writes.
 	bare := *c
 	bare.Replicas, bare.Partition = 0, 0
 	bare.ProtectedRevision, bare.ParentGeneration = "", 0
@@ -225,6 +228,7 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	dropRecord(stable)
 	raw, err := json.Marshal(stable.Object)
 	if err != nil {
 		return nil, fmt.Errorf("fingerprint of %s: %w", c.Name, err)
@@ -286,9 +290,13 @@ func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica)
 	return client.IgnoreNotFound(err)
 }
 
-func dropAnnotations(u *unstructured.Unstructured, keys ...string) {
+// dropRecord drops the annotations that make no write of their own.
+func dropRecord(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
-	for _, key := range keys {
+	for _, key := range []string{
+		v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedRevision,
+		v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+	} {
 		delete(annotations, key)
 	}
 	u.SetAnnotations(annotations)

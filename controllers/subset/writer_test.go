@@ -44,6 +44,9 @@ type bench struct {
 	applyErr error
 	deleted  []string
 	patchErr error
+	// reminded are the patches of a status, remindErr is what the server answers.
+	reminded  []string
+	remindErr error
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -85,6 +88,17 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 				return b.patchErr
 			}
 			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(_ context.Context, _ client.Client, subResource string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+			raw, err := p.Data(o)
+			if err != nil {
+				return err
+			}
+			b.reminded = append(b.reminded, subResource+" "+o.GetName()+" "+string(raw))
+			if b.remindErr == nil {
+				o.SetResourceVersion("79")
+			}
+			return b.remindErr
 		},
 	})
 	return b
@@ -273,6 +287,9 @@ func TestSeedKeepsOrphans(t *testing.T) {
 		wantPartition       int32
 	}{
 		{"none", ActionSeed, 0, 2, nil, 0, 2},
+		{"none, some are protected", ActionSeed, 2, 2, nil, 2, 2},
+		{"fewer than are to be made", ActionSeed, 5, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 5, 9},
+		{"more than are to be made", ActionSeed, 2, 2, []client.Object{orphan("web-zone-a-3")}, 4, 4},
 		{"fewer than are protected", ActionSeed, 0, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 4, 9},
 		{"more than are protected", ActionSeed, 0, 2, []client.Object{orphan("web-zone-a-10"), orphan("web-zone-a-9")}, 11, 11},
 		{"of another subset", ActionSeed, 0, 2, []client.Object{labelled(orphan("web-zone-a-3"), v1alpha1.LabelSubset, "zone-b")}, 0, 2},
@@ -339,6 +356,9 @@ func TestUpdate(t *testing.T) {
 		{"the parent's generation rides along", change(func(c *adapters.Child) { c.ParentGeneration = 9 }), false},
 		{"the protected revision rides along", change(func(c *adapters.Child) { c.ProtectedRevision = "web-2" }), false},
 		{"the protected revision goes, along", change(func(c *adapters.Child) { c.ProtectedRevision = "" }), false},
+		{"the child's own revision rides along", change(func(c *adapters.Child) { c.ProtectedHash = "web-zone-a-1" }), false},
+		{"what was released rides along", change(func(c *adapters.Child) { c.ReleasedFrom = 2 }), false},
+		{"a seed ends", change(func(c *adapters.Child) { c.Seeding = true }), true},
 		{"replicas", change(func(c *adapters.Child) { c.Replicas = 4 }), true},
 		{"partition", change(func(c *adapters.Child) { c.Partition = 1 }), true},
 		{"revision", change(func(c *adapters.Child) { c.Revision = "web-3" }), true},
@@ -390,7 +410,10 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 		}
 	}
 	// What rides along is not put right by itself, or an old child could never rest.
-	for _, path := range []string{v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationProtectedRevision} {
+	for _, path := range []string{
+		v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationPartition,
+		v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom,
+	} {
 		b := newBench(t)
 		current := b.asStored(childSpec(), func(owned *fieldpath.Set) {
 			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", path)))
@@ -398,6 +421,50 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 		if _, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current); err != nil || wrote {
 			t.Error(path, "makes a write:", err)
 		}
+	}
+}
+
+// Somebody else sets the partition or the replicas of a child: both are put back. Where
+// that is what is asked for by now, it is put on record all the same.
+func TestUpdatePutsForeignNumbersRight(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		edit  func(*unstructured.Unstructured)
+		asked int32
+		wrote bool
+	}{
+		{"the partition", func(u *unstructured.Unstructured) {
+			setNumber(u, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
+		}, 2, true},
+		{"the partition, to what is asked for now", func(u *unstructured.Unstructured) {
+			setNumber(u, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
+		}, 0, true},
+		{"the replicas", func(u *unstructured.Unstructured) { setNumber(u, 9, "spec", "replicas") }, 2, true},
+		{"a child of an earlier version of United", func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", v1alpha1.AnnotationPartition)
+		}, 2, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t)
+			current, c := b.asStored(childSpec(), nil), childSpec()
+			tc.edit(current)
+			c.Partition = tc.asked
+			if _, wrote, err := b.carry(Step{Action: ActionApply, Child: c}, current); err != nil || wrote != tc.wrote {
+				t.Fatal(wrote, err)
+			}
+			if tc.wrote {
+				o, err := b.Adapter.Observe(b.applied[0], nil)
+				if err != nil || o.Partition != tc.asked || RecordedPartition(o) != tc.asked || o.Replicas != 3 {
+					t.Error(o, err)
+				}
+			}
+		})
+	}
+}
+
+func setNumber(u *unstructured.Unstructured, n int64, path ...string) {
+	if err := unstructured.SetNestedField(u.Object, n, path...); err != nil {
+		panic(err)
 	}
 }
 

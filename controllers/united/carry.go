@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
@@ -30,8 +32,9 @@ type outcome struct {
 	// cluster had moved on.
 	waits string
 	wrote bool
-	// freed are the stuck replicas that were deleted.
-	freed []string
+	// freed are the stuck replicas that were deleted, undone those that had come up on
+	// the update revision without having been released.
+	freed, undone []string
 	// why a coordinated rollout changed the partition.
 	why string
 }
@@ -158,10 +161,14 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	if subset.Yields(s.step, w.observed(s.Name), w.now) {
 		return &outcome{stale: true} // as if it had been refused
 	}
+	if s.step.Action == subset.ActionRemind {
+		return r.remindSubset(ctx, writer, w, s)
+	}
+	r.failures.Calm(client.ObjectKeyFromObject(w.parent), memoryOf(s.Name), w.now)
 	step, waits := s.step, ""
 	if observed := w.observed(s.Name); observed != nil && step.Action == subset.ActionApply {
 		if keep := capacity.keep(observed.Replicas, step.Child.Replicas); keep > step.Child.Replicas {
-			step, waits = keepReplicas(step, keep, observed.Partition, subset.RevisionOf(observed)), capacity.why(keep)
+			step, waits = keepReplicas(step, keep, subset.RecordedPartition(observed), subset.RevisionOf(observed)), capacity.why(keep)
 		}
 	}
 	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
@@ -173,22 +180,26 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 		}
 		o.why = s.does
 		if !wrote {
-			o.freed, err = r.free(ctx, writer, w, s)
-			return err
+			return r.deleteReplicas(ctx, writer, w, w.observed(s.Name), s.deletes, o)
 		}
 		w.children[s.Name], err = w.read(s.Name, after)
 		return err
 	})
 }
 
-// attempt tries a write on a subset's child, unless the same write failed and it
-// is not yet time to try it again.
-func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
-	parent := client.ObjectKeyFromObject(w.parent)
+// attemptOn is what is tried on a subset's child now.
+func (w *world) attemptOn(current *unstructured.Unstructured) subset.Attempt {
 	attempt := subset.Attempt{UID: w.parent.UID, Generation: w.parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
 	}
+	return attempt
+}
+
+// attempt tries a write on a subset's child, unless the same write failed and it
+// is not yet time to try it again.
+func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current *unstructured.Unstructured, try func(*outcome) error) *outcome {
+	parent, attempt := client.ObjectKeyFromObject(w.parent), w.attemptOn(current)
 	if pending := r.failures.Pending(parent, name, attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
@@ -211,15 +222,23 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	return o
 }
 
-// free deletes the replicas that the plan says. A child that was just written has to be
+// deleteReplicas deletes what the plan says. A child that was just written has to be
 // observed first.
-func (r *Reconciler) free(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) ([]string, error) {
-	var freed []string
-	for _, replica := range s.deletes {
+func (r *Reconciler) deleteReplicas(ctx context.Context, writer *subset.Writer, w *world, observed *adapters.Observed, deletes []adapters.Replica, o *outcome) error {
+	unreleased := subset.Unreleased(observed)
+	for _, replica := range deletes {
 		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
-			return freed, fmt.Errorf("delete the released replica %s: %w", replica.Name, err)
+			return fmt.Errorf("delete the replica %s: %w", replica.Name, err)
 		}
-		freed = append(freed, replica.Name)
+		if among(unreleased, replica) {
+			o.undone = append(o.undone, replica.Name)
+		} else {
+			o.freed = append(o.freed, replica.Name)
+		}
 	}
-	return freed, nil
+	return nil
+}
+
+func among(list []adapters.Replica, replica adapters.Replica) bool {
+	return slices.ContainsFunc(list, func(r adapters.Replica) bool { return r.UID == replica.UID })
 }

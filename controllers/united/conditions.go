@@ -121,7 +121,7 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		phases []v1alpha1.SubsetPhase
 		reason string
 	}{
-		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding}, v1alpha1.ReasonReconciling},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding, v1alpha1.PhaseRestoring}, v1alpha1.ReasonReconciling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating}, v1alpha1.ReasonRollingOut},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},

@@ -324,7 +324,11 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 	made := podOf(k, ordinal, pod)
 	created, changed := timesOf(pod, before, now, start)
 	made.CreationTimestamp = metav1.NewTime(created)
-	made.Status.StartTime = &made.CreationTimestamp
+	// Whoever was ready changed since it started.
+	made.Status.StartTime = ptr.To(metav1.NewTime(changed))
+	if pod.WasReady {
+		made.Status.StartTime = ptr.To(metav1.NewTime(changed.Add(-time.Second)))
+	}
 	for i := range made.Status.Conditions {
 		made.Status.Conditions[i].LastTransitionTime = metav1.NewTime(changed)
 	}

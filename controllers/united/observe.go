@@ -248,7 +248,7 @@ func (w *world) finishedOn(name string) bool {
 // allUpdated tells whether the child has exactly its replicas, and all are ready
 // on what its template is.
 func allUpdated(observed *adapters.Observed) bool {
-	return observed.CaughtUp && len(observed.Members) == int(observed.Replicas) &&
+	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && len(observed.Members) == int(observed.Replicas) &&
 		!slices.ContainsFunc(observed.Members, func(m adapters.Replica) bool {
 			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash
 		})

@@ -129,6 +129,10 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		Initialized:       p.initialized,
 		Behind:            p.initialized && w.behind(sub.Name, observed),
 	}
+	if observed != nil {
+		has := revision.ByName(w.revisions, subset.RevisionOf(observed))
+		s.goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+	}
 	if protected != nil {
 		s.goal.Protected = ptr.To(sub.version(protected))
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
@@ -140,15 +144,20 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 // planDeletes decides which replicas are deleted, once the child has what it shall have.
 func (w *world) planDeletes(p *plan, s *subsetPlan) {
 	observed := w.observed(s.Name)
-	if w.paused() || s.step.Action != subset.ActionApply || observed == nil || subset.RevisionOf(observed) != s.step.Child.Revision {
+	asItShallBe := s.step.Action == subset.ActionApply && observed != nil && subset.RevisionOf(observed) == s.step.Child.Revision
+	switch {
+	case w.paused() || !asItShallBe && s.step.Action != subset.ActionRemind:
 		s.deletes = nil
 		return
-	}
-	if p.rollout != nil {
+	case p.rollout != nil:
+		return
+	case !asItShallBe:
+		s.deletes = subset.Undo(observed, w.now)
 		return
 	}
 	var wake time.Time
 	s.deletes, wake = subset.Stuck(observed, w.terms(), s.goal.SamePods)
+	s.deletes = append(s.deletes, subset.Undo(observed, w.now)...)
 	p.wakeAt(wake)
 }
 
@@ -220,9 +229,9 @@ func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordi
 		// knows one revision only, and there is nothing to tell apart.
 		return openLine(line, replicas, 0)
 	case !p.initialized && subset.Completing(observed):
-		return openLine(line, replicas, observed.Partition)
+		return openLine(line, replicas, subset.RecordedPartition(observed))
 	case paused:
-		return coordination.Freeze(line, observed.Partition, observed.Replicas, replicas, w.freezeFrom(observed))
+		return coordination.Freeze(line, subset.RecordedPartition(observed), observed.Replicas, replicas, w.freezeFrom(observed))
 	}
 	return line
 }

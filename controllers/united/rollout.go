@@ -4,6 +4,8 @@
 package united
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -66,6 +68,8 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 		in.Revision = subset.RevisionOf(in.Observed)
 		in.Same = in.Same && in.Revision == w.update.Name
 		in.Completing = subset.Completing(in.Observed)
+		in.Recorded = ptr.To(subset.RecordedPartition(in.Observed))
+		in.Forgot, in.Unreleased = subset.Forgot(in.Observed), subset.Unreleased(in.Observed)
 		return in
 	}
 	if was := subsetStatus(&w.parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {

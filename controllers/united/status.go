@@ -88,6 +88,9 @@ func (w *world) completeOn(p *plan, tallies []*tally) bool {
 		if t.counts.UpdatedReadyReplicas != s.replicas || t.counts.Replicas != s.replicas || !t.observed {
 			return false
 		}
+		if observed := w.observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
+			return false // they go back
+		}
 		total += s.replicas
 	}
 	return total > 0
@@ -222,7 +225,9 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
 	waits := w.waitsFor(observed, onUpdate)
 	switch {
-	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && observed.Replicas == 0 && s.replicas > 0:
+	case s.step.Action == subset.ActionRemind:
+		return v1alpha1.PhaseRestoring, s.step.Reason
+	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && (observed.Replicas == 0 && s.replicas > 0 || subset.Seeding(observed)):
 		return v1alpha1.PhaseSeeding, s.step.Reason
 	case s.step.Action == subset.ActionWait:
 		return v1alpha1.PhasePending, s.step.Reason
@@ -234,6 +239,9 @@ func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *ta
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
 	case !w.paused() && (!onUpdate || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
+	case len(subset.Unreleased(observed)) > 0:
+		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s is on %s and was not released; it is to come back on %s",
+			subset.Unreleased(observed)[0].Name, subset.RevisionOf(observed), s.protected)
 	case s.waits != "" && p.moving():
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.waits)
 	case t.counts.AvailableReplicas != s.replicas:

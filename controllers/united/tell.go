@@ -107,6 +107,8 @@ const (
 	eventStepReached     = "StepReached"
 	eventStepPassed      = "StepPassed"
 	eventForced          = "RolloutForced"
+	eventLost            = "ProtectionLost"
+	eventRestored        = "ProtectionRestored"
 )
 
 // eventsOf gives one event for each transition from one status to the next, and
@@ -122,12 +124,28 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 			}
 			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
 		}
+		list = append(list, memoryEvents(subsetStatus(before, s.Name), s)...)
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision)...)
 	if done != nil {
 		list = append(list, deletionEvents(before, after, done)...)
 	}
 	return append(list, conditionEvents(before, after)...)
+}
+
+// memoryEvents tells when a child has forgotten what its protected replicas run, and
+// when it remembers it again and they run it.
+func memoryEvents(before, after *v1alpha1.SubsetStatus) []event {
+	was := before != nil && before.Phase == v1alpha1.PhaseRestoring
+	is := after.Phase == v1alpha1.PhaseRestoring
+	switch {
+	case is && !was:
+		return []event{{corev1.EventTypeWarning, eventLost, "Restore", after.Name + ": " + after.Message, after.Workload}}
+	case was && !is && after.Phase != v1alpha1.PhaseStalled:
+		return []event{{corev1.EventTypeNormal, eventRestored, "Restore",
+			fmt.Sprintf("%s: protected replicas run %s, and come back on it", after.Name, after.CurrentRevision), after.Workload}}
+	}
+	return nil
 }
 
 func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
@@ -190,6 +208,10 @@ func deletionEvents(before, after *v1alpha1.UnitedDeploymentStatus, done *carrie
 			}
 			list = append(list, event{corev1.EventTypeNormal, reason, "Rollout",
 				fmt.Sprintf("%s: deleted %s: %s%s", s.Name, strings.Join(o.freed, ", "), why, after.UpdateRevision), s.Workload})
+		}
+		if o := done.subsets[s.Name]; o != nil && len(o.undone) > 0 {
+			list = append(list, event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",
+				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.undone, ", "), s.CurrentRevision), s.Workload})
 		}
 	}
 	return list

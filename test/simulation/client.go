@@ -337,7 +337,7 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	return nil
 }
 
-// Status patches the status of parents.
+// Status patches the status of parents, and that of children.
 func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
 
 type apiStatus struct {
@@ -345,8 +345,11 @@ type apiStatus struct {
 	api *API
 }
 
-// Patch patches a parent's status.
+// Patch patches a parent's status, or a child's.
 func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return s.patchSet(u, p)
+	}
 	live := s.api.Live.Parents[o.GetName()]
 	if live == nil {
 		return notFound(client.ObjectKeyFromObject(o))
@@ -378,5 +381,33 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 		return err
 	}
 	s.api.Cached.Parents[updated.Name] = updated
+	return nil
+}
+
+// patchSet patches the status of a child: its spec, and so its generation, stay.
+func (s apiStatus) patchSet(u *unstructured.Unstructured, p client.Patch) error {
+	live := s.api.Live.Sets[u.GetName()]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(u))
+	}
+	merged := &unstructured.Unstructured{}
+	if err := merge(live, p, "", merged); err != nil {
+		return err
+	}
+	if merged.GetUID() != live.GetUID() || merged.GetResourceVersion() != live.GetResourceVersion() {
+		return conflict(u.GetName(), "resourceVersion")
+	}
+	current, _, _ := unstructured.NestedString(merged.Object, "status", "currentRevision")
+	if err := s.api.wrote(live, "remind %s of %s", u.GetName(), current); err != nil {
+		return err
+	}
+	updated := live.DeepCopy()
+	updated.Object["status"] = merged.Object["status"]
+	s.api.PutSet(updated)
+	if err := s.api.answered(); err != nil {
+		return err
+	}
+	s.api.Cached.Sets[u.GetName()] = updated
+	u.Object = updated.DeepCopy().Object
 	return nil
 }

@@ -57,6 +57,9 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonRevisionLost: a revision that protected replicas need is gone.
 	ReasonRevisionLost = "RevisionLost"
+	// ReasonProtectionLost: a child forgets again and again what its protected
+	// replicas run.
+	ReasonProtectionLost = "ProtectionLost"
 	// ReasonReplicaFailed: an updated replica failed, so a coordinated rollout
 	// releases no other.
 	ReasonReplicaFailed = "ReplicaFailed"
@@ -78,16 +81,19 @@ const (
 )
 
 // SubsetPhase says in one word where a subset stands.
-// +kubebuilder:validation:Enum=Pending;Seeding;Updating;Scaling;Unavailable;Held;Complete;Paused;Stalled
+// +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Scaling;Unavailable;Held;Complete;Paused;Stalled
 type SubsetPhase string
 
 // Phases of a subset.
 const (
 	// PhasePending: the child is not there yet, or has not been observed.
 	PhasePending SubsetPhase = "Pending"
-	// PhaseSeeding: the child is being taught its protected revision before it
-	// gets replicas.
+	// PhaseSeeding: the child starts on its protected revision, and makes its
+	// protected replicas before it is shown another one.
 	PhaseSeeding SubsetPhase = "Seeding"
+	// PhaseRestoring: the child forgot what its protected replicas run. It is reminded,
+	// and what came up on the update revision meanwhile is replaced.
+	PhaseRestoring SubsetPhase = "Restoring"
 	// PhaseUpdating: released replicas move to the update revision.
 	PhaseUpdating SubsetPhase = "Updating"
 	// PhaseScaling: replicas are added or removed.

@@ -26,6 +26,19 @@ const (
 	// the child was last written from. A controller that knows only an older
 	// generation leaves the child alone.
 	AnnotationParentGeneration = "united.dev/parent-generation"
+	// AnnotationPartition is the partition as it was last written. What the spec of
+	// the child says beside it, somebody else has said.
+	AnnotationPartition = "united.dev/partition"
+	// AnnotationProtectedHash names the child's own ControllerRevision that its
+	// protected ordinals run. A child can forget it, and is reminded of it then.
+	AnnotationProtectedHash = "united.dev/protected-hash"
+	// AnnotationReleasedFrom is the position below which no replica was ever released
+	// to the revision of the child's template, nor is known to have run it before;
+	// absent counts as 0. Such a child cannot have finished that revision.
+	AnnotationReleasedFrom = "united.dev/released-from"
+	// AnnotationSeeding marks a child that has its protected revision, and as many
+	// replicas as are protected, until those exist.
+	AnnotationSeeding = "united.dev/seeding"
 	// AnnotationFingerprint is a hash of everything that was applied to the
 	// child except its replicas and partition.
 	AnnotationFingerprint = "united.dev/fingerprint"

@@ -124,6 +124,7 @@ func Coordinate(in Input) Plan {
 		c.aim()
 		c.scale()
 		c.hold()
+		c.takeBack()
 		c.release()
 		c.free()
 		c.advance()

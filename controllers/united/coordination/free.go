@@ -4,31 +4,21 @@
 package coordination
 
 import (
-	"cmp"
 	"slices"
 )
 
-// free names the replicas to delete. Before the first is, all that their controllers
-// are about to take by themselves is counted.
+// free names the replicas to delete. What is released counts as down before its
+// controller takes it: so nothing is deleted beside what they are about to take.
 func (c *coordinator) free() {
 	if c.releasesNothing() != "" {
 		return
 	}
 	for _, v := range c.views {
-		if v.moves() {
-			v.taken = v.takenNext()
-			if v.taken != nil {
-				c.down++
-			}
-		}
-	}
-	for _, v := range c.views {
-		if v.Removed || v.Observed == nil || !v.Observed.CaughtUp || v.Forgot {
+		if v.Removed || v.Observed == nil || !v.Observed.CaughtUp {
 			continue
 		}
-		c.takeBack(v)
 		switch {
-		case !v.staged && !v.Completing:
+		case v.Forgot, !v.staged && !v.Completing:
 		case v.Observed.Ordered:
 			c.freeInOrder(v)
 		case v.staged:
@@ -38,16 +28,9 @@ func (c *coordinator) free() {
 	}
 }
 
-// moves: the child's controller replaces what is released of it.
-func (v *view) moves() bool { return !v.Removed && v.staged && v.live <= v.Desired }
-
 // takenNext is the available replica that a StatefulSet is about to take: the highest
-// that is released and not updated, if all above it are updated and available, and,
-// where it works in order, all others are available.
+// that is released and not updated, if all above it are updated and available.
 func (v *view) takenNext() *mark {
-	if v.Observed.Ordered && v.unavailableBelow(v.live) >= 0 {
-		return nil
-	}
 	above := v.live
 	for i := range slices.Backward(v.marks) {
 		m := &v.marks[i]
@@ -63,18 +46,24 @@ func (v *view) takenNext() *mark {
 }
 
 // takeBack deletes replicas that came up on the update revision without having been
-// released: they come back as they were.
-func (c *coordinator) takeBack(v *view) {
-	for _, r := range v.Unreleased {
-		available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
-		if available {
-			if c.down+1 > c.rules.maxUnavailable {
-				v.waits = cmp.Or(v.waits, r.Name+" was updated without having been released; waits until it can be replaced")
+// released: they come back as they were. They go before anything is released.
+func (c *coordinator) takeBack() {
+	if c.releasesNothing() != "" {
+		return
+	}
+	for _, v := range c.views {
+		for _, r := range v.Unreleased {
+			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
+			if available && c.unavailable+1 > c.rules.maxUnavailable {
+				v.waits = r.Name + " was updated without having been released, and waits until it can be replaced"
 				continue
 			}
-			c.down++
+			if available {
+				c.unavailable++
+			}
+			v.deletes = append(v.deletes, r)
+			c.moved = true
 		}
-		v.deletes = append(v.deletes, r)
 	}
 }
 
@@ -105,26 +94,25 @@ func (c *coordinator) replaceable(v *view, m *mark) bool {
 // nothing while any other of its replicas is unavailable.
 func (c *coordinator) freeParallel(v *view) {
 	barred := v.unavailableBelow(v.live) >= 0
+	taken := v.takenNext()
 	for _, m := range slices.Backward(v.marks) {
 		switch {
 		case v.stray(&m), c.replaceable(v, &m):
 			v.deletes = append(v.deletes, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
-		case v.taken != nil && m.Position == v.taken.Position:
-			if barred && c.mayTake(0) {
-				v.deletes = append(v.deletes, *m.Replica)
-			}
-		case c.mayTake(1):
-			c.down++
+		case taken != nil && m.Position == taken.Position && !barred:
+		case c.mayTake():
 			v.deletes = append(v.deletes, *m.Replica)
+		default:
+			v.barred = barred
 		}
 	}
 }
 
-// mayTake tells whether so many more available replicas may be deleted now. Force looks
-// only at what is on the way.
-func (c *coordinator) mayTake(more int64) bool {
-	return c.rules.forced || c.down+more <= c.rules.maxUnavailable
+// mayTake tells whether available replicas that are released may be deleted: they count
+// as unavailable since they are. Force looks only at what is on the way.
+func (c *coordinator) mayTake() bool {
+	return c.rules.forced || c.unavailable <= c.rules.maxUnavailable
 }
 
 // freeInOrder deletes the replica that a child that works in order waits for

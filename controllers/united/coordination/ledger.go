@@ -14,9 +14,6 @@ type ledger struct {
 	unavailable, spare int64
 	// unavailableAtFirst is U before the pass.
 	unavailableAtFirst int64
-	// down counts as U does, but of released replicas that still run only those that
-	// their controllers are about to take.
-	down int64
 	// inFlight are released replicas that are not back; under force, those of them
 	// that have not failed.
 	inFlight int64
@@ -26,13 +23,9 @@ func (c *coordinator) count() {
 	for _, v := range c.views {
 		if !v.Removed {
 			c.unavailable += int64(v.Desired)
-			c.down += int64(v.Desired)
 		}
 		for _, m := range v.marks {
 			surplus := v.Removed || m.Position >= v.Desired
-			if m.available && !surplus {
-				c.down--
-			}
 			switch {
 			case m.usable && surplus:
 				c.spare++

@@ -50,7 +50,7 @@ func (c *coordinator) candidates() []*view {
 		if !v.staged || v.size() > 0 && !c.doneByForce(v) {
 			ahead = cmp.Or(ahead, v)
 		}
-		if v.staged {
+		if v.staged && len(v.Unreleased) == 0 {
 			list = append(list, v)
 		}
 	}

@@ -223,10 +223,10 @@ func TestAFailureSetsSoakBack(t *testing.T) {
 	w.subsets[0].member(1).Failure = ""
 	w.ready()
 	w.after(0)
-	if w.after(9 * time.Minute).state.Step != 0 {
+	if w.after(9*time.Minute).state.Step != 0 {
 		t.Errorf("it is over after 9 minutes: %+v", w.state)
 	}
-	if w.after(2 * time.Minute).state.Step != 1 {
+	if w.after(2*time.Minute).state.Step != 1 {
 		t.Errorf("it is not over after 11: %+v", w.state)
 	}
 }
@@ -236,10 +236,10 @@ func TestSoakKnowsWhatItDidNotSee(t *testing.T) {
 	w := soaking()
 	w.now = w.now.Add(9 * time.Minute)
 	w.subsets[0].member(1).ReadySince = w.now
-	if w.after(5 * time.Minute).state.Step != 0 {
+	if w.after(5*time.Minute).state.Step != 0 {
 		t.Errorf("it stood for 5 minutes: %+v", w.state)
 	}
-	if w.after(6 * time.Minute).state.Step != 1 {
+	if w.after(6*time.Minute).state.Step != 1 {
 		t.Errorf("it stood for 11 minutes: %+v", w.state)
 	}
 }

@@ -44,8 +44,9 @@ type view struct {
 	does    string
 	waits   string
 	deletes []adapters.Replica
-	// taken is the available replica that its controller is about to take; nil if none.
-	taken *mark
+	// barred: what is released of it stays as it is, since another of its replicas is
+	// unavailable, and the ledger has no room.
+	barred bool
 }
 
 // mark is one replica that exists, of those that the child is asked for.

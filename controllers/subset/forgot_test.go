@@ -1,0 +1,119 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+func TestForgot(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		want  bool
+	}{
+		{"it has", forgetful(), true},
+		{"it has, and made its replicas anew", forgetful("0 h2", "1 h2", "2 h2", "3 h2"), true},
+		{"it has, and has none now", forgetful("9 h2"), true},
+		{"it has not", forgetful().hashes("h1", "h2"), false},
+		{"not known, since its controller has not looked", forgetful().unseen(), false},
+		{"new", forgetful().hashes("", ""), false},
+		{"without replicas it forgets, and is seeded", forgetful().replicas(0), false},
+		{"it has what it protects", forgetful().on("r1"), false},
+		{"it protects nothing yet", forgetful().protecting(""), false},
+		{"nothing is on record", forgetful().recorded(3, "", 3), false},
+		{"both make the same pods", forgetful().recorded(3, "h2", 3), false},
+		{"it has finished", forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0), false},
+		{"it may have finished, and is held since", forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(3, "h1", 0), false},
+		{"it cannot have finished, one is of before", forgetful("0 h1", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0), true},
+		{"one that is surplus says nothing", forgetful("0 h2", "1 h2", "2 h2", "3 h2", "4 h1").recorded(0, "h1", 0), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Forgot(tc.child.observed()); got != tc.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// A child that has forgotten looks as if it had finished: nothing is concluded from
+// that.
+func TestForgottenIsNotFinished(t *testing.T) {
+	for _, known := range []string{"", "r1"} {
+		if got := Protected(forgetful().observed(), known, 9); got != "r1" {
+			t.Errorf("status says %q: %s", known, got)
+		}
+	}
+	if got := Protected(forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0).observed(), "r1", 9); got != "r2" {
+		t.Error("it has finished, and is said to protect", got)
+	}
+}
+
+func names(list []adapters.Replica) string {
+	var text []string
+	for _, r := range list {
+		text = append(text, strings.TrimPrefix(r.Name, "web-zone-a-"))
+	}
+	return strings.Join(text, " ")
+}
+
+func TestUnreleased(t *testing.T) {
+	reminded := func(members ...string) *childBuilder { return forgetful(members...).hashes("h1", "h2") }
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		want  string
+		// undo is the one that goes first.
+		undo string
+	}{
+		{"none", reminded(), "", ""},
+		{"one", reminded("0 h1", "1 h2", "2 h1", "3 h2"), "1", "1"},
+		{"two, the highest goes first", reminded("0 h2", "1 h2", "2 h1", "3 h2"), "0 1", "1"},
+		{"two, one of them is not ready", reminded("0 h2 unready", "1 h2", "2 h1", "3 h2"), "0 1", "0"},
+		{"two, both are not ready: one at a time", reminded("0 h2 unready", "1 h2 unready", "2 h1", "3 h2"), "0 1", "0"},
+		{"another is not ready", reminded("0 h1 unready", "1 h2", "2 h1", "3 h2"), "1", ""},
+		{"another is not ready, nor is it", reminded("0 h1 unready", "1 h2 unready", "2 h1", "3 h2"), "1", "1"},
+		{"in order, a lower one is not ready", reminded("0 h1 unready", "1 h2 unready", "2 h1", "3 h2").ordered(), "1", ""},
+		{"in order, the lowest is not ready", reminded("0 h2 unready", "1 h2", "2 h1", "3 h2").ordered(), "0 1", "0"},
+		{"another is missing", reminded("0 h1", "1 h2", "3 h2"), "1", ""},
+		{"another is on its way", reminded("0 h2 terminating", "1 h2", "2 h1", "3 h2"), "1", ""},
+		{"released ones are where they belong", reminded("0 h1", "1 h1", "2 h1", "3 h2"), "", ""},
+		{"what ran it before stays", reminded("0 h1", "1 h2", "2 h2", "3 h2").recorded(3, "h1", 1), "", ""},
+		{"released since", reminded("0 h1", "1 h2", "2 h1", "3 h2").recorded(1, "h1", 1), "", ""},
+		{"on something else", reminded("0 h9", "1 h1", "2 h1", "3 h2"), "", ""},
+		{"surplus", reminded("0 h1", "1 h2").replicas(1), "", ""},
+		{"somebody has lowered the partition: put back first", reminded("0 h1", "1 h2", "2 h1", "3 h2").partition(0), "", ""},
+		{"not seen", reminded("0 h1", "1 h2", "2 h1", "3 h2").unseen(), "", ""},
+		{"nothing is on record", reminded("0 h1", "1 h2", "2 h1", "3 h2").recorded(3, "", 3), "", ""},
+		{"it remembers something else", reminded("0 h1", "1 h2", "2 h1", "3 h2").hashes("h7", "h2"), "", ""},
+		{"it has forgotten: they would come back as they are", forgetful("0 h1", "1 h2", "2 h1", "3 h2"), "", ""},
+		{"it has forgotten, and would again: one has to go first", forgetful("0 h2", "1 h2", "2 h2", "3 h2"), "0 1 2", "2"},
+		{"the only one", forgetful("0 h2").replicas(1), "0", "0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := names(Unreleased(tc.child.observed())); got != tc.want {
+				t.Errorf("want %q, have %q", tc.want, got)
+			}
+			if got := names(Undo(tc.child.observed(), epoch().Add(time.Hour))); got != tc.undo {
+				t.Errorf("first: want %q, have %q", tc.undo, got)
+			}
+		})
+	}
+}
+
+// One that is ready and not available yet may go as one that is not ready.
+func TestUndoCountsAvailability(t *testing.T) {
+	child := forgetful("0 h1", "1 h2", "2 h1", "3 h2").hashes("h1", "h2").observed()
+	child.MinReadySeconds = 60
+	for after, want := range map[time.Duration]string{time.Second: "", 2 * time.Minute: "1"} {
+		child.Members[1].ReadySince = epoch().Add(-time.Hour)
+		if got := names(Undo(child, epoch().Add(after))); got != want {
+			t.Errorf("after %s: want %q, have %q", after, want, got)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"strconv"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// RecordedPartition is the child's partition as United wrote it, which another may
+// have changed since in its spec; that where nothing is on record.
+func RecordedPartition(o *adapters.Observed) int32 {
+	if n, ok := number(o, v1alpha1.AnnotationPartition); ok {
+		return n
+	}
+	return o.Partition
+}
+
+// recordedHash is the child's own revision that its protected replicas run, "" when
+// that is not on record.
+func recordedHash(o *adapters.Observed) string {
+	return o.Meta.Annotations[v1alpha1.AnnotationProtectedHash]
+}
+
+// releasedFrom is the position below which no replica was released to what the
+// child's template is, nor had run it before.
+func releasedFrom(o *adapters.Observed) int32 {
+	n, _ := number(o, v1alpha1.AnnotationReleasedFrom)
+	return n
+}
+
+func number(o *adapters.Observed, annotation string) (n int32, ok bool) {
+	v, err := strconv.ParseInt(o.Meta.Annotations[annotation], 10, 32)
+	return int32(v), err == nil && v >= 0
+}
+
+// record adds to a child that is written in place of o, nil when there is none, what
+// is to be known of it later.
+func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
+	if o == nil {
+		return // it knows no revision yet, and its first one is not to be told apart from any
+	}
+	c.ProtectedHash, c.ReleasedFrom = hashToRecord(c.ProtectedRevision, o), g.releasedFromThen(c, o)
+}
+
+// hashToRecord is the child's own revision that is the given parent revision, when
+// that is certain or was when it was last written.
+func hashToRecord(protected string, o *adapters.Observed) string {
+	switch {
+	case protected == "":
+		return ""
+	case protected == RevisionOf(o) && settled(o):
+		return o.CurrentHash
+	case protected != protectedNote(o):
+		return ""
+	case recordedHash(o) != "":
+		return recordedHash(o)
+	case o.CaughtUp && o.Remembers() && o.Replicas > 0 && protected != RevisionOf(o):
+		return o.CurrentHash
+	}
+	return ""
+}
+
+// releasedFromThen is releasedFrom of o when c is written.
+func (g *Goal) releasedFromThen(c *adapters.Child, o *adapters.Observed) int32 {
+	switch {
+	case c.Revision == RevisionOf(o), c.Revision == g.Update.Revision && g.SameTemplate:
+		return min(releasedFrom(o), c.Partition)
+	case c.Revision == c.ProtectedRevision, g.SamePods, !o.CaughtUp, o.CurrentHash == "":
+		return 0 // nothing to tell apart, or nothing known
+	}
+	from := c.Partition
+	for _, m := range o.Members {
+		if m.Position >= 0 && mayRunAnother(o, m) {
+			from = min(from, m.Position)
+		}
+	}
+	return from
+}
+
+// mayRunAnother tells whether a replica may run a revision that is neither the one that
+// the child protects nor the one that its template is.
+func mayRunAnother(o *adapters.Observed, m adapters.Replica) bool {
+	if m.Hash == o.UpdateHash {
+		return false
+	}
+	// Without a note, what it remembers is not what is protected.
+	known := protectedNote(o) != "" && (recordedHash(o) == "" || recordedHash(o) == o.CurrentHash)
+	return !known || m.Hash != o.CurrentHash
+}

@@ -1,0 +1,90 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+func TestRecordedPartition(t *testing.T) {
+	noted := func(text string) *childBuilder {
+		b := aChild().partition(3)
+		b.Meta.Annotations[v1alpha1.AnnotationPartition] = text
+		return b
+	}
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		want  int32
+	}{
+		{"nothing is on record", aChild().partition(3), 3},
+		{"as it is", noted("3"), 3},
+		{"somebody changed it", noted("1"), 1},
+		{"everything is held", noted("2147483647"), 2147483647},
+		{"unreadable", noted("x"), 3},
+		{"negative", noted("-1"), 3},
+		{"too large", noted("2147483648"), 3},
+	} {
+		if got := RecordedPartition(tc.child.observed()); got != tc.want {
+			t.Errorf("%s: want %d, have %d", tc.name, tc.want, got)
+		}
+	}
+}
+
+// What is on record after a write: the child's own revision that is protected, and
+// below which position its template was never released.
+func TestRecord(t *testing.T) {
+	staged := func(members ...string) *childBuilder { // r2, of which r1 is protected
+		return aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2").members(members...)
+	}
+	for _, tc := range []struct {
+		name  string
+		goal  *goalBuilder
+		child *childBuilder
+		hash  string
+		from  int32
+	}{
+		{"a new child knows nothing", aGoal(), nil, "", 0},
+		{"staged", aGoal(), aChild().members("0 h1", "1 h1", "2 h1", "3 h1"), "h1", 3},
+		{"staged, all held", aGoal().partition(2147483647), aChild().members("0 h1"), "h1", 2147483647},
+		{"staged, nothing held", aGoal().partition(0), aChild().members("0 h1"), "h1", 0},
+		{"staged, and one runs what is not known", aGoal(), aChild().members("0 h1", "1 h9", "2 h1", "3 h9"), "h1", 1},
+		{"staged, and one has not told what it runs", aGoal(), aChild().members("0", "1 h1"), "h1", 0},
+		{"staged, and it makes the same pods", aGoal().samePods(), aChild().members("0 h1"), "h1", 0},
+		{"staged after a seed", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1"), "h1", 3},
+		{"at rest", aGoal(), staged(), "h1", 2},
+		{"released", aGoal().partition(1), staged(), "h1", 1},
+		{"raised", aGoal().partition(4), staged(), "h1", 2},
+		{"a third revision", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h2", "3 h2"), "h1", 4},
+		{"a third revision that makes the pods of the second", aGoal().update("r3").partition(4).sameTemplate(), staged("0 h1", "1 h1", "2 h1", "3 h2"), "h1", 2},
+		{"a third revision, and one runs what is not known", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h9", "3 h2"), "h1", 2},
+		{"a third revision, and what it remembers is not what is on record", aGoal().update("r3").partition(4),
+			staged("0 h1", "1 h1", "2 h2", "3 h2").hashes("h5", "h2"), "h1", 0},
+		{"back to the first", aGoal().update("r1").samePods(), staged("0 h1", "3 h2"), "h1", 0},
+		{"after the end, another", protecting(aGoal().update("r3"), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", 3},
+		{"after the end, the same", protecting(aGoal(), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", 0},
+		{"of an earlier version of United", aGoal(), aChild().on("r2").hashes("h1", "h2"), "h1", 0},
+		{"of an earlier version, not seen", aGoal(), aChild().on("r2").hashes("h1", "h2").unseen(), "", 0},
+		{"the protected one changes, and its hash is not known", protecting(aGoal().update("r2"), "r0"), staged(), "", 2},
+		{"nothing is protected yet", aGoal().uninitialized(), aChild().on("r2").protecting(""), "", 0},
+		{"goes back from 0", aGoal(), aChild().on("r2").replicas(0).recorded(2, "h1", 2).hashes("h2", "h2"), "h1", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var child *adapters.Observed
+			if tc.child != nil {
+				child = tc.child.observed()
+			}
+			s := Next(tc.goal.Goal, child)
+			if s.Child.Name == "" {
+				t.Fatal("nothing is written:", asText(s), s.Reason)
+			}
+			if s.Child.ProtectedHash != tc.hash || s.Child.ReleasedFrom != tc.from {
+				t.Errorf("%s: want %q from %d, have %q from %d", asText(s), tc.hash, tc.from, s.Child.ProtectedHash, s.Child.ReleasedFrom)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// ErrRevisionGone says that a child cannot be reminded of what its protected replicas
+// run, because its own revision is not kept any more.
+var ErrRevisionGone = errors.New("is gone")
+
+// ErrForgets says that a child was reminded, and has to be watched for a while: it
+// forgets again as long as its controller does not see its revisions.
+var ErrForgets = errors.New("forgets what its protected replicas run, and is reminded again")
+
+// remind tells a child again which of its own revisions its protected replicas run, in
+// its status, where a StatefulSet keeps it. Its spec stays, and no pod moves.
+//
+// It looks past the cache before: what seems forgotten may be finished where the
+// replicas are known of later than the child, and a revision that is gone would be
+// forgotten at once.
+func (w *Writer) remind(ctx context.Context, hash string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	if err := w.stillForgotten(ctx, current); err != nil {
+		return current, false, err
+	}
+	if err := w.keeps(ctx, hash, current); err != nil {
+		return current, false, err
+	}
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
+		"status":   map[string]any{"currentRevision": hash},
+	})
+	if err != nil {
+		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
+	}
+	after := current.DeepCopy()
+	err = w.Client.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return current, false, ErrStale
+	case err != nil:
+		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
+	}
+	return after, true, nil
+}
+
+func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstructured) error {
+	list := &corev1.PodList{}
+	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
+		return fmt.Errorf("list replicas of %s: %w", current.GetName(), err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	live, err := w.Adapter.Observe(current, pods)
+	if err != nil {
+		return err
+	}
+	if !Forgot(live) {
+		return ErrStale
+	}
+	return nil
+}
+
+// keeps looks whether a revision of the child's own is there, and is the child's.
+func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.Unstructured) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
+		return fmt.Errorf("list revisions of %s: %w", current.GetName(), err)
+	}
+	i := slices.IndexFunc(list.Items, func(r metav1.PartialObjectMetadata) bool { return r.Name == hash })
+	if i < 0 {
+		return fmt.Errorf("revision %s, which %s has forgotten and its protected replicas run, %w: what is protected would come back on the "+
+			"update revision; lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
+	}
+	if !metav1.IsControlledBy(&list.Items[i], current) {
+		return &WaitError{fmt.Sprintf("revision %s is not adopted by %s yet", hash, current.GetName())}
+	}
+	return nil
+}
+
+func ofChild(current *unstructured.Unstructured) client.MatchingLabels {
+	of := current.GetLabels()
+	return client.MatchingLabels{v1alpha1.LabelName: of[v1alpha1.LabelName], v1alpha1.LabelSubset: of[v1alpha1.LabelSubset]}
+}

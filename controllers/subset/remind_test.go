@@ -1,0 +1,123 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// ownedBy makes an object a part of the child of zone-a; owner "" makes it an orphan.
+func ownedBy(o client.Object, owner string) client.Object {
+	o.SetNamespace("shop")
+	o.SetLabels(map[string]string{v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "zone-a"})
+	if owner != "" {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web-zone-a", UID: "s-1", Controller: ptr.To(true)}})
+		if owner != "s-1" {
+			o.GetOwnerReferences()[0].UID = "s-0"
+		}
+	}
+	return o
+}
+
+func ownRevision(name, owner string) client.Object {
+	return ownedBy(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}, owner)
+}
+
+func replica(name, hash string) client.Object {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ownedBy(pod, "s-1")
+	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
+	return pod
+}
+
+// forgetfulSet is a child as it is stored that has forgotten h1; from is below which
+// position its template was never released.
+func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
+	c := childSpec()
+	c.ProtectedHash, c.ReleasedFrom = "h1", from
+	u := b.asStored(c, nil)
+	u.SetGeneration(3)
+	u.Object["status"] = map[string]any{"observedGeneration": int64(3), "currentRevision": "h2", "updateRevision": "h2"}
+	return u
+}
+
+func TestRemind(t *testing.T) {
+	kind := schema.GroupResource{Group: "apps", Resource: "statefulsets"}
+	for _, tc := range []struct {
+		name  string
+		from  int32
+		there []client.Object
+		// answer is what the API server answers.
+		answer error
+		want   error
+		// says is in the error.
+		says string
+	}{
+		{"it is reminded", 2, []client.Object{ownRevision("h1", "s-1"), ownRevision("h2", "s-1")}, nil, nil, ""},
+		{"its revision is gone", 2, []client.Object{ownRevision("h2", "s-1")}, nil, ErrRevisionGone, "lower the partition to 0"},
+		{"its revision is an orphan still", 2, []client.Object{ownRevision("h1", "")}, nil, ErrStale, "not adopted"},
+		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, ErrStale, "not adopted"},
+		{"it cannot have finished, by a replica of before", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h1")}, nil, nil, ""},
+		{"it has finished, as is known past the cache", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h2")}, nil, ErrStale, ""},
+		{"it has changed since", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewConflict(kind, "web-zone-a", errors.New("x")), ErrStale, ""},
+		{"it is gone", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewNotFound(kind, "web-zone-a"), ErrStale, ""},
+		{"no right to", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewForbidden(kind, "web-zone-a", errors.New("x")), nil, "remind web-zone-a: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t, tc.there...)
+			b.remindErr = tc.answer
+			current := b.forgetfulSet(tc.from)
+			before := current.DeepCopy()
+			after, wrote, err := b.carry(Step{Action: ActionRemind, Hash: "h1"}, current)
+			if fails := tc.want != nil || tc.says != ""; fails != (err != nil) || wrote == fails || fails && after != current {
+				t.Fatal(after, wrote, err)
+			}
+			if err != nil && (tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says)) {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(before, current); diff != "" {
+				t.Error("what the cache holds was changed:", diff)
+			}
+			if len(b.applied)+len(b.deleted) > 0 {
+				t.Error("more was written:", b.applied, b.deleted)
+			}
+			if wrote {
+				want := `status web-zone-a {"metadata":{"resourceVersion":"77","uid":"s-1"},"status":{"currentRevision":"h1"}}`
+				if diff := cmp.Diff([]string{want}, b.reminded); diff != "" || after.GetResourceVersion() != "79" {
+					t.Error(diff, after.GetResourceVersion())
+				}
+			}
+		})
+	}
+}
+
+// What the writer looks at past the cache is what the adapter reads.
+func TestForgetfulSetIsForgetful(t *testing.T) {
+	b := newBench(t)
+	for from, want := range map[int32]bool{2: true, 0: false} {
+		o, err := b.Adapter.Observe(b.forgetfulSet(from), nil)
+		if err != nil || Forgot(o) != want {
+			t.Error(from, err)
+		}
+	}
+	var none []adapters.Replica
+	if o, err := b.Adapter.Observe(b.forgetfulSet(2), nil); err != nil || !cmp.Equal(none, Unreleased(o)) {
+		t.Error(err)
+	}
+}

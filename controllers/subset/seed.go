@@ -1,0 +1,95 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Seeding tells whether the child is being seeded: it has its protected revision only
+// until its protected replicas exist.
+func Seeding(o *adapters.Observed) bool { return o.Meta.Annotations[v1alpha1.AnnotationSeeding] != "" }
+
+// seed gives a child the protected revision, and so many replicas on it.
+func (g *Goal) seed(replicas int32, why string) Step {
+	if g.Protected == nil {
+		return Step{Action: ActionHalt, Reason: fmt.Sprintf(
+			"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
+			g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
+	}
+	child := g.child(*g.Protected)
+	child.Replicas, child.Seeding = replicas, true
+	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
+}
+
+// restart is the next step of a child that has no replicas and shall get some. It
+// has settled on whatever its template was, so it is taught the protected revision
+// also when the update revision makes the same pods.
+//
+// Trap: until it has, its partition would make protected replicas of what it settled
+// on, whatever its template is. So it gets none before.
+func (g *Goal) restart(o *adapters.Observed) Step {
+	switch {
+	case RevisionOf(o) != g.ProtectedRevision:
+		return g.seed(0, "goes back to %s first, which its protected replicas run")
+	case !settled(o):
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
+	case g.held() > 0 && g.Protected != nil && !g.SamePods:
+		return g.seed(g.held(), "makes the replicas first that run %s")
+	}
+	return g.apply(o)
+}
+
+// raise is the next step of a child that is being seeded and has replicas: all that
+// are protected must exist before it is shown another revision. Then what it
+// remembers matters only when one of them is lost later.
+func (g *Goal) raise(o *adapters.Observed) Step {
+	wanted := g.held()
+	if g.Update.Revision == RevisionOf(o) {
+		wanted = g.Child.Replicas // it is all that there is to run
+	}
+	missing, blocked := firstMissing(o, g.held())
+	switch {
+	case settled(o) && (missing < 0 || blocked):
+		return g.apply(o)
+	case wanted > o.Replicas && g.Protected != nil:
+		return g.seed(wanted, "makes the replicas first that run %s")
+	case !settled(o):
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
+	}
+	return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: replica %d of %s is to be made on %s%s",
+		missing, o.Meta.Name, g.ProtectedRevision, obstacle(o, missing))}
+}
+
+// firstMissing is the lowest of the positions below held that has no replica, -1 when
+// there is none. blocked: waiting does not bring it, because a child that works in
+// order waits for a lower one which is of another revision, and so not for its
+// controller to make again. Pods that outlived an earlier child can be that.
+func firstMissing(o *adapters.Observed, held int32) (position int32, blocked bool) {
+	expected := int32(0)
+	for _, m := range o.Members {
+		if m.Position != expected || m.Terminating {
+			continue
+		}
+		expected++
+		blocked = blocked || o.Ordered && !m.Ready && m.Hash != o.UpdateHash
+	}
+	if expected >= held {
+		return -1, false
+	}
+	return expected, blocked
+}
+
+// obstacle says which replica keeps the one at a position from being made, if one does.
+func obstacle(o *adapters.Observed, position int32) string {
+	for _, m := range o.Members {
+		if m.Position == position || o.Ordered && m.Position >= 0 && m.Position < position && (!m.Ready || m.Terminating) {
+			return "; " + m.Name + " " + m.Trouble()
+		}
+	}
+	return ""
+}
