@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -175,6 +176,9 @@ func (c *Cluster) Stop() error {
 // Config is the configuration of a client with all rights (user admin, group system:masters) and without a rate limit
 // on its side. The caller owns the copy.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// ServerVersion is what kube-apiserver says it is.
+func (c *Cluster) ServerVersion() (*version.Info, error) { return c.client.Discovery().ServerVersion() }
 
 // Kubeconfig is the path of a kubeconfig file with all rights.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }

@@ -23,8 +23,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	apiversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
@@ -67,18 +65,10 @@ func setUp(_ context.Context, c *cluster.Cluster) (err error) {
 	if kube, err = united.NewClient(c); err != nil {
 		return err
 	}
-	server, err := serverVersion(c)
+	server, err := c.ServerVersion()
 	if err != nil {
 		return err
 	}
 	version, err = simulation.VersionOf(server)
 	return err
-}
-
-func serverVersion(c *cluster.Cluster) (*apiversion.Info, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(c.Config())
-	if err != nil {
-		return nil, err
-	}
-	return client.ServerVersion()
 }

@@ -18,6 +18,20 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
+// immutable are the words with which the API server refuses another value of a field
+// of a StatefulSet. Since Kubernetes 1.37 they name it.
+func immutable(t *testing.T, field, value string) string {
+	t.Helper()
+	server, err := shared.cluster.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.Major == "1" && server.Minor == "36" {
+		return "spec: Forbidden: updates to statefulset spec for fields other than"
+	}
+	return fmt.Sprintf("spec.%s: Invalid value: %q: field is immutable", field, value)
+}
+
 // TestRefusedPatch: the patch of zone-b makes a child that cannot be. The others
 // go on, zone-b stays as it was, and comes along when the patch is corrected.
 func TestRefusedPatch(t *testing.T) {
@@ -29,8 +43,8 @@ func TestRefusedPatch(t *testing.T) {
 		name, patch string
 		words       string // of the server's or, for what cannot be merged, of the controller's
 	}{
-		{"immutable field", `{"spec":{"serviceName":"other"}}`, "Forbidden: updates to statefulset spec for fields other than"},
-		{"another immutable field", `{"spec":{"podManagementPolicy":"Parallel"}}`, "Forbidden: updates to statefulset spec for fields other than"},
+		{"immutable field", `{"spec":{"serviceName":"other"}}`, immutable(t, "serviceName", "other")},
+		{"another immutable field", `{"spec":{"podManagementPolicy":"Parallel"}}`, immutable(t, "podManagementPolicy", "Parallel")},
 		{"misspelt field", fmt.Sprintf(container, `{"name":"web","imag":"x"}`), `.spec.template.spec.containers[name="web"].imag: field not declared in schema`},
 		{"misspelt field outside of pods", `{"spec":{"minReadySecond":5}}`, `.spec.minReadySecond: field not declared in schema`},
 		{"bad pod spec", fmt.Sprintf(pods, `{"restartPolicy":"Never"}`), `spec.template.spec.restartPolicy: Unsupported value: "Never"`},
@@ -72,7 +86,7 @@ func TestRefusedPatch(t *testing.T) {
 func TestRefusedTemplate(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []struct{ name, field, value, words string }{
-		{"immutable field", "/spec/podManagementPolicy", `"Parallel"`, "Forbidden: updates to statefulset spec for fields other than"},
+		{"immutable field", "/spec/podManagementPolicy", `"Parallel"`, immutable(t, "podManagementPolicy", "Parallel")},
 		{"misspelt field", "/spec/template/spec/nodeSelectors", `{}`, ".spec.template.spec.nodeSelectors: field not declared in schema"},
 	} {
 		t.Run(refused.name, func(t *testing.T) {

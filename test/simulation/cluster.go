@@ -71,7 +71,7 @@ func newCluster(t TestingT) *Cluster {
 		}
 	}
 	s.Sets = &Sets{
-		api: s.API, Version: Kubernetes136,
+		api: s.API, Version: Newest,
 		creates: func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
 			s.look(func(o *Oracle) { o.creates(set, position, pod) })
 		},

@@ -19,6 +19,9 @@
 // are slow, flap, crash or cannot be pulled; a zone whose nodes are lost; users that
 // delete pods and children and edit the spec in between.
 //
-// The tests of this package draw worlds from a seed; those of controllers/united
-// direct them move by move.
+// The StatefulSet controller is that of one of Versions. A world has the newest, unless
+// its test chooses another.
+//
+// The tests of this package draw worlds from a seed, and play some on each version;
+// those of controllers/united direct them move by move.
 package simulation

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,16 +20,22 @@ import (
 // have the same names, and web-a is a parent and a child of the other as well. Each is
 // judged by itself, and both end.
 func TestParentsDoNotDisturbEachOther(t *testing.T) {
+	for _, version := range Versions() {
+		t.Run(version.String(), func(t *testing.T) { parentsDoNotDisturbEachOther(t, version) })
+	}
+}
+
+func parentsDoNotDisturbEachOther(t *testing.T, version Version) {
 	checked, worlds := map[string]int{}, 0
 	worldsFrom(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) *drive {
-			policies := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 			return &drive{t: t, policy: string(pick(t, label+" policy", policies)), manual: rapid.IntRange(0, 3).Draw(t, label+" manual") == 0}
 		}
 		subsets := func(label string) []string { return subsetNames()[:rapid.IntRange(1, 3).Draw(t, label)] }
 		one, other := draw("web"), draw("web-a")
 		one.World = New(t, one.policy, subsets("web subsets")...)
+		one.Sets.Version = version
 		other.World = one.Beside("web-a", other.policy, subsets("web-a subsets")...)
 		// Under Manual a user takes pods down, whomever they belong to.
 		calm := !one.manual && !other.manual && rapid.Bool().Draw(t, "calm")

@@ -26,29 +26,38 @@ import (
 // they are. In a wild one everything happens, and they are held against what the
 // controller saw when it wrote. Both must end.
 func TestRolloutsKeepTheirInvariants(t *testing.T) {
-	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
-		for _, calm := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/calm=%v", policy, calm), func(t *testing.T) {
-				checked, worlds := map[string]int{}, 0
-				for round := range 6 { // of as many worlds each as -rapid.checks says: 600
-					worldsFrom(t, 100*round)
-					rapid.Check(t, func(t *rapid.T) {
-						names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
-						d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
-						play(t, d)
-						worlds++
-						for what, n := range d.Oracle.Checked {
-							checked[what] += n
-						}
-					})
-				}
-				t.Logf("judged in %d worlds: %v", worlds, checked)
-				for _, what := range []string{"I2", "I4", "I5", "release", "deletion", "step"} {
-					if checked[what] == 0 && worlds >= 400 {
-						t.Errorf("in no world was anything judged by %s", what)
-					}
-				}
-			})
+	for i, version := range Versions() {
+		for _, policy := range policies {
+			for _, calm := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/calm=%v", version, policy, calm), func(t *testing.T) {
+					playRollouts(t, version, policy, calm, 3*i)
+				})
+			}
+		}
+	}
+}
+
+// playRollouts plays three rounds from one on, of as many worlds each as -rapid.checks
+// says: 300.
+func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPolicyType, calm bool, first int) {
+	checked, worlds := map[string]int{}, 0
+	for round := range 3 {
+		worldsFrom(t, 100*(first+round))
+		rapid.Check(t, func(t *rapid.T) {
+			names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
+			d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
+			d.Sets.Version = version
+			play(t, d)
+			worlds++
+			for what, n := range d.Oracle.Checked {
+				checked[what] += n
+			}
+		})
+	}
+	t.Logf("judged in %d worlds: %v", worlds, checked)
+	for _, what := range []string{"I2", "I4", "I5", "release", "deletion", "step"} {
+		if checked[what] == 0 && worlds >= 200 {
+			t.Errorf("in no world was anything judged by %s", what)
 		}
 	}
 }

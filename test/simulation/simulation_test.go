@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -126,16 +125,19 @@ func (s *World) cluster(t *rapid.T) {
 // moved to, nor re-created on, nor created on another revision, nor deleted; and
 // in the end everything arrives where it shall.
 func TestProtectedReplicasStay(t *testing.T) {
-	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
-		t.Run(string(policy), func(t *testing.T) {
-			worldsFrom(t, 0)
-			rapid.Check(t, func(t *rapid.T) { simulate(t, string(policy)) })
-		})
+	for _, version := range Versions() {
+		for _, policy := range policies {
+			t.Run(fmt.Sprintf("%s/%s", version, policy), func(t *testing.T) {
+				worldsFrom(t, 0)
+				rapid.Check(t, func(t *rapid.T) { simulate(t, version, string(policy)) })
+			})
+		}
 	}
 }
 
-func simulate(t *rapid.T, policy string) {
+func simulate(t *rapid.T, version Version, policy string) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
+	s.Sets.Version = version
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {
@@ -159,9 +161,16 @@ func simulate(t *rapid.T, policy string) {
 // Paused, whatever the user asks for and however it scales, no replica that
 // exists is moved: the partition is above every one that is not updated.
 func TestPausedMovesNothing(t *testing.T) {
+	for _, version := range Versions() {
+		t.Run(version.String(), func(t *testing.T) { pausedMovesNothing(t, version) })
+	}
+}
+
+func pausedMovesNothing(t *testing.T, version Version) {
 	worldsFrom(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(t, "Parallel", "a")
+		s.Sets.Version = version
 		s.Settle()
 		s.Edit("image v2", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = TemplateOf("v2", "Parallel") })
 		s.Edit("partition", func(spec *v1alpha1.UnitedDeploymentSpec) { SetPartition(spec, "a", pick(t, "partition", partitions)) })
