@@ -133,12 +133,13 @@ test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control p
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) times the worlds of the simulation
+fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times the worlds of the simulation, and the large small worlds
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file decl; do \
 		echo "== $$file $${decl#func }"; \
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
 	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
+	$(GO) test -count 1 -timeout 0 ./controllers/united -run '^TestExhaustive$$' -small-large
 
 .PHONY: bench
 bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

@@ -202,6 +202,7 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensEdit:
 		c.edits[ev.i].do(&s.parent)
 		s.parent.generation++
+		s.loseSubsets()
 	case happensApproval:
 		rollout := statuses.at(s.parent.status).Rollout
 		s.parent.approved = textID(rollout.ApprovalKey)
@@ -216,6 +217,17 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	}
 	s.tidy()
 	return synced
+}
+
+// loseSubsets: a subset that is gone, and comes again before its child is gone, may
+// protect what the child remembers, or what the whole runs, as a new one does.
+func (s *smallState) loseSubsets() {
+	current, known := namesOfVersions.Load(statuses.at(s.parent.status).CurrentRevision)
+	for k := range s.kids {
+		if kid := &s.kids[k]; known && kid.protects != 0 && !s.parent.has(k) {
+			kid.protects |= bit(current.(statefulset.Version))
+		}
+	}
 }
 
 func (s *smallState) tick() {
@@ -245,9 +257,17 @@ func (k *smallKid) meddle(how uint8) {
 // sync is a pass of the child's controller. One that finishes notes it: from then on
 // the subset protects what its replicas run.
 func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
+	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
-	if done.Finished {
+	switch {
+	case done.Finished && ranAll:
 		k.protects = bit(k.set.Template)
+	case done.Finished && k.protects&bit(k.set.Current) == 0:
+		// It has counted a surplus replica for a missing one. Where nothing is
+		// protected nobody can tell that from an end.
+		if k.forgot = k.set.Partition > 0; !k.forgot {
+			k.protects |= bit(k.set.Template)
+		}
 	}
 	for i := range k.set.Partition {
 		if i < statefulset.MaxPods && done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(k.set.Pods[i].Version) == 0 {

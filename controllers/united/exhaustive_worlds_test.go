@@ -196,7 +196,12 @@ func rollingConfigs() []smallConfig {
 			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),
 		kinds("Rolling, back and on", smallConfig{
-			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, back and on with three", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()}, large: true,
 			edits:  templates(1, 2, 3),
 			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),

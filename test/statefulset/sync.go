@@ -9,7 +9,8 @@ type Synced struct {
 	Created, Deleted uint8
 	// Replicas, ReadyReplicas and UpdatedReplicas are what it wrote into the status.
 	Replicas, ReadyReplicas, UpdatedReplicas uint8
-	// Finished: all replicas, and there are some, are updated and ready.
+	// Finished: the status says that all replicas, and there are some, are updated and
+	// ready. Trap: a surplus replica counts for one that is missing.
 	Finished bool
 }
 
