@@ -491,7 +491,7 @@ func (j *judged) judgeDeletions(k int) {
 		switch {
 		case j.available(k, i):
 			available++
-		case !j.broken(k, i) && !j.back:
+		case !j.broken(k, i) && !j.back && !j.forced:
 			j.complain("I2", "%s-%d is deleted, and is merely unready", subsetName(k), i)
 		}
 		if j.failed && !j.back && !j.forced && !stray {
