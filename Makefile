@@ -167,12 +167,13 @@ test-loaded: build control-plane $(BIN)/helm ## Run the tests that hang on timin
 	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s) each, and SIMULATIONS (20) times the worlds of the simulation
+fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times the worlds of the simulation, and the large small worlds
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file decl; do \
 		echo "== $$file $${decl#func }"; \
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
 	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
+	$(GO) test -count 1 -timeout 0 ./controllers/united -run '^TestExhaustive$$' -small-large
 
 .PHONY: bench
 bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

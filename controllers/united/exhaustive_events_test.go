@@ -43,7 +43,7 @@ const (
 	// current one, as when it does not see the ControllerRevision of the latter.
 	happensForgetting
 	// happensMeddling: somebody lowers the child's partition to 0 (i = 0), raises it
-	// above its replicas (1), or takes a replica (2).
+	// above its replicas (1), takes a replica (2), or deletes the child (3).
 	happensMeddling
 )
 
@@ -76,7 +76,7 @@ func (ev smallEvent) in(c *smallConfig) string {
 	case happensForgetting:
 		return subsetName(int(ev.k)) + " forgets" + late
 	case happensMeddling:
-		return fmt.Sprint("somebody ", [...]string{"lowers", "raises", "scales"}[ev.i], " ", subsetName(int(ev.k))) + late
+		return fmt.Sprint("somebody ", [...]string{"lowers", "raises", "scales", "deletes"}[ev.i], " ", subsetName(int(ev.k))) + late
 	}
 	return map[what]string{
 		happensReady: "ready ", happensUnready: "unready ", happensCrash: "crash ", happensEviction: "evict ", happensEnd: "gone ",
@@ -128,7 +128,7 @@ func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 		if kid.set.Exists && kid.set.Observed && kid.set.Current != kid.set.Update {
 			try(smallEvent{what: happensForgetting, k: k})
 		}
-		for i := range uint8(3) {
+		for i := range uint8(4) {
 			if kid.set.Exists {
 				try(smallEvent{what: happensMeddling, k: k, i: i})
 			}
@@ -202,6 +202,7 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensEdit:
 		c.edits[ev.i].do(&s.parent)
 		s.parent.generation++
+		s.loseSubsets()
 	case happensApproval:
 		rollout := statuses.at(s.parent.status).Rollout
 		s.parent.approved = textID(rollout.ApprovalKey)
@@ -210,12 +211,28 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensForgetting:
 		kid.set.Current, kid.forgot = kid.set.Update, true
 	case happensMeddling:
-		kid.meddle(ev.i)
+		if ev.i < 3 {
+			kid.meddle(ev.i)
+			break
+		}
+		kid.remove()
+		kid.meddled = true
 	default:
 		panic("a pass is not an event of the world")
 	}
 	s.tidy()
 	return synced
+}
+
+// loseSubsets: a subset that is gone, and comes again before its child is gone, may
+// protect what the child remembers, or what the whole runs, as a new one does.
+func (s *smallState) loseSubsets() {
+	current, known := namesOfVersions.Load(statuses.at(s.parent.status).CurrentRevision)
+	for k := range s.kids {
+		if kid := &s.kids[k]; known && kid.protects != 0 && !s.parent.has(k) {
+			kid.protects |= bit(current.(statefulset.Version))
+		}
+	}
 }
 
 func (s *smallState) tick() {
@@ -242,12 +259,27 @@ func (k *smallKid) meddle(how uint8) {
 	k.meddled = k.meddled || k.set != before
 }
 
+// remove deletes the child, with its pods. What its subset protects stays.
+func (k *smallKid) remove() {
+	k.set.Remove(false)
+	k.set.Collect(true)
+	k.notes, k.generation, k.forgot, k.meddled = noNotes(), 0, false, false
+}
+
 // sync is a pass of the child's controller. One that finishes notes it: from then on
 // the subset protects what its replicas run.
 func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
+	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
-	if done.Finished {
+	switch {
+	case done.Finished && ranAll:
 		k.protects = bit(k.set.Template)
+	case done.Finished && k.protects&bit(k.set.Current) == 0:
+		// It has counted a surplus replica for a missing one. Where nothing is
+		// protected nobody can tell that from an end.
+		if k.forgot = k.set.Partition > 0; !k.forgot {
+			k.protects |= bit(k.set.Template)
+		}
 	}
 	for i := range k.set.Partition {
 		if i < statefulset.MaxPods && done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(k.set.Pods[i].Version) == 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -167,7 +168,7 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 	status := e.carry(pass, s, &end, pass.everything(), [maxKids + 1]bool{})
 	wrong := c.missed(e, s, n)
 	if wrong == "" {
-		return c.told(status)
+		return c.told(e, s, status)
 	}
 	rollout := status.Rollout
 	if rollout == nil || rollout.Phase != v1alpha1.RolloutBlocked {
@@ -249,9 +250,20 @@ func (c *smallConfig) bars(e *seam, s *smallState) bool {
 }
 
 // told says what is wrong with the status of a world that is as it shall be.
-func (c *smallConfig) told(status *v1alpha1.UnitedDeploymentStatus) string {
+func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploymentStatus) string {
 	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete {
 		return "all is done, and the rollout is " + string(status.Rollout.Phase)
+	}
+	j := c.view(e, s)
+	for k := range j.allotted {
+		for i := range int(j.allotted[k]) {
+			if !j.available(k, i) {
+				return "" // protected, and left alone: it is not ready
+			}
+		}
+	}
+	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		return "all is done, and it is not Ready"
 	}
 	return ""
 }

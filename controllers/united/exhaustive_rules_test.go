@@ -209,9 +209,10 @@ func (j *judged) broken(k, i int) bool {
 	return !pod.WasReady && !j.askedFor(k, pod.Version)
 }
 
-// askedFor tells whether a subset's replicas may be made of a version.
+// askedFor tells whether a subset's replicas are to be made of a version. Where it may
+// protect either of two, neither is held against the controller.
 func (j *judged) askedFor(k int, v statefulset.Version) bool {
-	return v == j.version || j.s.kids[k].protects&bit(v) != 0
+	return v == j.version || j.s.kids[k].protects == bit(v)
 }
 
 // hasFailed tells whether a replica of the subset that this rollout made has failed so
@@ -415,7 +416,7 @@ func (j *judged) judgeGrowth(k, grown int) {
 	if j.s.parent.paused {
 		j.complain("paused", "%s grows by %d on the update revision", subsetName(k), grown)
 	}
-	if j.rolling == nil || j.forced || !j.midway {
+	if j.rolling == nil || j.forced || !j.midway || j.s.kids[k].meddled {
 		return
 	}
 	if j.failed {
@@ -483,14 +484,14 @@ func (j *judged) judgeDeletions(k int) {
 		}
 		released := j.releases(&j.before[k], i)
 		stray := pod.Marks&markStray != 0
-		unwanted := j.broken(k, i) && !j.askedFor(k, pod.Version)
+		unwanted := j.broken(k, i) && !j.askedFor(k, pod.Version) || j.back && !j.available(k, i) && pod.Version != j.version
 		if !stray && !unwanted && (!released || pod.Version == j.version) {
 			j.complain("I1", "%s-%d is deleted, and is not released, or updated", subsetName(k), i)
 		}
 		switch {
 		case j.available(k, i):
 			available++
-		case !j.broken(k, i) && !j.back:
+		case !j.broken(k, i) && !j.back && !j.forced:
 			j.complain("I2", "%s-%d is deleted, and is merely unready", subsetName(k), i)
 		}
 		if j.failed && !j.back && !j.forced && !stray {
@@ -572,8 +573,12 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 	return j.said
 }
 
-// allRun tells whether every replica of every child is ready on the version.
+// allRun tells whether every replica of every child, or every one that is asked for
+// now, is ready on the version.
 func (j *judged) allRun(v statefulset.Version) bool {
+	if v == j.version && j.allDone() {
+		return true
+	}
 	some := false
 	for k := range j.before {
 		set := j.before[k]
@@ -589,6 +594,17 @@ func (j *judged) allRun(v statefulset.Version) bool {
 	return some
 }
 
+func (j *judged) allDone() bool {
+	for k := range j.allotted {
+		for i := range int(j.allotted[k]) {
+			if !j.done(k, i) {
+				return false
+			}
+		}
+	}
+	return j.total > 0
+}
+
 // judgePosition: a step is left when it is reached, its pause is over and it is
 // approved, and nothing but another revision takes the rollout back.
 func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
@@ -602,12 +618,23 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if is.Step < was.Step && !j.back && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back || j.positionLost() {
+	if j.back || j.positionLost() || j.nothingToTell() {
 		return
 	}
 	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
 		j.judgeLeaving(n)
 	}
+}
+
+// nothingToTell: every subset has finished what is asked for now, so no step moves
+// anything.
+func (j *judged) nothingToTell() bool {
+	for k := range j.s.kids {
+		if j.s.parent.has(k) && j.s.kids[k].protects != bit(j.version) {
+			return false
+		}
+	}
+	return true
 }
 
 func (j *judged) judgeLeaving(n int32) {

@@ -102,6 +102,11 @@ func emptyFirst() *interner[string] {
 	return n
 }
 
+// noNotes are the annotations of no child.
+func noNotes() uint32 {
+	return notes.id("", func() noted { return noted{map[string]string{}, ""} })
+}
+
 // namesOfVersions are the versions by the names of their revisions, in every world.
 var namesOfVersions sync.Map
 
@@ -591,9 +596,8 @@ func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *sma
 	case changed:
 		o.stale = true
 	case write.remove:
-		kid.set.Remove(false)
-		kid.set.Collect(true)
-		kid.notes, kid.generation, kid.protects, kid.forgot, kid.meddled = 0, 0, 0, false, false
+		kid.remove()
+		kid.protects = 0
 		o.wrote = true
 		done.removed = append(done.removed, name)
 	default:

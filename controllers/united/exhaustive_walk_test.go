@@ -274,7 +274,7 @@ func (c *smallConfig) first() smallState {
 	s.parent.status = internStatus(&v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1})
 	s.parent.approved = textID("")
 	for k := range s.kids {
-		s.kids[k].notes = notes.id("", func() noted { return noted{map[string]string{}, ""} })
+		s.kids[k].notes = noNotes()
 	}
 	s.tidy()
 	if !c.fresh {

@@ -144,7 +144,7 @@ func kinds(name string, c smallConfig) []smallConfig {
 // smallConfigs are all small worlds.
 func smallConfigs() []smallConfig {
 	var configs []smallConfig
-	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), stepConfigs(), freshConfigs()} {
+	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), stepConfigs(), forcedConfigs(), freshConfigs()} {
 		configs = append(configs, some...)
 	}
 	return configs
@@ -196,7 +196,12 @@ func rollingConfigs() []smallConfig {
 			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),
 		kinds("Rolling, back and on", smallConfig{
-			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Rolling, back and on with three", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()}, large: true,
 			edits:  templates(1, 2, 3),
 			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),
@@ -259,6 +264,26 @@ func moreRollingConfigs() []smallConfig {
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(1))),
 			budget: budget{budgetEdit: 3}.whole(),
+		}),
+	)
+}
+
+// forcing sets the annotation force-update.
+func forcing() smallEdit {
+	return smallEdit{"force", func(p *smallParent) { p.forced = p.version }}
+}
+
+func forcedConfigs() []smallConfig {
+	return slices.Concat(
+		kinds("Forced", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(floorOf(1))},
+			edits:  edits(templates(2), these(forcing())),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
+		}),
+		kinds("Forced, in steps", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))},
+			edits:  edits(templates(1, 2), these(forcing())),
+			budget: budget{budgetEdit: 3, budgetCrash: 1}.whole(),
 		}),
 	)
 }

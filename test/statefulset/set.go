@@ -10,8 +10,7 @@
 // what the real controllers were seen to do: test/simulation/testdata is replayed on it.
 //
 // It knows nothing of United. Volumes, spec.ordinals.start, the strategies other than
-// RollingUpdate, a maxUnavailable other than 1, and pods that end for good
-// (phase Failed, Succeeded) are not modelled.
+// RollingUpdate, and pods that end for good (phase Failed, Succeeded) are not modelled.
 package statefulset
 
 // MaxPods bounds the ordinals, MaxVersions the templates.
@@ -96,9 +95,10 @@ type Set struct {
 type Kind struct {
 	// Ordered: podManagementPolicy is OrderedReady.
 	Ordered bool
-	// CountsUnavailable: the controller has a maxUnavailable, which is 1: Kubernetes
-	// 1.37.
+	// CountsUnavailable: the controller has a maxUnavailable: Kubernetes 1.37.
 	CountsUnavailable bool
+	// MaxUnavailable is that of the spec; 0 is its default, 1.
+	MaxUnavailable uint8
 	// MinReady: a pod is available when it has been ready for long.
 	MinReady bool
 }

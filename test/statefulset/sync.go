@@ -9,7 +9,8 @@ type Synced struct {
 	Created, Deleted uint8
 	// Replicas, ReadyReplicas and UpdatedReplicas are what it wrote into the status.
 	Replicas, ReadyReplicas, UpdatedReplicas uint8
-	// Finished: all replicas, and there are some, are updated and ready.
+	// Finished: the status says that all replicas, and there are some, are updated and
+	// ready. Trap: a surplus replica counts for one that is missing.
 	Finished bool
 }
 
@@ -196,29 +197,32 @@ func (p *sync) down() int {
 	return n
 }
 
+// spare is how many replicas more may be taken down, by Kubernetes 1.37.
+func (p *sync) spare() int { return int(max(1, p.kind.MaxUnavailable)) - p.down() }
+
 func (p *sync) updateOrdered137() {
-	for i := int(p.Replicas) - 1; i >= int(p.Partition) && p.down() == 0; i-- {
+	spare := p.spare()
+	for i := int(p.Replicas) - 1; i >= int(p.Partition) && spare > 0; i-- {
 		if p.outdated(i) {
 			p.remove(i)
-			return
+			spare--
 		}
 	}
 }
 
 // updateParallel137 deletes every released replica that is unavailable and outdated,
-// and an available one if none is unavailable. Trap: a protected replica that is
-// unavailable and outdated is not deleted, and still opens the way to the first.
+// and of the available ones as many as may be unavailable beside all that are.
 func (p *sync) updateParallel137() {
-	down := p.down()
+	spare := p.spare()
 	for i := int(p.Replicas) - 1; i >= int(p.Partition); i-- {
 		if p.outdated(i) && !p.kind.Available(&p.before[i]) {
 			p.remove(i)
 		}
 	}
-	for i := int(p.Replicas) - 1; i >= int(p.Partition) && down == 0; i-- {
+	for i := int(p.Replicas) - 1; i >= int(p.Partition) && spare > 0; i-- {
 		if p.outdated(i) && p.kind.Available(&p.before[i]) {
 			p.remove(i)
-			return
+			spare--
 		}
 	}
 }
