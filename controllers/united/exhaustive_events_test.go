@@ -272,6 +272,9 @@ func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
 	switch {
+	case done.Finished && ranAll && (k.meddled || k.forgot):
+		// It has ended, and not by what was released: both may be gone by.
+		k.protects |= bit(k.set.Template)
 	case done.Finished && ranAll:
 		k.protects = bit(k.set.Template)
 	case done.Finished && k.protects&bit(k.set.Current) == 0:

@@ -93,14 +93,13 @@ func (j *judged) rollout() *v1alpha1.RolloutStatus {
 
 func (j *judged) findTargets() {
 	for k, replicas := range j.allotted {
-		switch {
-		case j.rolling == nil:
+		if j.rolling == nil {
 			j.floor[k] = manualPartition(j.strategy.ManualUpdate, k, replicas)
 			j.target[k] = j.floor[k]
-		default:
-			j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, percentOf(0)), replicas)
-			j.target[k] = max(j.floor[k], j.stepTarget(k, replicas))
+			continue
 		}
+		j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, percentOf(0)), replicas)
+		j.target[k] = max(j.floor[k], j.stepTarget(k, replicas))
 	}
 }
 
@@ -232,7 +231,7 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 	j := c.view(e, s)
 	for _, w := range pass.writes {
 		switch {
-		case w.free != 0:
+		case w.free != 0 || w.remind != 0:
 			j.freed[w.k] = w.free
 		case w.remove:
 			j.after[w.k] = statefulset.Set{Pods: j.after[w.k].Pods}
@@ -391,7 +390,7 @@ func (j *judged) judgeSkew(k int) {
 	}
 	released := 0
 	for i := range int(j.allotted[k]) {
-		if j.releases(&j.after[k], i) && !(j.broken(k, i) && !j.updated(k, i)) {
+		if j.releases(&j.after[k], i) && (!j.broken(k, i) || j.updated(k, i)) {
 			released++
 		}
 	}

@@ -407,6 +407,9 @@ type smallWrite struct {
 	// the child.
 	remove bool
 	free   uint8
+	// remind patches what the child remembers; 0 if it does not. Replicas may be
+	// deleted before.
+	remind statefulset.Version
 
 	template            statefulset.Version
 	replicas, partition uint8
@@ -466,6 +469,12 @@ func (e *seam) writeOf(s *smallState, w *world, p *plan, sub *subsetPlan) (small
 			write.partition != kid.set.Partition || notes.at(write.notes).compare != notes.at(kid.notes).compare {
 			return write, true
 		}
+	case subset.ActionRemind:
+		write := smallWrite{k: k, free: e.freed(sub)}
+		if !subset.Relapses(w.observed(sub.Name)) || write.free != 0 {
+			write.remind = statefulset.Version(sub.step.Hash[len(sub.step.Hash)-1] - '0')
+		}
+		return write, write.remind != 0
 	default:
 	}
 	free := e.freed(sub)
@@ -586,12 +595,21 @@ func (p *smallPass) everything() int { return len(p.writes) }
 func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *smallState, changed bool, done *carried) {
 	kid, o, name := &s.kids[write.k], done.subsets[subsetName(write.k)], subsetName(write.k)
 	switch {
-	case write.free != 0:
+	case write.free != 0 || write.remind != 0:
 		for i := range kid.set.Pods {
 			if write.free&(1<<i) != 0 && kid.set.Pods[i].Exists() {
 				kid.set.Delete(i)
 				o.freed = append(o.freed, fmt.Sprintf("web-%s-%d", name, i))
 			}
+		}
+		switch {
+		case write.remind == 0:
+		case changed:
+			o.stale = true
+		default:
+			kid.set.Current = write.remind
+			o.wrote = true
+			w.children[name] = e.child(read, write.k, kid)
 		}
 	case changed:
 		o.stale = true

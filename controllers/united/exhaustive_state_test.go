@@ -173,13 +173,13 @@ func (k *smallKid) noticeEnd() {
 // encode appends the state to b, for hashing.
 func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
-	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now)
-	b = append(b, p.told, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
+	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now,
+		p.told, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
-		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update))
-		b = append(b, byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), kid.generation, kid.protects)
+		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update),
+			byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), kid.generation, kid.protects)
 		for _, owner := range set.Revisions {
 			b = append(b, byte(owner))
 		}

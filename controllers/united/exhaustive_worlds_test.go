@@ -136,9 +136,22 @@ func kinds(name string, c smallConfig) []smallConfig {
 		minReady := one.kind.MinReady
 		one.kind = kind.kind
 		one.kind.MinReady = minReady
+		// OrderedReady updates only while all replicas are available: there the two
+		// controllers are the same.
+		one.large = one.large || kind.kind.Ordered && !kind.kind.CountsUnavailable
 		configs = append(configs, one)
 	}
 	return configs
+}
+
+// withMore is a world, and the large one that it is with more disturbances.
+func withMore(name string, c smallConfig, more budget) []smallConfig {
+	large := c
+	large.large = true
+	for kind, n := range more {
+		large.budget[kind] += n
+	}
+	return append(kinds(name, c), kinds(name+", and more", large)...)
 }
 
 // smallConfigs are all small worlds.
@@ -175,10 +188,15 @@ func manualConfigs() []smallConfig {
 			edits:    edits(templates(2), these(variant(1, "release a"), subsetsTo(one, "b goes"), subsetsTo(both, "b comes"), pausing())),
 			budget:   budget{budgetEdit: 4}.whole(),
 		}),
-		kinds("Manual, everything goes wrong", smallConfig{
+		withMore("Manual, a child forgets", smallConfig{
 			replicas: 2, subsets: one, variants: partitions,
 			edits:  edits(templates(2), move),
-			budget: budget{budgetEdit: 2, budgetStale: 1, budgetDie: 1, budgetMeddle: 1, budgetForget: 1, budgetEvict: 1}.whole(),
+			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1, budgetDie: 1}.whole(),
+		}, budget{budgetStale: 1, budgetMeddle: 1}),
+		kinds("Manual, somebody meddles", smallConfig{
+			replicas: 2, subsets: one, variants: partitions,
+			edits:  edits(templates(2), move),
+			budget: budget{budgetEdit: 2, budgetMeddle: 1, budgetStale: 1}.whole(),
 		}),
 		kinds("Manual, v2 is bad", smallConfig{
 			replicas: 3, subsets: one, variants: partitions, bad: bit(2),
@@ -195,21 +213,21 @@ func rollingConfigs() []smallConfig {
 			edits:  templates(2),
 			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),
-		kinds("Rolling, back and on", smallConfig{
+		withMore("Rolling, back and on", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  templates(1, 2, 3),
-			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
-		}),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1}.whole(),
+		}, budget{budgetTick: 1}),
 		kinds("Rolling, back and on with three", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()}, large: true,
 			edits:  templates(1, 2, 3),
 			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
 		}),
-		kinds("Rolling, v2 is bad", smallConfig{
+		withMore("Rolling, v2 is bad", smallConfig{
 			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, bad: bit(2),
 			edits:  templates(1, 2, 3),
-			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetTick: 1}.whole(),
-		}),
+			budget: budget{budgetEdit: 2}.whole(),
+		}, budget{budgetUnready: 1, budgetTick: 1}),
 		kinds("Rolling, Sequential", smallConfig{
 			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(sequential)},
 			edits:  templates(2, 3),
@@ -223,7 +241,7 @@ func rollingConfigs() []smallConfig {
 		kinds("Rolling, maxSkew", smallConfig{
 			replicas: 5, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(2), skew("34%"))},
 			edits:  templates(2),
-			budget: budget{budgetEdit: 1, budgetUnready: 1}.whole(),
+			budget: budget{budgetEdit: 1, budgetUnready: 1, budgetCrash: 1}.whole(),
 		}),
 		kinds("Rolling, minReadySeconds", smallConfig{
 			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, kind: statefulset.Kind{MinReady: true},
@@ -240,21 +258,26 @@ func moreRollingConfigs() []smallConfig {
 			edits:  edits(templates(2), these(variant(0, "floor 1"), variant(1, "floor 2"), variant(2, "no floor"))),
 			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1, budgetUnready: 1}.whole(),
 		}),
-		kinds("Rolling, everything goes wrong", smallConfig{
+		withMore("Rolling, a child forgets", smallConfig{
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  templates(2),
-			budget: budget{budgetEdit: 1, budgetStale: 1, budgetDie: 1, budgetMeddle: 1, budgetForget: 1}.whole(),
+			budget: budget{budgetEdit: 1, budgetForget: 1, budgetEvict: 1, budgetDie: 1}.whole(),
+		}, budget{budgetStale: 1, budgetMeddle: 1}),
+		kinds("Rolling, somebody meddles", smallConfig{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetMeddle: 1, budgetStale: 1}.whole(),
 		}),
-		kinds("Rolling, scaled", smallConfig{
+		withMore("Rolling, scaled", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(2), these(scaleTo(0), scaleTo(2), scaleTo(4), pausing())),
-			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
-		}),
-		kinds("Rolling, scaled while it fails", smallConfig{
+			budget: budget{budgetEdit: 3}.whole(),
+		}, budget{budgetUnready: 1}),
+		withMore("Rolling, scaled while it fails", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(atMost(2))}, bad: bit(2),
-			edits:  edits(templates(1, 2, 3), these(scaleTo(3), scaleTo(4))),
-			budget: budget{budgetEdit: 3, budgetTick: 1}.whole(),
-		}),
+			edits:  edits(templates(2, 3), these(scaleTo(3), scaleTo(4))),
+			budget: budget{budgetEdit: 3}.whole(),
+		}, budget{budgetTick: 1}),
 		kinds("Rolling, subsets come and go", smallConfig{
 			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"), pausing())),
@@ -262,7 +285,7 @@ func moreRollingConfigs() []smallConfig {
 		}),
 		kinds("Rolling, to 0 and back", smallConfig{
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
-			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(1))),
+			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2))),
 			budget: budget{budgetEdit: 3}.whole(),
 		}),
 	)
@@ -275,16 +298,16 @@ func forcing() smallEdit {
 
 func forcedConfigs() []smallConfig {
 	return slices.Concat(
-		kinds("Forced", smallConfig{
+		withMore("Forced", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(floorOf(1))},
 			edits:  edits(templates(2), these(forcing())),
-			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1, budgetTick: 1}.whole(),
-		}),
-		kinds("Forced, in steps", smallConfig{
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1}.whole(),
+		}, budget{budgetTick: 1}),
+		withMore("Forced, in steps", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))},
-			edits:  edits(templates(1, 2), these(forcing())),
-			budget: budget{budgetEdit: 3, budgetCrash: 1}.whole(),
-		}),
+			edits:  edits(templates(2), these(forcing())),
+			budget: budget{budgetEdit: 2, budgetCrash: 1}.whole(),
+		}, budget{budgetEdit: 1}),
 	)
 }
 

@@ -52,8 +52,8 @@ func (p *sync) findRevisions() {
 	if p.Revisions[p.update] == 0 {
 		p.Revisions[p.update] = Mine
 	}
-	if p.Set.Current != 0 && p.Revisions[p.Set.Current] == Mine {
-		p.current = p.Set.Current
+	if p.Current != 0 && p.Revisions[p.Current] == Mine {
+		p.current = p.Current
 	}
 }
 
@@ -66,8 +66,6 @@ func (p *sync) adopt() {
 }
 
 func (p *sync) mine(i int) bool { return p.before[i].Exists() && p.before[i].Owner == Mine }
-
-func (p *sync) created(i int) bool { return p.done.Created&(1<<i) != 0 }
 
 // unavailable is isUnavailable: of a replica that is missing, was created just now,
 // or was read as unavailable.
@@ -246,5 +244,5 @@ func (p *sync) writeStatus() {
 		p.current = p.update
 		p.done.Finished = p.Replicas > 0
 	}
-	p.Set.Current, p.Set.Update, p.Observed = p.current, p.update, true
+	p.Current, p.Update, p.Observed = p.current, p.update, true
 }
