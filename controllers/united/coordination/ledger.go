@@ -36,7 +36,7 @@ func (c *coordinator) count() {
 				c.failed = append(c.failed, *m.Replica)
 			}
 		}
-		c.inFlight += v.inFlight(c.rules.forced)
+		c.inFlight += c.inFlightOf(v, c.rules.forced)
 	}
 	c.unavailableAtFirst = c.unavailable
 }

@@ -72,7 +72,7 @@ func (c *coordinator) releasesNothing() string {
 // doneByForce: all of it is released, and force passes by what is not available of
 // that, since it failed.
 func (c *coordinator) doneByForce(v *view) bool {
-	return c.rules.forced && v.partition <= v.target && v.inFlight(true) == 0
+	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0
 }
 
 // releaseOne lowers the partition of a subset by one replica, or by several that
@@ -138,7 +138,7 @@ func (c *coordinator) allowance(v *view, m *mark, top int32) (count int64, why s
 	}
 	count = min(count, v.potentialCap-v.potential)
 	if v.Observed.Ordered && !down {
-		if why := v.outOfOrder(); why != "" {
+		if why := c.outOfOrder(v); why != "" {
 			if count := c.unlock(v, top); count > 0 {
 				return count, ""
 			}
@@ -184,11 +184,11 @@ func (c *coordinator) crowded() string {
 }
 
 // outOfOrder says what keeps a child that works in order from moving a replica.
-func (v *view) outOfOrder() string {
+func (c *coordinator) outOfOrder(v *view) string {
 	if p := v.unavailableBelow(v.live); p >= 0 {
 		return "waits: " + v.name(p) + "; OrderedReady moves nothing while a replica is not available"
 	}
-	if v.busy || v.inFlight(false) > 0 {
+	if v.busy || c.inFlightOf(v, false) > 0 {
 		return "moves its replicas one by one"
 	}
 	return ""
@@ -198,7 +198,7 @@ func (v *view) outOfOrder() string {
 // as to reach the one that it waits for.
 func (c *coordinator) unlock(v *view, top int32) int64 {
 	lowest := v.unavailableBelow(top)
-	others := c.inFlight - v.inFlight(true) // what this child has released cannot move
+	others := c.inFlight - c.inFlightOf(v, true) // what this child has released cannot move
 	if !c.rules.forced || lowest < v.target || others+1 > c.rules.maxUnavailable {
 		return 0
 	}

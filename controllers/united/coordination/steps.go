@@ -335,7 +335,7 @@ func (c *coordinator) failedForGood() bool {
 // onlyFailedAreAway: nothing is on its way that has not failed.
 func (c *coordinator) onlyFailedAreAway() bool {
 	for _, v := range c.views {
-		if !v.Removed && v.inFlight(true) > 0 {
+		if !v.Removed && c.inFlightOf(v, true) > 0 {
 			return false
 		}
 	}

@@ -189,21 +189,25 @@ func (v *view) through() bool {
 
 // inFlight is how many released replicas are not back yet; healthy leaves out
 // those that failed, or cannot move.
-func (v *view) inFlight(healthy bool) int64 {
+func (c *coordinator) inFlightOf(v *view, healthy bool) int64 {
 	end := min(v.live, v.Desired)
 	if v.Observed == nil {
 		end = v.Desired // what was released comes back so
 	}
-	if v.Removed || v.partition >= end {
+	if v.Removed {
 		return 0
 	}
-	if v.Observed == nil {
-		return int64(end - v.partition)
-	}
-	count := int64(end - v.partition) // missing ones are on their way
+	count := int64(max(0, end-v.partition)) // missing ones are on their way
 	broken := int64(0)
 	for _, m := range v.marks {
-		if m.Position < v.partition || m.Position >= end {
+		if m.Position >= end {
+			continue
+		}
+		if m.Position < v.partition {
+			// It was released before the partition rose over it, for replicas that were new.
+			if m.updated && !m.available && !c.back && !(healthy && m.failed) {
+				count++
+			}
 			continue
 		}
 		pending := !m.updated && (v.staged || !m.usable)
@@ -214,7 +218,7 @@ func (v *view) inFlight(healthy bool) int64 {
 			broken++
 		}
 	}
-	if v.Observed.Ordered {
+	if v.Observed != nil && v.Observed.Ordered {
 		if healthy && v.unavailableBelow(v.partition) >= 0 {
 			return 0 // nothing of it can move
 		}
