@@ -207,7 +207,7 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		rollout := statuses.at(s.parent.status).Rollout
 		s.parent.approved = textID(rollout.ApprovalKey)
 		of, _ := namesOfVersions.Load(rollout.Revision)
-		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.told}
+		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.asked}
 	case happensForgetting:
 		kid.set.Current, kid.forgot = kid.set.Update, true
 	case happensMeddling:
@@ -267,16 +267,13 @@ func (k *smallKid) remove() {
 }
 
 // sync is a pass of the child's controller. One that finishes notes it: from then on
-// the subset protects what its replicas run.
+// the subset may protect what its replicas run, and does when the status says so.
 func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
 	switch {
-	case done.Finished && ranAll && (k.meddled || k.forgot):
-		// It has ended, and not by what was released: both may be gone by.
-		k.protects |= bit(k.set.Template)
 	case done.Finished && ranAll:
-		k.protects = bit(k.set.Template)
+		k.protects |= bit(k.set.Template)
 	case done.Finished && k.protects&bit(k.set.Current) == 0:
 		// It has counted a surplus replica for a missing one. Where nothing is
 		// protected nobody can tell that from an end.
@@ -302,7 +299,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent
-	was.now, was.soaked, was.told = is.now, is.soaked, is.told
+	was.now, was.soaked = is.now, is.soaked
 	changed[maxKids] = was != is
 	return changed
 }

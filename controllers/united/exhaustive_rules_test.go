@@ -617,7 +617,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if is.Step < was.Step && !j.back && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back || j.positionLost() || j.nothingToTell() {
+	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() {
 		return
 	}
 	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
@@ -625,11 +625,12 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 }
 
-// nothingToTell: every subset has finished what is asked for now, so no step moves
-// anything.
+// nothingToTell: nothing of any subset is of another version, or would be made of one,
+// so no step moves anything.
 func (j *judged) nothingToTell() bool {
 	for k := range j.s.kids {
-		if j.s.parent.has(k) && j.s.kids[k].protects != bit(j.version) {
+		kid := &j.s.kids[k]
+		if j.s.parent.has(k) && kid.protects != bit(j.version) && !kid.set.KnowsOnly(j.version) {
 			return false
 		}
 	}
