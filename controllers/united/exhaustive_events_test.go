@@ -5,6 +5,8 @@ package united
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/statefulset"
@@ -207,9 +209,12 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		rollout := statuses.at(s.parent.status).Rollout
 		s.parent.approved = textID(rollout.ApprovalKey)
 		of, _ := namesOfVersions.Load(rollout.Revision)
-		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.told}
+		s.parent.approval = smallApproval{of.(statefulset.Version), uint8(rollout.Step), s.parent.asked}
 	case happensForgetting:
 		kid.set.Current, kid.forgot = kid.set.Update, true
+		if kid.releasedFrom() == 0 {
+			kid.protects |= bit(kid.set.Update) // nobody can tell that from an end
+		}
 	case happensMeddling:
 		if ev.i < 3 {
 			kid.meddle(ev.i)
@@ -267,16 +272,15 @@ func (k *smallKid) remove() {
 }
 
 // sync is a pass of the child's controller. One that finishes notes it: from then on
-// the subset protects what its replicas run.
+// the subset may protect what its replicas run, and does when the status says so.
 func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
 	switch {
-	case done.Finished && ranAll && (k.meddled || k.forgot):
-		// It has ended, and not by what was released: both may be gone by.
-		k.protects |= bit(k.set.Template)
+	case done.Finished && ranAll && k.strays():
+		k.forgot = true // nothing has finished: some came up so without having been released
 	case done.Finished && ranAll:
-		k.protects = bit(k.set.Template)
+		k.protects |= bit(k.set.Template)
 	case done.Finished && k.protects&bit(k.set.Current) == 0:
 		// It has counted a surplus replica for a missing one. Where nothing is
 		// protected nobody can tell that from an end.
@@ -289,7 +293,43 @@ func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 			k.set.Pods[i].Marks |= markStray
 		}
 	}
+	k.markMeddled(done)
 	return done
+}
+
+// markMeddled marks what comes up on the template because somebody else has lowered the
+// partition: it was never released.
+func (k *smallKid) markMeddled(done statefulset.Synced) {
+	for i := k.set.Partition; k.meddled && int(i) < k.releasedFrom(); i++ {
+		if pod := &k.set.Pods[i]; done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(pod.Version) == 0 {
+			pod.Marks |= markStray
+		}
+	}
+}
+
+// releasedFrom is the lowest ordinal that was ever released, by what the child carries.
+func (k *smallKid) releasedFrom() int {
+	n, err := strconv.Atoi(notes.at(k.notes).all[v1alpha1.AnnotationReleasedFrom])
+	if err != nil {
+		return 0
+	}
+	return min(n, statefulset.MaxPods)
+}
+
+// strays: a replica runs what its subset does not protect, and was not released.
+func (k *smallKid) strays() bool {
+	return slices.ContainsFunc(k.set.Pods[:], func(pod statefulset.Pod) bool {
+		return pod.Exists() && pod.Marks&markStray != 0 && pod.Version == k.set.Template
+	})
+}
+
+// release ends that replicas are astray which are released now.
+func (k *smallKid) release() {
+	for i := range k.set.Pods {
+		if pod := &k.set.Pods[i]; i >= int(k.set.Partition) && pod.Version == k.set.Template {
+			pod.Marks &^= markStray
+		}
+	}
 }
 
 // changedBy tells, for a pass that had read the world before an event, what it cannot
@@ -302,7 +342,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent
-	was.now, was.soaked, was.told = is.now, is.soaked, is.told
+	was.now, was.soaked = is.now, is.soaked
 	changed[maxKids] = was != is
 	return changed
 }

@@ -251,7 +251,8 @@ func (c *smallConfig) bars(e *seam, s *smallState) bool {
 
 // told says what is wrong with the status of a world that is as it shall be.
 func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploymentStatus) string {
-	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete {
+	// Without replicas nothing is finished: it goes on when there are some.
+	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete && s.parent.replicas > 0 {
 		return "all is done, and the rollout is " + string(status.Rollout.Phase)
 	}
 	j := c.view(e, s)

@@ -490,7 +490,7 @@ func (j *judged) judgeDeletions(k int) {
 		switch {
 		case j.available(k, i):
 			available++
-		case !j.broken(k, i) && !j.back && !j.forced:
+		case !j.broken(k, i) && !j.back && !j.forced && !stray:
 			j.complain("I2", "%s-%d is deleted, and is merely unready", subsetName(k), i)
 		}
 		if j.failed && !j.back && !j.forced && !stray {
@@ -562,6 +562,9 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		sub := &told.Subsets[i]
 		k := int(sub.Name[0] - 'a')
 		v := e.versions[sub.CurrentRevision]
+		if !read.kids[k].set.Observed {
+			continue // its controller has something to look at, and tells of before
+		}
 		if protects := read.kids[k].protects; j.s.parent.has(k) && protects != 0 && v != 0 && protects&bit(v) == 0 {
 			j.complain("protected", "%s is said to protect v%d", subsetName(k), v)
 		}
@@ -617,7 +620,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if is.Step < was.Step && !j.back && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back || j.positionLost() || j.nothingToTell() {
+	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() {
 		return
 	}
 	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
@@ -625,11 +628,12 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 }
 
-// nothingToTell: every subset has finished what is asked for now, so no step moves
-// anything.
+// nothingToTell: nothing of any subset is of another version, or would be made of one,
+// so no step moves anything.
 func (j *judged) nothingToTell() bool {
 	for k := range j.s.kids {
-		if j.s.parent.has(k) && j.s.kids[k].protects != bit(j.version) {
+		kid := &j.s.kids[k]
+		if j.s.parent.has(k) && kid.protects != bit(j.version) && !kid.set.KnowsOnly(j.version) {
 			return false
 		}
 	}

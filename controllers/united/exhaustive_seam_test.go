@@ -624,6 +624,7 @@ func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *sma
 		}
 		kid.set.Apply(write.template, write.replicas, write.partition)
 		kid.notes, kid.generation, kid.meddled = write.notes, write.generation, false
+		kid.release()
 		o.wrote, o.why = true, write.why
 		w.children[name] = e.child(read, write.k, kid)
 	}
@@ -644,7 +645,39 @@ func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus
 	if before.Rollout == nil || status.Rollout == nil || before.Rollout.Revision != status.Rollout.Revision || before.Rollout.Step != status.Rollout.Step {
 		s.parent.soaked = false
 	}
-	s.parent.status, s.parent.told = internStatus(status), read.parent.variant
+	if positionOf(before) != positionOf(status) {
+		s.parent.told = read.parent.variant
+	}
+	if approvalKeyOf(before) != approvalKeyOf(status) {
+		s.parent.asked = read.parent.variant
+	}
+	for i := range status.Subsets {
+		s.kids[status.Subsets[i].Name[0]-'a'].tell(e.versions[status.Subsets[i].CurrentRevision])
+	}
+	s.parent.status = internStatus(status)
+}
+
+// tell: the status says what the subset protects. That ends the time in which it may
+// be either of two.
+func (k *smallKid) tell(v statefulset.Version) {
+	if k.set.Exists && k.set.Current == v && k.set.Update == v && k.protects&bit(v) != 0 {
+		k.protects = bit(v)
+	}
+}
+
+// positionOf is where a status says that the rollout is, and what that is bound to.
+func positionOf(status *v1alpha1.UnitedDeploymentStatus) string {
+	if r := status.Rollout; r != nil {
+		return fmt.Sprint(r.Revision, r.Step, r.StepKey)
+	}
+	return ""
+}
+
+func approvalKeyOf(status *v1alpha1.UnitedDeploymentStatus) string {
+	if r := status.Rollout; r != nil {
+		return r.ApprovalKey
+	}
+	return ""
 }
 
 func startOf(status *v1alpha1.UnitedDeploymentStatus) string {

@@ -47,8 +47,9 @@ type smallParent struct {
 	forced statefulset.Version
 	// approved is the annotation, interned; status is the status.
 	approved, status uint32
-	// told is the variant of which the status was written last.
-	told uint8
+	// told is the variant that the position in the status is of, asked the one that
+	// the approval is asked for.
+	told, asked uint8
 	// approval is for which step of which version and variant the last approval was.
 	approval smallApproval
 	// now counts the long times that have passed.
@@ -69,8 +70,8 @@ type smallKid struct {
 	notes      uint32
 	generation uint8
 	// protects has a bit for each version that the subset's protected ordinals may
-	// be made of: one, but for the moment between the end of a rollout and its being
-	// noted; none is not known yet.
+	// be made of: one, but for the time between the end of a rollout and its being told
+	// in the status; none is not known yet.
 	protects uint8
 	// forgot: the child's controller was made to forget its current revision.
 	forgot bool
@@ -162,7 +163,7 @@ func (s *smallState) tidy() {
 // noticeEnd looks whether all replicas are updated and ready: then the subset has
 // finished, and may protect what they run.
 func (k *smallKid) noticeEnd() {
-	if k.set.RunsAll() {
+	if k.protects != 0 && k.set.RunsAll() && !k.strays() {
 		k.protects |= bit(k.set.Template)
 	}
 	if k.protects&bit(k.set.Current) != 0 {
@@ -174,7 +175,7 @@ func (k *smallKid) noticeEnd() {
 func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
 	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now,
-		p.told, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
+		p.told, p.asked, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set

@@ -171,3 +171,13 @@ func (s *Set) RunsAll() bool {
 	}
 	return s.Exists && s.Replicas > 0
 }
+
+// KnowsOnly tells whether all pods of the set are of the version, and others would be.
+func (s *Set) KnowsOnly(v Version) bool {
+	for i := range s.Pods {
+		if pod := &s.Pods[i]; pod.Owner == Mine && pod.Version != v {
+			return false
+		}
+	}
+	return s.Exists && s.Template == v && s.Current == v && s.Update == v
+}
