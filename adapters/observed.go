@@ -153,13 +153,14 @@ func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
 
 // Asked are the child's own revisions that somebody asks for: the one that its
 // template is, and the one that its protected replicas run, unless that is the same
-// (proven). nil while its controller has not observed its spec.
-func (o *Observed) Asked(proven bool) []string {
+// (proven). The child's controller may have forgotten the latter; recorded is what the
+// child says itself, "" if nothing. nil while its controller has not observed its spec.
+func (o *Observed) Asked(proven bool, recorded string) []string {
 	switch {
 	case !o.CaughtUp || o.UpdateHash == "":
 		return nil
 	case proven:
 		return []string{o.UpdateHash}
 	}
-	return []string{o.UpdateHash, o.CurrentHash}
+	return []string{o.UpdateHash, o.CurrentHash, recorded}
 }

@@ -91,3 +91,7 @@ func mayRunAnother(o *adapters.Observed, m adapters.Replica) bool {
 	known := protectedNote(o) != "" && (recordedHash(o) == "" || recordedHash(o) == o.CurrentHash)
 	return !known || m.Hash != o.CurrentHash
 }
+
+// ProtectedHash names the child's own revision that its protected replicas run, as the
+// child says; "" if it does not.
+func ProtectedHash(o *adapters.Observed) string { return recordedHash(o) }

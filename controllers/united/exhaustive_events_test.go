@@ -260,6 +260,9 @@ func (k *smallKid) meddle(how uint8) {
 		set.Apply(set.Template, set.Replicas, set.Replicas+1)
 	case set.Replicas > 0:
 		set.Apply(set.Template, set.Replicas-1, set.Partition)
+		if set.Replicas == 0 {
+			k.protects = 0 // with the last replica goes what the child remembers, and nobody may have seen
+		}
 	}
 	k.meddled = k.meddled || k.set != before
 }
@@ -323,8 +326,12 @@ func (k *smallKid) strays() bool {
 	})
 }
 
-// release ends that replicas are astray which are released now.
+// release ends that replicas are astray which are released now. Of a child that has
+// forgotten, and of which all is released, nobody can tell that from an end.
 func (k *smallKid) release() {
+	if k.forgot && k.releasedFrom() == 0 {
+		k.protects |= bit(k.set.Update)
+	}
 	for i := range k.set.Pods {
 		if pod := &k.set.Pods[i]; i >= int(k.set.Partition) && pod.Version == k.set.Template {
 			pod.Marks &^= markStray

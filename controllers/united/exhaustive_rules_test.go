@@ -562,8 +562,8 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		sub := &told.Subsets[i]
 		k := int(sub.Name[0] - 'a')
 		v := e.versions[sub.CurrentRevision]
-		if !read.kids[k].set.Observed {
-			continue // its controller has something to look at, and tells of before
+		if set := &read.kids[k].set; !set.Observed || set.RunsAll() && v == set.Template {
+			continue // its controller has something to look at, and tells of before; or it ends by being released
 		}
 		if protects := read.kids[k].protects; j.s.parent.has(k) && protects != 0 && v != 0 && protects&bit(v) == 0 {
 			j.complain("protected", "%s is said to protect v%d", subsetName(k), v)

@@ -69,6 +69,7 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 		in.Same = in.Same && in.Revision == w.update.Name
 		in.Completing = subset.Completing(in.Observed)
 		in.Recorded = ptr.To(subset.RecordedPartition(in.Observed))
+		in.ProtectedHash = subset.ProtectedHash(in.Observed)
 		in.Forgot, in.Unreleased = subset.Forgot(in.Observed), subset.Unreleased(in.Observed)
 		return in
 	}

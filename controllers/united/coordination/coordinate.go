@@ -71,6 +71,9 @@ type Subset struct {
 	Recorded *int32
 	// Proven: the subset's protected revision makes the same pods as the update revision.
 	Proven bool
+	// ProtectedHash names the child's own revision that its protected replicas run, where
+	// the child says so.
+	ProtectedHash string
 	// Forgot: the child makes all of its pods of the update revision though it protects
 	// another. It is to be reminded first.
 	Forgot bool
