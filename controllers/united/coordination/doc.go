@@ -69,7 +69,9 @@
 // minReadySeconds, terminating, or released and not yet on the update revision,
 // protected or not. U counts those among the ordinals [0, R) of all subsets; A the
 // available ones among all that are asked for, surplus ones included; N is the sum of
-// all R. In flight are the released replicas that are not updated and available.
+// all R. In flight are the released replicas that are not updated and available; an
+// updated one that is not available is among them also where growth, below, has raised
+// the partition over it since.
 //
 //	release an available replica      if U + 1 <= maxUnavailable
 //	release an unready or missing one if in flight + 1 <= maxUnavailable
