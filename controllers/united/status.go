@@ -159,6 +159,9 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
 	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
 	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
+	if s.step.Action == subset.ActionRemind {
+		t.message = cmp.Or(o.waits, t.message)
+	}
 	return t.orFailed()
 }
 
