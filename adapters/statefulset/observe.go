@@ -33,7 +33,7 @@ import (
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
 //	status.containerStatuses[].state.waiting.reason
-//	the same two .ready, .state.terminated.exitCode, .lastState.terminated.exitCode
+//	the same two .ready, .state.running.startedAt, .state.terminated.exitCode, .lastState.terminated.exitCode
 func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
@@ -214,13 +214,19 @@ func failureOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// hasCrashed tells whether a container that is not ready has ended with an error.
+// hasCrashed tells whether a container has ended with an error, and was not ready since.
+// One that has come up again since, and ceased to be ready while it ran, has not crashed:
+// the pod ceased to be ready later than the container started.
 func hasCrashed(pod *corev1.Pod) bool {
+	ready := readyCondition(pod)
+	cameUp := func(s *corev1.ContainerStatus) bool {
+		return s.State.Running != nil && ready != nil && ready.LastTransitionTime.After(s.State.Running.StartedAt.Time)
+	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
 			s := &statuses[i]
 			for _, ended := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
-				if ended != nil && ended.ExitCode != 0 && !s.Ready {
+				if ended != nil && ended.ExitCode != 0 && !s.Ready && !cameUp(s) {
 					return true
 				}
 			}

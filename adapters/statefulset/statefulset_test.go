@@ -388,7 +388,17 @@ func TestCrashed(t *testing.T) {
 	now, before := corev1.ContainerStatus{}, corev1.ContainerStatus{}
 	now.State.Terminated, before.LastTerminationState.Terminated = ended(1), ended(137)
 	wellAgain, done := before, now
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	wellAgain.Ready, done.State.Terminated = true, ended(0)
+	runs := before
+	runs.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(born.Add(time.Minute))}
+	unreadySince := func(d time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(born.Add(d)),
+			}}
+		}
+	}
 	for _, tc := range []struct {
 		name string
 		pod  *corev1.Pod
@@ -397,6 +407,8 @@ func TestCrashed(t *testing.T) {
 		{"never", pod("w-0", status(corev1.ContainerStatus{})), false},
 		{"just now", pod("w-0", status(now)), true},
 		{"before, and not ready since", pod("w-0", status(before)), true},
+		{"before, and runs again, not ready since", pod("w-0", status(runs), unreadySince(0)), true},
+		{"before, was ready again, and ceased to be", pod("w-0", status(runs), unreadySince(time.Hour)), false},
 		{"before, and ready now", pod("w-0", status(wellAgain)), false},
 		{"ended well", pod("w-0", status(done)), false},
 		{"an init container", pod("w-0", func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{now} }), true},

@@ -79,7 +79,11 @@ func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstr
 	return nil
 }
 
-// keeps looks whether a revision of the child's own is there, and is the child's.
+// keeps looks whether a revision of the child's own is there, and is not to be collected
+// with an earlier child.
+//
+// One that nobody controls, because that was orphaned, will do: its controller counts it
+// in, and adopts it when it next looks. Trap: nothing but the reminder may make it look.
 func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.Unstructured) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
@@ -91,8 +95,8 @@ func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.U
 		return fmt.Errorf("revision %s, which %s has forgotten and its protected replicas run, %w: what is protected would come back on the "+
 			"update revision; lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
 	}
-	if !metav1.IsControlledBy(&list.Items[i], current) {
-		return &WaitError{fmt.Sprintf("revision %s is not adopted by %s yet", hash, current.GetName())}
+	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != current.GetUID() {
+		return &WaitError{fmt.Sprintf("revision %s is that of an earlier %s, and is to be collected", hash, current.GetName())}
 	}
 	return nil
 }

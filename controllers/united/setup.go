@@ -123,6 +123,9 @@ func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus
 		if s.State.Waiting != nil {
 			k.State.Waiting = &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason}
 		}
+		if s.State.Running != nil {
+			k.State.Running = &corev1.ContainerStateRunning{StartedAt: s.State.Running.StartedAt}
+		}
 		k.State.Terminated = ended(s.State.Terminated)
 		k.LastTerminationState.Terminated = ended(s.LastTerminationState.Terminated)
 		if k.State.Waiting != nil || k.State.Terminated != nil || k.LastTerminationState.Terminated != nil {

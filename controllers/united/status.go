@@ -160,8 +160,8 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
 	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
 	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
-	if t.phase == v1alpha1.PhaseScaling && o.waits != "" {
-		t.message = o.waits
+	if t.phase == v1alpha1.PhaseScaling || s.step.Action == subset.ActionRemind {
+		t.message = cmp.Or(o.waits, t.message)
 	}
 	return t.orFailed()
 }
@@ -306,7 +306,10 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 	}
 	if worst != nil {
-		return "waits: " + worst.Name + " " + worst.Trouble() + wayOut(*worst, observed)
+		if broken, _ := w.terms().Broken(worst, nil); !broken { // one that is broken is replaced
+			return "waits: " + worst.Name + " " + worst.Trouble() + wayOut(*worst, observed)
+		}
+		return "waits: " + worst.Name + " " + worst.Trouble()
 	}
 	if missing := missingPosition(observed); missing >= 0 && observed.CaughtUp {
 		return fmt.Sprintf("waits: %s has no replica at position %d", observed.Meta.Name, missing)

@@ -126,7 +126,7 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 		}
 		list = append(list, memoryEvents(subsetStatus(before, s.Name), s)...)
 	}
-	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision)...)
+	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
 	if done != nil {
 		list = append(list, deletionEvents(before, after, done)...)
 	}
@@ -169,7 +169,7 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []event {
 
 // rolloutEvents tells of the steps of a coordinated rollout, and of force. back: it
 // goes back to, or already is, what all replicas run, so the steps are passed by.
-func rolloutEvents(before, after *v1alpha1.RolloutStatus, back bool) []event {
+func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []event {
 	if after == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back bool) []event {
 		list = append(list, event{corev1.EventTypeWarning, eventForced, "Rollout",
 			"the rollout to " + after.Revision + " goes on whatever the health of the replicas", ""})
 	}
-	waits := after.Phase == v1alpha1.RolloutPaused || after.Phase == v1alpha1.RolloutAwaitingApproval
+	waits := after.Phase == v1alpha1.RolloutPaused && !paused || after.Phase == v1alpha1.RolloutAwaitingApproval
 	if waits && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
 		list = append(list, event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
 	}
@@ -202,12 +202,12 @@ func deletionEvents(before, after *v1alpha1.UnitedDeploymentStatus, done *carrie
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if o := done.subsets[s.Name]; o != nil && len(o.freed) > 0 {
-			reason, why := eventStuckDeleted, "released, not ready, and not on "
+			reason := eventStuckDeleted
 			if after.Rollout != nil {
-				reason, why = eventReplicaDeleted, "released, and not on "
+				reason = eventReplicaDeleted
 			}
 			list = append(list, event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s: %s%s", s.Name, strings.Join(o.freed, ", "), why, after.UpdateRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.freed, ", "), after.UpdateRevision), s.Workload})
 		}
 		if o := done.subsets[s.Name]; o != nil && len(o.undone) > 0 {
 			list = append(list, event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",

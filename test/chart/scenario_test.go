@@ -146,6 +146,7 @@ func (s *scenario) steps() []step {
 		{"install", s.install, ready(4)},
 		{"stage", stage("v2"), ready(4)},
 		{"canary", do(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1}}}}}`), ready(4)},
+		{"forget what is protected", s.forget, s.reminded},
 		{"release", do(`{"spec":{"updateStrategy":{"manualUpdate":{"defaultPartition":0,"partitions":null}}}}`), s.complete},
 		{"scale", s.scale(6), ready(6)},
 		{"go back to a kept revision", stage("v1"), s.complete},
@@ -181,6 +182,27 @@ func (s *scenario) scale(n int32) func(context.Context) error {
 		d := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: webName}}
 		return s.SubResource("scale").Patch(ctx, d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n)))
 	}
+}
+
+// forget lets the child of zone-b forget what its protected replicas run, as its
+// controller does when it does not see its revisions.
+func (s *scenario) forget(ctx context.Context) error {
+	child := &appsv1.StatefulSet{}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child); err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision)
+	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, patch))
+}
+
+// reminded tells whether it remembers it again.
+func (s *scenario) reminded(ctx context.Context) (string, error) {
+	child := &appsv1.StatefulSet{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child)
+	if child.Status.CurrentRevision == child.Status.UpdateRevision {
+		return child.Name + " has forgotten what it protects", err
+	}
+	return "", err
 }
 
 // complete tells whether all replicas run what the spec asks for.

@@ -133,7 +133,6 @@ func (c *call) on(method, resource string) bool {
 // writtenChild is what the tests read in a write of a child.
 type writtenChild struct {
 	Metadata metav1.ObjectMeta
-	Spec     struct{ Replicas int32 }
 }
 
 // child reads a write of a child; nil when the call is something else.
@@ -149,11 +148,8 @@ func (c *call) child() *writtenChild {
 }
 
 // seeds tells whether the child is taught the revision that it protects: it has
-// that alone, and no replicas.
-func (w *writtenChild) seeds() bool {
-	of := w.Metadata.Annotations
-	return w.Spec.Replicas == 0 && of[v1alpha1.AnnotationRevision] == of[v1alpha1.AnnotationProtectedRevision]
-}
+// that alone, and only the replicas that run it.
+func (w *writtenChild) seeds() bool { return w.Metadata.Annotations[v1alpha1.AnnotationSeeding] != "" }
 
 // refusal is an answer that the API server could give.
 func refusal(c *call, code int, reason metav1.StatusReason) *http.Response {

@@ -41,6 +41,9 @@ func (c *coordinator) failedMessage() string {
 	for _, r := range c.failed {
 		failed.add(func() string { return r.Name + " " + r.Trouble() })
 	}
+	if c.back {
+		return failed.list("") + "; all others go back"
+	}
 	return failed.list("") + "; nothing more is released: correct the template, or go back"
 }
 
