@@ -231,9 +231,9 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 	want := &adapters.Observed{
 		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
 		Members: []adapters.Replica{
-			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch()},
+			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch(), NeverReady: true},
 			{Name: "web-zone-a-2", UID: "uid-web-zone-a-2", Position: 0, Hash: "h2", Created: epoch(), Since: after(6).Time, Failure: "CrashLoopBackOff"},
-			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true},
+			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true, NeverReady: true},
 			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Created: epoch(), Since: epoch(), Ready: true, ReadySince: after(5).Time},
 		},
 	}
@@ -371,6 +371,34 @@ func TestFailure(t *testing.T) {
 	} {
 		if got := observeOne(t, pod("w-0", containers("ContainerCreating", reason))).Failure; got != reason {
 			t.Errorf("want %q, have %q", reason, got)
+		}
+	}
+}
+
+// A pod that was never ready has no Ready condition, or one that is as old as its start.
+func TestNeverReady(t *testing.T) {
+	condition := func(status corev1.ConditionStatus, started, changed int) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.StartTime = ptr.To(after(started))
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: after(changed)}}
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"not started", pod("w-0"), true},
+		{"not ready since it started", pod("w-0", condition(corev1.ConditionFalse, 5, 5)), true},
+		{"ready", pod("w-0", condition(corev1.ConditionTrue, 5, 5)), false},
+		{"ready before", pod("w-0", condition(corev1.ConditionFalse, 5, 6)), false},
+		{"without a start", pod("w-0", func(p *corev1.Pod) {
+			condition(corev1.ConditionFalse, 5, 5)(p)
+			p.Status.StartTime = nil
+		}), false},
+	} {
+		if r := observeOne(t, tc.pod); r.NeverReady != tc.want {
+			t.Errorf("%s: want %v, have %v", tc.name, tc.want, r.NeverReady)
 		}
 	}
 }
