@@ -436,7 +436,7 @@ func (e *seam) decideIn(s *smallState, w *world) *smallPass {
 	}
 	pass := &smallPass{w: w, p: p}
 	for _, sub := range p.order(w) {
-		if write, any := e.writeOf(s, w, p, sub); any {
+		if write, any := e.writeOf(s, w, sub); any {
 			pass.writes = append(pass.writes, write)
 		}
 	}
@@ -455,7 +455,7 @@ func (e *seam) decideIn(s *smallState, w *world) *smallPass {
 }
 
 // writeOf is what carrySubset writes for a subset, if anything.
-func (e *seam) writeOf(s *smallState, w *world, p *plan, sub *subsetPlan) (smallWrite, bool) {
+func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bool) {
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
 	switch sub.step.Action {

@@ -74,7 +74,7 @@ func (c *coordinator) blocked() (message string, broken bool) {
 			return "", false // something else goes on
 		}
 		p := v.unavailableBelow(min(v.partition, v.live))
-		if c.inFlightOf(v, true) > 0 && !(v.barred && p >= 0) {
+		if c.inFlightOf(v, true) > 0 && (!v.barred || p < 0) {
 			return "", false // replicas are on their way
 		}
 		if p < 0 {

@@ -205,7 +205,7 @@ func (c *coordinator) inFlightOf(v *view, healthy bool) int64 {
 		}
 		if m.Position < v.partition {
 			// It was released before the partition rose over it, for replicas that were new.
-			if m.updated && !m.available && !m.Terminating && !c.back && !(healthy && m.failed) {
+			if m.updated && !m.available && !m.Terminating && !c.back && (!healthy || !m.failed) {
 				count++
 			}
 			continue
