@@ -66,6 +66,8 @@ type API struct {
 	CrashAfter bool
 	// Refuse, when set, is what an apply answers for the child of a subset.
 	Refuse map[string]error
+	// Unkept, when set, is what every attempt to make a revision is answered.
+	Unkept error
 	// Foreign, when set, is a JSON merge patch of what the server's parents have beside
 	// what our types know.
 	Foreign string

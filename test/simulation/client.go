@@ -157,6 +157,9 @@ func (c apiClient) Create(_ context.Context, o client.Object, _ ...client.Create
 	if c.api.Live.Revisions[cr.Name] != nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, cr.Name)
 	}
+	if err := c.api.Unkept; err != nil {
+		return err
+	}
 	if err := c.api.wrote(cr, "create revision %s", cr.Name); err != nil {
 		return err
 	}

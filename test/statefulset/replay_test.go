@@ -160,6 +160,9 @@ func (p *player) apply(step simulation.Step) {
 	if step.MinReadySeconds != nil {
 		p.kind.MinReady = *step.MinReadySeconds > 0
 	}
+	if step.MaxUnavailable != nil {
+		p.kind.MaxUnavailable = uint8(*step.MaxUnavailable)
+	}
 	p.set.Apply(template, replicas, partition)
 }
 

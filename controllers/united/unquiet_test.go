@@ -1,0 +1,119 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/simulation"
+)
+
+// asked are the replicas that all children are asked for.
+func (s *scene) asked() int64 {
+	total := int64(0)
+	for _, name := range []string{"a", "b", "c"} {
+		if u := s.API.Live.Sets["web-"+name]; u != nil && u.GetLabels()[v1alpha1.LabelName] == "web" {
+			spec, _ := u.Object["spec"].(map[string]any)
+			replicas, _ := spec["replicas"].(int64)
+			total += replicas
+		}
+	}
+	return total
+}
+
+// TestARefusedChildCostsTheOthersNothing: a third subset cannot have its child, and the
+// first two keep the replicas that it was to take over; until it can, or until the
+// parent itself is to have fewer.
+func TestARefusedChildCostsTheOthersNothing(t *testing.T) {
+	for _, change := range []func(*scene) *scene{
+		func(s *scene) *scene { return s },
+		func(s *scene) *scene { return s.rolling() },
+	} {
+		s := change(newScene(t).replicas(6)).settled()
+		s.stranger("web-c").comeOrGo("c")
+		for range 5 {
+			s.pass().moves("a", "b")
+			if n := s.asked(); n < 6 {
+				t.Fatalf("%d replicas are left:\n%s", n, s.told())
+			}
+		}
+		if told := s.told(); !strings.Contains(told, "until c can grow") {
+			t.Error("nothing is said of it:\n" + told)
+		}
+		s.replicas(3).pass().pass()
+		for range 20 {
+			s.pass().moves("a", "b").kubelets("a-0", "a-1", "a-2", "b-0", "b-1", "b-2")
+		}
+		if n := s.asked(); n > 3 {
+			t.Errorf("a control: the parent is to have 3, and there are %d:\n%s", n, s.told())
+		}
+		delete(s.API.Live.Sets, "web-c")
+		s.passes(1).settled()
+		if n := s.asked(); n != 3 || s.API.Live.Sets["web-c"] == nil {
+			t.Errorf("it does not even out:\n%s", s.told())
+		}
+	}
+}
+
+// TestARemovalWaitsForARefusedChild: nor is a subset removed that the refused one was to
+// replace.
+func TestARemovalWaitsForARefusedChild(t *testing.T) {
+	s := newScene(t).settled().stranger("web-c").comeOrGo("c").comeOrGo("b")
+	s.passes(3)
+	if s.API.Live.Sets["web-b"] == nil || s.asked() < 4 {
+		t.Fatal(s.told())
+	}
+	delete(s.API.Live.Sets, "web-c")
+	s.passes(2)
+	if s.API.Live.Sets["web-b"] != nil {
+		t.Error("a control: b goes when c can come:\n" + s.told())
+	}
+}
+
+// TestARevisionThatCannotBeKeptStopsTheRolloutAlone: scaling and repair go on.
+func TestARevisionThatCannotBeKeptStopsTheRolloutAlone(t *testing.T) {
+	s := newScene(t).settled()
+	s.API.Unkept = errors.New("exceeded quota")
+	s.image("v2").replicas(6)
+	for range 12 {
+		s.passes(1)
+		s.Everybody()
+	}
+	for _, name := range []string{"a", "b"} {
+		for _, p := range s.PodsOf(s.Child(name)) {
+			if simulation.PodContent(p) != "v1" {
+				t.Errorf("%s runs %s", p.Name, simulation.PodContent(p))
+			}
+		}
+	}
+	if s.asked() != 6 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionStalled) {
+		t.Errorf("%d replicas\n%s", s.asked(), s.told())
+	}
+	s.API.Unkept = nil
+	s.passes(1).settled()
+	if told := s.told(); !strings.Contains(told, "update v2") || strings.Contains(told, "Stalled") {
+		t.Error("a control: it goes on when the quota is lifted:\n" + told)
+	}
+}
+
+// TestWithoutReplicasItIsReady: there is nothing to wait for, and nothing is finished.
+func TestWithoutReplicasItIsReady(t *testing.T) {
+	s := newScene(t).rolling().settled()
+	s.replicas(0).settled().image("v2").settled()
+	if ready := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady); ready.Status != "True" || s.status().Rollout.Phase == v1alpha1.RolloutComplete {
+		t.Error(s.told())
+	}
+	if s.status().CurrentRevision == s.status().UpdateRevision {
+		t.Error("it has finished:", s.told())
+	}
+	s.replicas(4).settled()
+	if told := s.told(); !strings.Contains(told, "current v2, update v2") {
+		t.Error("it does not go on from 0:\n" + told)
+	}
+}
