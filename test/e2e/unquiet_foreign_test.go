@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
 )
 
 // nameClash: a zone that is to get replicas of others cannot have its child. The others
@@ -57,8 +58,8 @@ func nameClash(t *testing.T) {
 
 // heldBehind has zone-b wait for its turn while the first replica of zone-a is on its
 // way, and gives what may not happen in zone-b.
-func heldBehind(e *env, p appsv1.PodManagementPolicyType) (w *Workload, zoneB *Ban) {
-	w = e.Create(draft("web", replicas(8), policy(p), zones("4", "4"), rolling(`{order: Sequential}`)))
+func heldBehind(e *env, p appsv1.PodManagementPolicyType, strategy string) (w *Workload, zoneB *Ban) {
+	w = e.Create(draft("web", replicas(8), policy(p), zones("4", "4"), rolling(strategy)))
 	w.Settle()
 	zoneB = e.History.Forbid(protect("zone-b", everything, "v1"))
 	w.SetImage("quiet-v2")
@@ -68,55 +69,75 @@ func heldBehind(e *env, p appsv1.PodManagementPolicyType) (w *Workload, zoneB *B
 	return w, zoneB
 }
 
-// foreignPartition: somebody releases a held child. That is put right at once, what the
-// StatefulSet took meanwhile comes back, and the order is kept.
+// foreignPartition: somebody releases a held child. That is put right at once. What the
+// StatefulSet took meanwhile comes back, or stays if the manager finds it updated; and
+// order and skew are kept.
 func foreignPartition(t *testing.T) {
-	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
-		w, zoneB := heldBehind(e, p)
-		held, mark, losses := w.Partition("zone-b"), e.AuditMark(), w.Losses()
-		out := e.Kubectl("patch", "statefulset", "web-zone-b", "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-		e.Expect(out).NotTo(ContainSubstring("no change"))
-		w.Disturbed()
-		w.Eventually(func() int32 { return w.Partition("zone-b") }).Should(Equal(held))
-		e.Expect(e.Writes(mark, children)).To(ContainElement(HaveField("Name", "web-zone-b")))
-		w.Eventually(w.Images).Should(HaveKeyWithValue("zone-b", "v1 v1 v1 v1"))
-		w.AwaitWaiting("web-zone-a-3")
-		comesToRest(w, "zone-a", "zone-b")
-		w.AwaitWaiting("web-zone-a-3")
-		e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v1 v1 v1 v1"))
-		moved := zoneB.Broken()
-		e.Expect(len(moved)).To(BeNumerically("<=", 1), "%v", moved)
-		for _, name := range losses.Names() { // it, and as it came back
-			e.Expect(name).To(Equal("web-zone-b-3"))
-		}
+	t.Parallel()
+	for name, strategy := range map[string]string{"order": `{order: Sequential}`, "skew": `{maxSkew: "25%"}`} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w, zoneB := heldBehind(e, p, strategy)
+				mark, losses, whole := e.AuditMark(), w.Losses(), w.Ledger(8)
+				out := e.Kubectl("patch", "statefulset", "web-zone-b", "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+				e.Expect(out).NotTo(ContainSubstring("no change"))
+				runs := w.isPutRight(mark, "v1 v1 v1 v1", "v1 v1 v1 quiet-v2")
+				e.Expect(w.Partition("zone-b")).To(BeNumerically(">=", strings.Count(runs, " v1")+1))
+				moved := len(zoneB.Broken())
+				e.Expect(moved).To(BeNumerically("<=", 1), "%v", zoneB.Broken())
+				e.Expect(losses.Names()).To(Or(BeEmpty(), HaveEach("web-zone-b-3")), "it, and as it came back")
 
-		ledger := w.Ledger(8)
-		w.Waves(1, func(wave []string) {
-			if strings.HasPrefix(wave[0], "web-zone-a") {
-				e.Expect(zoneB.Broken()).To(HaveLen(len(moved)), "no turn is passed by")
-			}
+				left := moved + strings.Count(runs, "v1")
+				w.tellAll("zone-b")
+				ledger := w.Ledger(8)
+				w.Waves(1, func(wave []string) {
+					if name == "order" && strings.HasPrefix(wave[0], "web-zone-a") {
+						e.Expect(zoneB.Broken()).To(HaveLen(moved), "no turn is passed by")
+					}
+				})
+				w.IsReady(v1alpha1.ReasonRolloutComplete)
+				e.Expect(zoneB.Broken()).To(HaveLen(left))
+				ledger.TakenWithin(1)
+				if name == "skew" {
+					apart := whole.Shares("quiet-v2", map[string]int{"zone-a": 4, "zone-b": 4})
+					e.Expect(apart).To(And(BeNumerically(">", 0), BeNumerically("<=", 50)))
+				}
+			})
 		})
-		w.IsReady(v1alpha1.ReasonRolloutComplete)
-		ledger.Within(1)
-		e.Expect(zoneB.Broken()).To(HaveLen(len(moved) + 4))
-	})
+	}
+}
+
+// isPutRight waits until the manager has put right what somebody did to zone-b since a
+// mark, nothing is left to do, and it runs one of these, which it gives.
+func (w *Workload) isPutRight(mark int64, oneOf ...string) (runs string) {
+	w.t.Helper()
+	w.Disturbed()
+	w.Eventually(func() []cluster.Event { return w.Writes(mark, children) }).Should(ContainElement(HaveField("Name", "web-zone-b")))
+	for range 2 {
+		w.Eventually(func(g Gomega) {
+			runs = w.Images()["zone-b"]
+			g.Expect(oneOf).To(ContainElement(runs))
+			waiting, why := w.Waiting()
+			g.Expect(why).To(BeEmpty())
+			g.Expect(waiting).To(HaveLen(1 + strings.Count(runs, "quiet-v2")))
+		}).Should(Succeed())
+		comesToRest(w, "zone-a", "zone-b")
+	}
+	w.Expect(w.Images()).To(HaveKeyWithValue("zone-b", runs))
+	return runs
 }
 
 // foreignReplicas: somebody scales a held child. That is put right at once, and nothing
 // of it comes up on what was not released.
 func foreignReplicas(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
-		w, zoneB := heldBehind(e, p)
+		w, zoneB := heldBehind(e, p, `{order: Sequential}`)
 		for _, count := range []int{6, 2, 0} {
 			mark := e.AuditMark()
 			out := e.Kubectl("patch", "statefulset", "web-zone-b", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"replicas":%d}}`, count))
 			e.Expect(out).NotTo(ContainSubstring("no change"))
-			w.Disturbed()
-			w.Eventually(func() int32 { return w.Asked("zone-b") }).Should(BeEquivalentTo(4))
-			e.Expect(e.Writes(mark, children)).To(ContainElement(HaveField("Name", "web-zone-b")))
-			w.Eventually(w.Images).Should(HaveKeyWithValue("zone-b", "v1 v1 v1 v1"))
-			w.AwaitWaiting("web-zone-a-3")
-			comesToRest(w, "zone-a", "zone-b")
+			w.isPutRight(mark, "v1 v1 v1 v1")
+			e.Expect(w.Asked("zone-b")).To(BeEquivalentTo(4))
 			zoneB.Holds()
 		}
 		w.Waves(1, func(wave []string) {
@@ -193,32 +214,35 @@ func blockedAndForced(t *testing.T) {
 // noMoreRevisions: a quota keeps a new template from being recorded. Whatever does not
 // need it goes on.
 func noMoreRevisions(t *testing.T) {
-	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
-		for name, strategy := range map[string]edit{"rolling": rolling(`{}`), "manual": partitions(parts{"one": 0})} {
-			w := e.Create(draft(name, replicas(4), policy(p), plain("one", ""), strategy))
-			w.Settle()
-			w.AwaitTold()
-			lift := e.NoMoreRevisions()
-			old := e.History.Forbid(beside("v1"))
-			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, imagePath, image("v2"))
-			w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
-			w.DeletePod("one", 1)
-			w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
-			w.PatchChild("one", `{"spec":{"replicas":3}}`)
-			w.Eventually(func() int32 { return w.Asked("one") }).Should(BeEquivalentTo(6))
-			w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
-			w.Scale(5)
-			w.Eventually(w.Images).Should(Equal(images{"one": "v1 v1 v1 v1 v1"}))
-			w.Eventually(func() int32 { return w.Parent().Status.ReadyReplicas }).Should(BeEquivalentTo(5))
-			w.StallsWhole(v1alpha1.ReasonApplyFailed, "controllerrevisions", "exceeded quota: revisions")
-			e.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
-			old.Holds()
-			lift()
-			w.IsReady(v1alpha1.ReasonRolloutComplete)
-			old.Fires()
-			e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2 v2"}))
-		}
-	})
+	t.Parallel()
+	for name, strategy := range map[string]edit{"rolling": rolling(`{}`), "manual": partitions(parts{"one": 0})} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := e.Create(draft(name, replicas(4), policy(p), plain("one", ""), strategy))
+				w.Settle()
+				w.AwaitTold()
+				lift := e.NoMoreRevisions()
+				old := e.History.Forbid(beside("v1"))
+				w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, imagePath, image("v2"))
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.DeletePod("one", 1)
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.PatchChild("one", `{"spec":{"replicas":3}}`)
+				w.Eventually(func() int32 { return w.Asked("one") }).Should(BeEquivalentTo(6))
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.Scale(5)
+				w.Eventually(w.Images).Should(Equal(images{"one": "v1 v1 v1 v1 v1"}))
+				w.Eventually(func() int32 { return w.Parent().Status.ReadyReplicas }).Should(BeEquivalentTo(5))
+				w.StallsWhole(v1alpha1.ReasonApplyFailed, "controllerrevisions", "exceeded quota: revisions")
+				e.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
+				old.Holds()
+				lift()
+				w.IsReady(v1alpha1.ReasonRolloutComplete)
+				old.Fires()
+				e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2 v2"}))
+			})
+		})
+	}
 }
 
 // NoMoreRevisions is a quota for the ControllerRevisions that there are, until lift is

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/united"
 )
 
 // Losses is what the watch of all pods has seen of deletions, by anyone, from a moment
@@ -44,17 +46,29 @@ func (l *Losses) Names() []string {
 	return names
 }
 
-// Deleted are the pods that the manager itself deleted since a mark of AuditMark, as
-// the audit log has it: what a StatefulSet deletes is the doing of its controller.
-func (e *env) Deleted(since int64) []string {
+// statefulSets is who deletes pods for StatefulSets.
+const statefulSets = "system:serviceaccount:kube-system:statefulset-controller"
+
+// DeletedBy are the pods that a user deleted since a mark of AuditMark, as the audit log
+// has it.
+func (e *env) DeletedBy(since int64, user string) []string {
 	e.t.Helper()
+	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
+		return w.User == user && w.Namespace == e.Namespace && w.Resource == "pods" && w.Verb == "delete" && w.Code < 300
+	})
+	e.Expect(err).NotTo(HaveOccurred())
 	names := []string{}
-	for _, write := range e.Writes(since, "pods") {
-		if write.Verb == "delete" && write.Code < 300 {
-			names = append(names, write.Name)
-		}
+	for _, write := range writes {
+		names = append(names, write.Name)
 	}
 	return names
+}
+
+// Deleted are the pods that the manager itself deleted since then: what a StatefulSet
+// deletes is the doing of its controller.
+func (e *env) Deleted(since int64) []string {
+	e.t.Helper()
+	return e.DeletedBy(since, "system:serviceaccount:"+united.Namespace+":"+united.ServiceAccount)
 }
 
 // Unreadies marks replicas unready, waits until the status tells so, and until the

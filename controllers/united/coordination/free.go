@@ -78,14 +78,15 @@ func (v *view) stray(m *mark) bool {
 // replaceable tells whether a replica that is not available is to be deleted, since it
 // is released, not updated, and broken. On the way back one that is merely unready is
 // too, and it need not be released where the child makes all of its pods of the update
-// revision.
+// revision. So is, under force, one that a child waits for that works in order.
 func (c *coordinator) replaceable(v *view, m *mark) bool {
 	o := v.Observed
 	if m.available || m.Terminating || m.Hash == o.UpdateHash || m.Position >= v.Desired {
 		return false
 	}
 	proven := o.CurrentHash == o.UpdateHash && m.Position >= v.target
-	return m.Position >= v.partition && (m.broken || c.back) || c.back && proven
+	waitedFor := o.Ordered && c.rules.forced // the child moves nothing else before
+	return m.Position >= v.partition && (m.broken || c.back || waitedFor) || c.back && proven
 }
 
 // freeParallel deletes what is released, the highest first, while no more than

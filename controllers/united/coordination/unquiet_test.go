@@ -444,6 +444,25 @@ func TestABarredSetIsHelped(t *testing.T) {
 	}
 }
 
+// TestForceReplacesWhatAnOrderedSetWaitsFor: a replica is not ready, and has not failed.
+// A set that works in order moves nothing before it is, and force is the only way out.
+func TestForceReplacesWhatAnOrderedSetWaitsFor(t *testing.T) {
+	w := newWorld(nil, 3).ordered().roll("v2")
+	w.decide()
+	w.flap(0, 0)
+	for _, pass := range []struct{ forced, want string }{{"", ""}, {"v2", "web-a-0"}} {
+		w.forced = pass.forced
+		deleted := ""
+		for range 3 {
+			w.decide()
+			deleted += w.deleted()
+		}
+		if deleted != pass.want {
+			t.Errorf("forced %q: deletes %q, want %q\n%s", pass.forced, deleted, pass.want, w.picture())
+		}
+	}
+}
+
 // TestAForeignReleaseIsPutRight: somebody lowers the partition of a child.
 func TestAForeignReleaseIsPutRight(t *testing.T) {
 	w := newWorld(nil, 3, 3).roll("v2")
