@@ -292,6 +292,9 @@ func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 		}
 	}
 	for i := range k.set.Partition {
+		if i < statefulset.MaxPods && k.forgot && int(i) >= k.releasedFrom() {
+			continue // it was released before, and nobody can tell for which of the two it is there
+		}
 		if i < statefulset.MaxPods && done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(k.set.Pods[i].Version) == 0 {
 			k.set.Pods[i].Marks |= markStray
 		}

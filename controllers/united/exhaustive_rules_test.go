@@ -296,7 +296,7 @@ func (j *judged) judgeWrite(k int) {
 	if was.Exists && is.Template == was.Template && is.Template == j.version {
 		j.judgeRise(k)
 	}
-	settled := kid.protects == bit(j.version)
+	settled := kid.protects&bit(j.version) != 0 // what it gets is proven, whatever the partition
 	grown := 0
 	for i := range int(is.Replicas) {
 		if !j.releases(is, i) || j.releases(was, i) || settled {
@@ -620,7 +620,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if is.Step < was.Step && !j.back && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() {
+	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() || j.allRun(j.version) {
 		return
 	}
 	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {

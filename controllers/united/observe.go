@@ -250,7 +250,7 @@ func (w *world) finishedOn(name string) bool {
 func allUpdated(observed *adapters.Observed) bool {
 	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && len(observed.Members) == int(observed.Replicas) &&
 		!slices.ContainsFunc(observed.Members, func(m adapters.Replica) bool {
-			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash
+			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash || m.Position >= observed.Replicas
 		})
 }
 

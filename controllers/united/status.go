@@ -85,6 +85,10 @@ func (w *world) completeOn(p *plan, tallies []*tally) bool {
 	total := int32(0)
 	for i, s := range p.subsets {
 		t := tallies[i]
+		// Trap: a surplus replica counts like one that is missing.
+		if observed := w.observed(s.Name); observed != nil && missingPosition(observed) >= 0 {
+			return false
+		}
 		if t.counts.UpdatedReadyReplicas != s.replicas || t.counts.Replicas != s.replicas || !t.observed {
 			return false
 		}

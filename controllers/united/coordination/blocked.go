@@ -52,6 +52,8 @@ func (c *coordinator) failedMessage() string {
 func (c *coordinator) raisingHelps() bool {
 	for _, v := range c.views {
 		switch {
+		case len(v.Unreleased) > 0:
+			return true
 		case v.Removed || v.through():
 		case !v.Observed.Ordered || v.unavailableBelow(v.live) < 0:
 			return true

@@ -54,7 +54,7 @@ func (c *coordinator) takeBack() {
 	for _, v := range c.views {
 		for _, r := range v.Unreleased {
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
-			if available && c.unavailable+1 > c.rules.maxUnavailable {
+			if available && !c.rules.forced && c.unavailable+1 > c.rules.maxUnavailable {
 				v.waits = r.Name + " was updated without having been released, and waits until it can be replaced"
 				continue
 			}

@@ -176,7 +176,7 @@ func (c *coordinator) reached() bool {
 		switch {
 		case v.Removed:
 			return false // it is being drained
-		case !v.through():
+		case !v.through(), len(v.Unreleased) > 0:
 			return false
 		case v.Observed != nil && v.Revision != c.Update:
 			return false // not staged yet

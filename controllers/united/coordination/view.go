@@ -198,6 +198,9 @@ func (c *coordinator) inFlightOf(v *view, healthy bool) int64 {
 		return 0
 	}
 	count := int64(max(0, end-v.partition)) // missing ones are on their way
+	if v.Observed != nil && v.live < v.Desired && v.clean() {
+		count += int64(v.Desired - v.live) // they come up on the update revision, whatever the partition
+	}
 	broken := int64(0)
 	for _, m := range v.marks {
 		if m.Position >= end {
