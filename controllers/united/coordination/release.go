@@ -93,7 +93,7 @@ func (c *coordinator) releaseOne(v *view) bool {
 		return false
 	}
 	m := v.at(top - 1)
-	if m != nil && m.updated {
+	if m != nil && m.updated && !m.Terminating { // what goes is made again of what protects it
 		v.next = top - 1
 		if !m.available {
 			c.inFlight++
