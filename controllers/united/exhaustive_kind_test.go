@@ -177,7 +177,11 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 		}
 		return wrong
 	}
-	return wrong + "; Blocked: " + rollout.Message
+	ending := wrong + "; Blocked: " + rollout.Message
+	if n.scarred && c.bars(e, s) && len(n.ways(ending)) == 0 {
+		return ""
+	}
+	return ending
 }
 
 // missed says what is not as the spec asks for when nothing more happens, "" if nothing.

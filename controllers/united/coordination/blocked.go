@@ -68,6 +68,7 @@ func (c *coordinator) raisingHelps() bool {
 // they will not come back by themselves.
 func (c *coordinator) blocked() (message string, broken bool) {
 	var culprits few
+	kept := true // all are protected, of children that work in order: not even force helps
 	for _, v := range c.views {
 		if v.Removed {
 			continue
@@ -85,10 +86,15 @@ func (c *coordinator) blocked() (message string, broken bool) {
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}
+		kept = kept && v.Observed.Ordered && p < v.target
 		culprits.add(func() string { return v.name(p) })
 	}
-	if len(culprits.names) == 0 {
+	switch {
+	case len(culprits.names) == 0:
 		return "", false
+	case kept:
+		return culprits.list(" subsets") + "; with OrderedReady nothing moves while a replica is not available, and it is protected: " +
+			"repair it, or release it (a lower partition, or a step that does)", broken
 	}
 	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
 	if c.raisingHelps() {

@@ -53,6 +53,10 @@ func (c *coordinator) takeBack() {
 	}
 	for _, v := range c.views {
 		for _, r := range v.Unreleased {
+			if v.Observed.Ordered && v.unavailableBelow(r.Position) >= 0 {
+				v.waits = r.Name + " was updated without having been released, and would not be made again before those below it are available"
+				break
+			}
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
 			if available && !c.rules.forced && c.unavailable+1 > c.rules.maxUnavailable {
 				v.waits = r.Name + " was updated without having been released, and waits until it can be replaced"

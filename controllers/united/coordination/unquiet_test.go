@@ -479,6 +479,22 @@ func TestAForeignReleaseIsPutRight(t *testing.T) {
 	}
 }
 
+// TestWhatIsTakenBackIsNotReleased: a replica came up on the update revision without
+// having been released, and is being deleted for it. It is to come back as it was.
+func TestWhatIsTakenBackIsNotReleased(t *testing.T) {
+	w := newWorld(nil, 3, 3).roll("v2")
+	w.decide()
+	w.decide()
+	c := w.subsets[1]
+	before := c.Observed.Partition
+	m := c.member(2)
+	m.Hash, m.Ready, m.ReadySince, m.Terminating = c.Observed.UpdateHash, false, time.Time{}, true
+	w.decide()
+	if c.Observed.Partition < min(before, 3) {
+		t.Errorf("partition %d, was %d\n%s", c.Observed.Partition, before, w.picture())
+	}
+}
+
 // TestAChildThatForgotIsNotReleased: what it protects would come back on the update
 // revision. What came up so is deleted when it remembers.
 func TestAChildThatForgotIsNotReleased(t *testing.T) {
