@@ -70,7 +70,9 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 		in.Completing = subset.Completing(in.Observed)
 		in.Recorded = ptr.To(subset.RecordedPartition(in.Observed))
 		in.ProtectedHash = subset.ProtectedHash(in.Observed)
-		in.Forgot, in.Unreleased = subset.Forgot(in.Observed), subset.Unreleased(in.Observed)
+		// Where all is released there is nothing that it would have to remember.
+		in.Forgot = subset.Forgot(in.Observed) && *in.Recorded > 0
+		in.Unreleased = subset.Unreleased(in.Observed)
 		return in
 	}
 	if was := subsetStatus(&w.parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {

@@ -52,7 +52,7 @@ func (c *coordinator) failedMessage() string {
 func (c *coordinator) raisingHelps() bool {
 	for _, v := range c.views {
 		switch {
-		case len(v.Unreleased) > 0:
+		case len(v.Unreleased) > 0 && !v.kept:
 			return true
 		case v.Removed || v.through():
 		case !v.Observed.Ordered || v.unavailableBelow(v.live) < 0:

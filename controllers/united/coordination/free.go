@@ -54,7 +54,7 @@ func (c *coordinator) takeBack() {
 	for _, v := range c.views {
 		for _, r := range v.Unreleased {
 			if v.Observed.Ordered && v.unavailableBelow(r.Position) >= 0 {
-				v.waits = r.Name + " was updated without having been released, and would not be made again before those below it are available"
+				v.kept = true // it would not be made again
 				break
 			}
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)

@@ -50,7 +50,7 @@ func (c *coordinator) candidates() []*view {
 		if !v.staged || v.size() > 0 && !c.doneByForce(v) {
 			ahead = cmp.Or(ahead, v)
 		}
-		if v.staged && len(v.Unreleased) == 0 {
+		if v.staged && (len(v.Unreleased) == 0 || v.kept) {
 			list = append(list, v)
 		}
 	}

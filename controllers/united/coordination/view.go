@@ -44,6 +44,9 @@ type view struct {
 	does    string
 	waits   string
 	deletes []adapters.Replica
+	// kept: what came up without having been released cannot be taken back now, since a
+	// replica below it is unavailable and the child works in order.
+	kept bool
 	// barred: what is released of it stays as it is, since another of its replicas is
 	// unavailable, and the ledger has no room.
 	barred bool
