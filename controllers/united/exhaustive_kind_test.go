@@ -244,7 +244,7 @@ func (j *judged) missedPod(k, i int, n *kindness) string {
 func (c *smallConfig) bars(e *seam, s *smallState) bool {
 	j := c.view(e, s)
 	for k := range s.kids {
-		for i := range int(min(j.floor[k], j.allotted[k])) {
+		for i := range int(min(max(j.floor[k], j.target[k]), j.allotted[k])) {
 			if c.kind.Ordered && !j.available(k, i) && j.askedFor(k, s.kids[k].set.Pods[i].Version) {
 				return true
 			}
@@ -330,11 +330,13 @@ func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings
 	if len(ways) == 0 || s.parent.raised && s.parent.forced == s.parent.version {
 		return withoutNames(ending)
 	}
+	went := false
 	for i, way := range ways {
 		after := *s
 		if way(&after); after.parent.raised == s.parent.raised && after.parent.forced == s.parent.forced {
 			continue // it was gone already
 		}
+		went = true
 		if trace != nil {
 			if i == 0 {
 				trace(ending, s)
@@ -344,6 +346,9 @@ func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings
 		if wrong := n.live(c, e, after, known, number, trace); wrong != "" {
 			return "the way out does not help: " + wrong
 		}
+	}
+	if !went {
+		return withoutNames(ending)
 	}
 	return ""
 }
