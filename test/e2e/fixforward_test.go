@@ -10,8 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestFixForwardUnready: released replicas of the old revision that are not
-// ready are replaced, though a StatefulSet with OrderedReady would wait for them.
+// TestFixForwardUnready: released replicas of the old revision that are not ready are
+// left to become ready, and after progressDeadlineSeconds are replaced, though a
+// StatefulSet with OrderedReady would wait for them for ever.
 func TestFixForwardUnready(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(8), policy(p), zones("", ""), hold()))
@@ -22,6 +23,7 @@ func TestFixForwardUnready(t *testing.T) {
 		w.MarkUnready("zone-a", 1)
 		w.MarkUnready("zone-a", 3)
 		w.SetPartitions(parts{"zone-a": 1})
+		w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`)
 		w.Settle()
 		line.Holds()
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v2 v2 v2", "zone-b": "v1 v1 v1 v1"}))
