@@ -145,9 +145,11 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 			if !inUse[rev.Name] {
 				continue
 			}
-			if w.revisions[i], err = store.Amend(ctx, rev, living); err != nil {
-				return unlessStale(err)
+			amended, err := store.Amend(ctx, rev, living)
+			if err != nil {
+				return unlessStale(err) // what is kept stays as it was
 			}
+			w.revisions[i] = amended
 		}
 		w.update = revision.ByName(w.revisions, update.Name)
 		return nil

@@ -102,6 +102,19 @@ func TestARevisionThatCannotBeKeptStopsTheRolloutAlone(t *testing.T) {
 	}
 }
 
+// TestARevisionThatCannotBeAmendedStopsTheRolloutAlone: the revision in use is to know
+// a subset that is new.
+func TestARevisionThatCannotBeAmendedStopsTheRolloutAlone(t *testing.T) {
+	s := newScene(t).settled().comeOrGo("c")
+	s.API.Fail = errors.New("etcd is away") // answers the next write, which amends
+	if s.pass(); s.status().ObservedGeneration != s.Parent().Generation {
+		t.Error(s.told())
+	}
+	if s.passes(1).settled(); s.API.Live.Sets["web-c"] == nil {
+		t.Error("a control: it goes on:\n" + s.told())
+	}
+}
+
 // TestWithoutReplicasItIsReady: there is nothing to wait for, and nothing is finished.
 func TestWithoutReplicasItIsReady(t *testing.T) {
 	s := newScene(t).rolling().settled()

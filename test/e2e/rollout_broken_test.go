@@ -31,6 +31,7 @@ func TestRolloutOfBroken(t *testing.T) {
 				}
 				w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
 				ledger := w.Ledger(4)
+				w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`) // then they are broken, and not merely unready
 				w.SetImage("v2")
 				w.IsReady(v1alpha1.ReasonRolloutComplete)
 				e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2"}))

@@ -106,7 +106,7 @@ func (s *World) Ends() {
 		case v1alpha1.RolloutComplete:
 			return
 		case v1alpha1.RolloutProgressing:
-			if replicasOf(s.Parent()) > 0 {
+			if replicasOf(s.Parent()) > 0 && len(s.Parent().Spec.Topology.Subsets) > 0 {
 				s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
 			}
 			return // without replicas nothing is finished

@@ -47,7 +47,7 @@ func (c *coordinator) candidates() []*view {
 		if v.outOfTurn = ahead != nil && c.rules.sequential; v.outOfTurn && v.size() > 0 {
 			v.waits = "waits for its turn: " + ahead.Name + " is not done"
 		}
-		if !v.staged || v.size() > 0 && !c.doneByForce(v) {
+		if v.Desired > 0 && !v.staged || v.size() > 0 && !c.doneByForce(v) {
 			ahead = cmp.Or(ahead, v)
 		}
 		if v.staged && (len(v.Unreleased) == 0 || v.kept) {
