@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // TestFixForwardUnready: released replicas of the old revision that are not ready are
@@ -94,7 +96,9 @@ func TestFixForwardWaits(t *testing.T) {
 		child := w.Child("one")
 		g.Expect(child.Status.ObservedGeneration).To(Equal(child.Generation))
 	}).Should(Succeed())
-	expectRest(w, "one") // it has looked again
+	w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`)
+	w.IsNotReady(v1alpha1.ReasonProgressDeadlineExceeded) // both are broken by now, and not merely unready
+	expectRest(w, "one")                                  // it has looked again
 	nothing.Holds()
 	e.Expect(e.History.Living()).To(Equal(living))
 	w.MarkReady("one", 0)
