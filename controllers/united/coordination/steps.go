@@ -153,8 +153,8 @@ func (c *coordinator) advance() {
 	}
 	running, known := c.position()
 	s := c.state
-	if !known {
-		s.ReachedTime, s.SoakedSeconds = nil, 0
+	if added := s.Phase == v1alpha1.RolloutComplete && running < len(c.rules.steps); !known || added {
+		s.ReachedTime, s.SoakedSeconds = nil, 0 // what was complete before the step was added does not count
 	}
 	s.Step, s.StepKey = c.number(running), c.passedKey(running)
 	s.ApprovalKey = ""

@@ -244,6 +244,22 @@ func TestSoakKnowsWhatItDidNotSee(t *testing.T) {
 	}
 }
 
+// TestSoakOfAStepThatIsAdded: the time before there was such a step does not count.
+func TestSoakOfAStepThatIsAdded(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")
+	w.settle()
+	if w.state.Phase != v1alpha1.RolloutComplete {
+		t.Fatal(w.picture())
+	}
+	w.strategy.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+	if w.after(time.Hour).after(9 * time.Minute); w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutPaused {
+		t.Errorf("it stood for 9 minutes: %+v", w.state)
+	}
+	if w.after(2 * time.Minute); w.state.Step != 1 {
+		t.Errorf("it stood for 11 minutes: %+v", w.state)
+	}
+}
+
 func TestAStepIsWhatCameBeforeIt(t *testing.T) {
 	approve := &v1alpha1.RolloutPause{}
 	steps := func() []v1alpha1.RolloutStep {
