@@ -18,7 +18,7 @@ import (
 // its replicas are updated, and those that were never released cannot be; nor is any
 // replica of a third revision left then.
 func Forgot(o *adapters.Observed) bool {
-	if !settled(o) || o.Replicas == 0 || !protectsAnother(o) || recordedHash(o) == "" || recordedHash(o) == o.CurrentHash {
+	if !settled(o) || o.Replicas == 0 || !protectsAnother(o) || ProtectedHash(o) == "" || ProtectedHash(o) == o.CurrentHash {
 		return false
 	}
 	return unfinishable(o) || slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
@@ -30,7 +30,7 @@ func Forgot(o *adapters.Observed) bool {
 // replicas were never released to it. Should all run it nevertheless, they came up on
 // it while the child had forgotten what else to make them of.
 func unfinishable(o *adapters.Observed) bool {
-	return o.Replicas > 0 && protectsAnother(o) && recordedHash(o) != "" && recordedHash(o) != o.UpdateHash && releasedFrom(o) > 0
+	return o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
 }
 
 // remind makes a child remember what it has forgotten. Until it does, it gets nothing
@@ -43,7 +43,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, protectedNote(o))}
 	}
 	return Step{
-		Action: ActionRemind, Hash: recordedHash(o),
+		Action: ActionRemind, Hash: ProtectedHash(o),
 		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, protectedNote(o)),
 	}
 }
@@ -56,7 +56,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 // The exception is a child all of whose replicas are updated and ready. It settles on
 // that, and so forgets, as soon as it is reminded, until one of them is deleted.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
-	remembers := o.Remembers() && o.CurrentHash == recordedHash(o)
+	remembers := o.Remembers() && o.CurrentHash == ProtectedHash(o)
 	if !o.CaughtUp || !unfinishable(o) || !remembers && !Relapses(o) {
 		return nil
 	}

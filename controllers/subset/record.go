@@ -19,9 +19,9 @@ func RecordedPartition(o *adapters.Observed) int32 {
 	return o.Partition
 }
 
-// recordedHash is the child's own revision that its protected replicas run, "" when
+// ProtectedHash is the child's own revision that its protected replicas run, "" when
 // that is not on record.
-func recordedHash(o *adapters.Observed) string {
+func ProtectedHash(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedHash]
 }
 
@@ -56,8 +56,8 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 		return o.CurrentHash
 	case protected != protectedNote(o):
 		return ""
-	case recordedHash(o) != "":
-		return recordedHash(o)
+	case ProtectedHash(o) != "":
+		return ProtectedHash(o)
 	case o.CaughtUp && o.Remembers() && o.Replicas > 0 && protected != RevisionOf(o):
 		return o.CurrentHash
 	}
@@ -88,10 +88,6 @@ func mayRunAnother(o *adapters.Observed, m adapters.Replica) bool {
 		return false
 	}
 	// Without a note, what it remembers is not what is protected.
-	known := protectedNote(o) != "" && (recordedHash(o) == "" || recordedHash(o) == o.CurrentHash)
+	known := protectedNote(o) != "" && (ProtectedHash(o) == "" || ProtectedHash(o) == o.CurrentHash)
 	return !known || m.Hash != o.CurrentHash
 }
-
-// ProtectedHash names the child's own revision that its protected replicas run, as the
-// child says; "" if it does not.
-func ProtectedHash(o *adapters.Observed) string { return recordedHash(o) }

@@ -23,7 +23,7 @@ import (
 // What is merely unready is left alone. One replica that is available is given where the
 // user has released it and the StatefulSet would not replace it (see barred).
 func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapters.Replica, wake time.Time) {
-	asked := o.Asked(proven, recordedHash(o))
+	asked := o.Asked(proven, ProtectedHash(o))
 	if asked == nil {
 		return nil, time.Time{} // what a deleted replica comes back on is not known
 	}

@@ -275,14 +275,10 @@ func (c *coordinator) judge() {
 	s := c.state
 	s.Phase, s.Message = v1alpha1.RolloutProgressing, ""
 	switch {
-	case c.halted():
+	case c.halted(), c.back && !c.moved && len(c.failed) > 0 && c.onlyFailedAreAway():
 		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
 		c.stalled = c.failedForGood()
-	case c.moved:
-	case c.back && len(c.failed) > 0 && !c.onlyFailedAreAway():
-	case c.back && len(c.failed) > 0:
-		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
-		c.stalled = c.failedForGood()
+	case c.moved, c.back && len(c.failed) > 0:
 	default:
 		message, broken := c.stuck()
 		if message == "" {
