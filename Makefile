@@ -94,6 +94,7 @@ GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml
 generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, CRD, RBAC role, what the charts have from them, docs/api.md
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
+	$(GO) run ./hack/crd
 	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
 		output:rbac:artifacts:config=config/rbac
 	$(GO) run ./hack/chart

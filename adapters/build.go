@@ -5,6 +5,7 @@ package adapters
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -64,19 +65,35 @@ func pathsOf(a Adapter, c *Child) paths {
 	}
 }
 
+// Renew gives a child that Build made the replicas, the partition and the record of c,
+// which is the same but for those. It spares a second Build.
+func Renew(a Adapter, built *unstructured.Unstructured, c *Child) error {
+	metadata, err := tree.Ensure(built.Object, "metadata", nil)
+	if err != nil {
+		return err
+	}
+	annotations, err := tree.Ensure(metadata, "annotations", field.NewPath("metadata"))
+	if err != nil {
+		return err
+	}
+	setRecord(annotations, c)
+	return within(pathsOf(a, c).template, a.Own(built.Object, c))
+}
+
 // merged is template and patch, each with the pod part of the revision, in one.
 func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
-	template, patch := copyOf(c.Template), copyOf(c.Patch)
-	if err := CheckTemplate(a, template, where.template); err != nil {
+	if err := CheckTemplate(a, c.Template, where.template); err != nil {
 		return nil, err
 	}
-	if err := CheckPatch(a, patch, where.patch); err != nil {
+	if err := CheckPatch(a, c.Patch, where.patch); err != nil {
 		return nil, err
 	}
-	if err := setPodPart(template, a.PodPart(), c.PodPart, where.template); err != nil {
+	template, err := withPodPart(c.Template, a.PodPart(), c.PodPart, where.template)
+	if err != nil {
 		return nil, err
 	}
-	if err := setPodPart(patch, a.PodPart(), c.PodPatch, where.patch); err != nil {
+	patch, err := withPodPart(c.Patch, a.PodPart(), c.PodPatch, where.patch)
+	if err != nil {
 		return nil, err
 	}
 	schema, err := a.PatchSchema()
@@ -90,30 +107,27 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	return workload, nil
 }
 
-// setPodPart puts a copy of part at steps, or removes what is there when part is
-// nil. An error names a step that is not an object.
-func setPodPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) error {
-	last := len(steps) - 1
-	for _, step := range steps[:last] {
-		next, err := tree.Object(workload, step, at)
-		if err != nil {
-			return err
-		}
-		if next == nil {
-			if part == nil {
-				return nil
-			}
-			next = map[string]any{}
-			workload[step] = next
-		}
-		workload, at = next, at.Child(step)
+// withPodPart is workload with part at steps, or with nothing there when part is nil. It
+// shares all else with workload and part, for Merge to copy. An error names a step that
+// is not an object.
+func withPodPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) (map[string]any, error) {
+	out := maps.Clone(workload)
+	if out == nil {
+		out = map[string]any{}
 	}
-	if part == nil {
-		delete(workload, steps[last])
-		return nil
+	step := steps[0]
+	if len(steps) == 1 {
+		if delete(out, step); part != nil {
+			out[step] = part
+		}
+		return out, nil
 	}
-	workload[steps[last]] = copyOf(part)
-	return nil
+	next, err := tree.Object(out, step, at)
+	if err != nil || next == nil && part == nil {
+		return out, err
+	}
+	out[step], err = withPodPart(next, steps[1:], part, at.Child(step))
+	return out, err
 }
 
 // finishPodTemplate labels and places one pod template. One that is absent stays
@@ -196,27 +210,15 @@ func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 }
 
 // setRecord notes what is to be known of the child later. None of it makes a write
-// of its own, but for the end of a seed.
+// of its own, but for the end of a seed. All of it is always there, empty where there is
+// nothing to say, so that what somebody removes is missed.
 func setRecord(annotations map[string]any, c *Child) {
-	for _, key := range []string{
-		v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
-	} {
-		delete(annotations, key)
-	}
 	annotations[v1alpha1.AnnotationParentGeneration] = strconv.FormatInt(c.ParentGeneration, 10)
 	annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(c.Partition), 10)
-	if c.ProtectedRevision != "" {
-		annotations[v1alpha1.AnnotationProtectedRevision] = c.ProtectedRevision
-	}
-	if c.ProtectedHash != "" {
-		annotations[v1alpha1.AnnotationProtectedHash] = c.ProtectedHash
-	}
-	if c.ReleasedFrom > 0 {
-		annotations[v1alpha1.AnnotationReleasedFrom] = strconv.FormatInt(int64(c.ReleasedFrom), 10)
-	}
-	if c.Seeding {
-		annotations[v1alpha1.AnnotationSeeding] = "true"
-	}
+	annotations[v1alpha1.AnnotationProtectedRevision] = c.ProtectedRevision
+	annotations[v1alpha1.AnnotationProtectedHash] = c.ProtectedHash
+	annotations[v1alpha1.AnnotationReleasedFrom] = strconv.FormatInt(int64(c.ReleasedFrom), 10)
+	annotations[v1alpha1.AnnotationSeeding] = strconv.FormatBool(c.Seeding)
 }
 
 // setLabels puts the controller's labels on metadata. Trap: a value that is not
@@ -231,11 +233,4 @@ func setLabels(metadata map[string]any, c *Child, at *field.Path) error {
 	}
 	labels[v1alpha1.LabelName], labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
 	return nil
-}
-
-func copyOf(m map[string]any) map[string]any {
-	if m == nil {
-		return map[string]any{}
-	}
-	return runtime.DeepCopyJSON(m)
 }

@@ -99,6 +99,9 @@ metadata:
     united.dev/protected-revision: web-1
     united.dev/parent-generation: "7"
     united.dev/partition: "2"
+    united.dev/protected-hash: ""
+    united.dev/released-from: "0"
+    united.dev/seeding: "false"
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}
 spec:
@@ -193,7 +196,14 @@ metadata:
   namespace: shop
   finalizers: [example.com/keep]
   labels: {united.dev/name: web, united.dev/subset: zone-a}
-  annotations: {united.dev/revision: web-2, united.dev/parent-generation: "7", united.dev/partition: "2"}
+  annotations:
+    united.dev/revision: web-2
+    united.dev/protected-revision: ""
+    united.dev/parent-generation: "7"
+    united.dev/partition: "2"
+    united.dev/protected-hash: ""
+    united.dev/released-from: "0"
+    united.dev/seeding: "false"
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}
 spec:

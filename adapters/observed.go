@@ -53,7 +53,7 @@ type Replica struct {
 	Ready      bool
 	ReadySince time.Time
 	// Created is when it was created, Since the same or, when later, when it ceased
-	// to be ready.
+	// to be ready, or its deletion began.
 	Created, Since time.Time
 	// Terminating: it is being deleted, whatever else it is.
 	Terminating bool

@@ -4,7 +4,6 @@
 package render
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -72,7 +71,7 @@ func checkOutside(v any, podPart []string, at *field.Path) error {
 }
 
 // checkSyntax refuses directives that are malformed, wherever they are in v.
-// Stock strategicpatch ignores some of them, and panics on others.
+// The stock merge ignores some of them, and panics on others.
 func checkSyntax(v any, at *field.Path) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -123,8 +122,9 @@ func checkRetainKeys(patch map[string]any, list []any, at *field.Path) error {
 			return field.TypeInvalid(at.Index(i), tree.Kind(element), "must be a string")
 		}
 	}
+	retained := setOf("", list)
 	for _, key := range tree.Keys(patch) {
-		if patch[key] != nil && !isDirective(key) && !slices.Contains(list, any(key)) {
+		if patch[key] != nil && !isDirective(key) && !retained[key] {
 			return field.Invalid(at, list, "must hold every field that the patch sets here; "+key+" is missing")
 		}
 	}

@@ -4,7 +4,6 @@
 package render
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -20,10 +19,10 @@ import (
 // input is changed. Both must be JSON with numbers as int64 or float64, as
 // adapters.Decode makes it.
 //
-// The merge itself is that of k8s.io/apimachinery, so order and directives are
-// as kubectl has them. It panics on some input, though: a null in a list, a
-// merge key that is an object. All of it is refused before, with the path in
-// the patch.
+// The result is that of k8s.io/apimachinery, so order and directives are as
+// kubectl has them. It is made in time linear in the input, which theirs is not
+// (see apply.go), and what theirs panics on (a null in a list, a merge key that is
+// an object) is refused, with the path in the patch.
 func Merge(schema strategicpatch.LookupPatchMeta, base, patch map[string]any) (map[string]any, error) {
 	if len(patch) == 0 {
 		return copyObject(base), nil
@@ -36,11 +35,7 @@ func Merge(schema strategicpatch.LookupPatchMeta, base, patch map[string]any) (m
 	if err := prepareObject(known, base, patch, nil); err != nil {
 		return nil, err
 	}
-	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(base, patch, known)
-	if err != nil {
-		return nil, fmt.Errorf("strategic merge patch: %w", err)
-	}
-	return out, nil
+	return apply(known, base, patch), nil
 }
 
 func copyObject(m map[string]any) map[string]any {
@@ -50,8 +45,8 @@ func copyObject(m map[string]any) map[string]any {
 	return runtime.DeepCopyJSON(m)
 }
 
-// prepareObject makes patch fit for the stock merge into base, or says why it
-// cannot be merged. It changes patch.
+// prepareObject makes patch fit to be applied to base, or says why it cannot be
+// merged. It changes patch.
 func prepareObject(schema lenient, base, patch map[string]any, at *field.Path) error {
 	if directive := directiveOf(patch); directive != "" {
 		flat := plainObject(patch)
@@ -80,19 +75,12 @@ func prepareField(schema lenient, base, patch map[string]any, key string, at *fi
 		return nil // deletes
 	case map[string]any:
 		if old, ok := base[key].(map[string]any); ok {
-			sub, _, err := schema.LookupPatchMetadataForStruct(key)
-			if err != nil {
-				return fmt.Errorf("%s: %w", at, err)
-			}
-			return prepareObject(sub.(lenient), old, value, at)
+			sub, _ := schema.object(key)
+			return prepareObject(sub, old, value, at)
 		}
 	case []any:
 		if old, ok := base[key].([]any); ok {
-			sub, mergeKey, merges, err := lookupList(schema, key, at)
-			if err != nil {
-				return err
-			}
-			if merges {
+			if sub, mergeKey, merges := schema.list(key); merges {
 				return prepareList(sub, mergeKey, old, value, at)
 			}
 			if err := checkAtomic(value, at); err != nil {
@@ -106,14 +94,6 @@ func prepareField(schema lenient, base, patch map[string]any, key string, at *fi
 		patch[key] = nil
 	}
 	return nil
-}
-
-func lookupList(schema lenient, key string, at *field.Path) (sub lenient, mergeKey string, merges bool, err error) {
-	found, meta, err := schema.LookupPatchMetadataForSlice(key)
-	if err != nil {
-		return lenient{}, "", false, fmt.Errorf("%s: %w", at, err)
-	}
-	return found.(lenient), meta.GetPatchMergeKey(), slices.Contains(meta.GetPatchStrategies(), "merge"), nil
 }
 
 // checkAtomic refuses to delete one element of a list that is replaced whole: it
@@ -133,9 +113,6 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 	if mergeKey == "" {
 		return checkScalars(base, patch, at)
 	}
-	if err := checkPairs(len(base)+len(patch), len(patch), at); err != nil {
-		return err
-	}
 	for i, element := range base {
 		if directiveOf(element) != "" {
 			return field.Forbidden(at.Index(i).Child(patchDirective), "is for patches; the template's list has it too")
@@ -148,17 +125,18 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 		return err
 	}
 	replaced := slices.ContainsFunc(patch, func(v any) bool { return directiveOf(v) == patchReplace })
+	found := findElements(mergeKey, base, patch)
 	for i, element := range patch {
 		if directiveOf(element) != "" {
 			continue
 		}
 		element := element.(map[string]any)
 		key := element[mergeKey]
-		into := withKey(base, mergeKey, key, "")
-		if replaced || len(withKey(patch, mergeKey, key, patchDelete)) > 0 {
+		same, into := found[key], found[key].base
+		if replaced || same.deleted {
 			into = nil
 		}
-		if len(into) > 1 || (!replaced && len(withKey(patch, mergeKey, key, "")) > 1) {
+		if len(into) > 1 || (!replaced && same.patches > 1) {
 			return field.Invalid(at.Index(i).Child(mergeKey), key, "more than one element has this "+mergeKey+", by which the list is merged")
 		}
 		if len(into) == 0 {
@@ -172,32 +150,43 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 	return nil
 }
 
-// maxPairs bounds how many elements are compared to merge or to order one list. Each
-// of the patch is looked for among all, by the stock merge too, so lists that fit
-// into an object could keep a worker busy for minutes.
-const maxPairs = 250_000
-
-func checkPairs(all, patch int, at *field.Path) error {
-	if all*patch > maxPairs {
-		return field.Invalid(at, patch, fmt.Sprintf("so many elements of a patch take too long to find among %d, by key: patch fewer of them", all))
-	}
-	return nil
+// elements are those of two lists that have one merge key.
+type elements struct {
+	base []map[string]any
+	// patches is how many of the patch are to be merged; deleted: one of it deletes.
+	patches int
+	deleted bool
 }
 
-// withKey returns the objects in list whose mergeKey is key and whose $patch
-// directive is directive.
-func withKey(list []any, mergeKey string, key any, directive string) []map[string]any {
-	var out []map[string]any
-	for _, element := range list {
-		if m, ok := element.(map[string]any); ok && m[mergeKey] == key && directiveOf(m) == directive {
-			out = append(out, m)
+// findElements finds the elements that a patch speaks of, by merge key, in one walk
+// over each list. Both have been checked by checkKeys.
+func findElements(mergeKey string, base, patch []any) map[any]*elements {
+	found := make(map[any]*elements, len(patch))
+	for _, element := range patch {
+		m := element.(map[string]any)
+		same := found[m[mergeKey]]
+		if same == nil {
+			same = &elements{}
+			found[m[mergeKey]] = same
+		}
+		switch directiveOf(m) {
+		case "":
+			same.patches++
+		case patchDelete:
+			same.deleted = true
 		}
 	}
-	return out
+	for _, element := range base {
+		m := element.(map[string]any)
+		if same := found[m[mergeKey]]; same != nil {
+			same.base = append(same.base, m)
+		}
+	}
+	return found
 }
 
 // checkKeys makes sure that every element of a list is an object with a scalar
-// merge key: stock strategicpatch compares keys with ==, which panics on others.
+// merge key: keys are compared with ==, and looked up, which panics on others.
 func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error {
 	for i, element := range list {
 		m, ok := element.(map[string]any)
@@ -215,8 +204,10 @@ func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error 
 	return nil
 }
 
-// checkScalars makes sure that a set of scalars is one: the stock merge panics
-// on a null at the front and errs without a path on a mix of types.
+// maxRepeating bounds a set that is not one, since it has elements twice: see union.
+const maxRepeating = 1000
+
+// checkScalars makes sure that a set of scalars is one, of one type.
 func checkScalars(base, patch []any, at *field.Path) error {
 	var kind reflect.Type
 	for _, list := range [][]any{base, patch} {
@@ -230,6 +221,9 @@ func checkScalars(base, patch []any, at *field.Path) error {
 			kind = reflect.TypeOf(element)
 		}
 	}
+	if len(patch) == 0 && len(base) > maxRepeating && len(setOf("", base)) < len(base) {
+		return field.TooMany(at, len(base), maxRepeating)
+	}
 	return nil
 }
 
@@ -239,10 +233,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 	if name == "" {
 		return nil // $patch and $retainKeys: checkSyntax has seen to them
 	}
-	_, mergeKey, merges, err := lookupList(schema, name, at.Child(name))
-	if err != nil {
-		return err
-	}
+	_, mergeKey, merges := schema.list(name)
 	if !merges {
 		return field.Forbidden(at.Child(key), "the list "+name+" has no merge key and is replaced whole")
 	}
@@ -251,8 +242,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 		return err
 	}
 	if old == nil {
-		// Nothing to order it with, or to delete from. The stock merge would
-		// look at the patch's own list all the same, and panic on odd elements.
+		// Nothing to order it with, or to delete from.
 		delete(patch, key)
 		return nil
 	}
@@ -264,7 +254,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 		return field.Forbidden(at.Child(key), "the list "+name+" is not of scalars; use $patch: delete in an element")
 	}
 	if _, both := patch[name]; both && patch[orderPrefix+"/"+name] == nil {
-		// The stock merge does one before the other in random order.
+		// kubectl's merge does one before the other in random order.
 		return field.Forbidden(at.Child(key), "cannot be combined with "+name+" unless "+orderPrefix+"/"+name+" says the order")
 	}
 	return checkScalars(old, list, at.Child(key))
@@ -282,14 +272,11 @@ func checkOrder(mergeKey string, base, order []any, patch map[string]any, name s
 	if at = at.Child(orderPrefix + "/" + name); len(base)+len(list) == 0 {
 		return field.Invalid(at, order, "there are no elements to order")
 	}
-	if err := checkPairs(len(base)+len(list), len(order), at); err != nil {
-		return err
-	}
 	if mergeKey == "" {
 		if err := checkScalars(slices.Concat(base, list), order, at); err != nil {
 			return err
 		}
-		return checkSequence(list, order, at)
+		return checkSequence(mergeKey, list, order, at)
 	}
 	for _, l := range []struct {
 		list  []any
@@ -299,20 +286,31 @@ func checkOrder(mergeKey string, base, order []any, patch map[string]any, name s
 			return err
 		}
 	}
-	return checkSequence(keysOf(mergeKey, list), keysOf(mergeKey, order), at)
+	for i, element := range order {
+		if element.(map[string]any)[mergeKey] == nil {
+			return field.Required(at.Index(i).Child(mergeKey), "the list is ordered by it")
+		}
+	}
+	return checkSequence(mergeKey, list, order, at)
 }
 
-// checkSequence makes sure that what the patch lists is in the order that it
-// orders, which the stock merge demands.
-func checkSequence(list, order []any, at *field.Path) error {
+// checkSequence makes sure that what the patch lists is in the order that it orders. An
+// instruction to replace the list does not come last: kubectl's merge refuses that.
+func checkSequence(mergeKey string, list, order []any, at *field.Path) error {
 	next := 0
 	for _, v := range order {
-		if next < len(list) && list[next] == v {
+		for next < len(list) && directiveOf(list[next]) != "" {
+			next++
+		}
+		if next < len(list) && keyOf(mergeKey, list[next]) == keyOf(mergeKey, v) {
 			next++
 		}
 	}
+	for next < len(list) && directiveOf(list[next]) == patchDelete {
+		next++
+	}
 	if next < len(list) && len(order) > 0 {
-		return field.Invalid(at, order, "must have the elements of the patch's list, in their order")
+		return field.Invalid(at, keysOf(mergeKey, order), "must have the elements of the patch's list, in their order")
 	}
 	return nil
 }
@@ -321,8 +319,8 @@ func checkSequence(list, order []any, at *field.Path) error {
 func keysOf(mergeKey string, list []any) []any {
 	var out []any
 	for _, element := range list {
-		if m, ok := element.(map[string]any); ok && directiveOf(m) == "" {
-			out = append(out, m[mergeKey])
+		if directiveOf(element) == "" {
+			out = append(out, keyOf(mergeKey, element))
 		}
 	}
 	return out

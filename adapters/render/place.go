@@ -6,7 +6,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -198,16 +197,40 @@ func appendTolerations(spec map[string]any, tolerations []corev1.Toleration, at 
 	if err != nil {
 		return err
 	}
+	known := make(map[toleration]bool, len(list)+len(tolerations))
+	for _, element := range list {
+		if t, ok := tolerationOf(element); ok {
+			known[t] = true
+		}
+	}
 	for i := range tolerations {
-		toleration, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tolerations[i])
+		added, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&tolerations[i])
 		if err != nil {
 			return fmt.Errorf("toleration: %w", err)
 		}
-		same := func(v any) bool { return reflect.DeepEqual(v, any(toleration)) }
-		if !slices.ContainsFunc(list, same) {
-			list = append(list, toleration)
+		if t, _ := tolerationOf(added); !known[t] {
+			known[t] = true
+			list = append(list, added)
 		}
 	}
 	spec["tolerations"] = list
 	return nil
+}
+
+// toleration is one in a form that can be looked up: of thousands, none is compared
+// with every other. A field that is absent is nil.
+type toleration struct{ key, operator, value, effect, seconds any }
+
+// tolerationOf is not ok for what has other fields, or other values, than a toleration
+// of our types: that is not the same as any of those, word for word.
+func tolerationOf(v any) (t toleration, ok bool) {
+	m, _ := v.(map[string]any)
+	fields := map[string]*any{"key": &t.key, "operator": &t.operator, "value": &t.value, "effect": &t.effect, "tolerationSeconds": &t.seconds}
+	for name, value := range m {
+		if fields[name] == nil || !tree.IsScalar(value) {
+			return toleration{}, false
+		}
+		*fields[name] = value
+	}
+	return t, m != nil
 }

@@ -9,7 +9,11 @@
 // was passed in.
 package render
 
-import "k8s.io/apimachinery/pkg/util/strategicpatch"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
 
 // lenient is a patch schema for which no field is unknown: below a field that
 // the types do not know, objects merge by field, lists are replaced whole and
@@ -19,37 +23,33 @@ type lenient struct {
 	known strategicpatch.LookupPatchMeta // nil below an unknown field
 }
 
-var _ strategicpatch.LookupPatchMeta = lenient{}
-
-// LookupPatchMetadataForStruct tells how the object at key is merged.
-func (l lenient) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+// object tells how the object at key is merged; replaced: not at all.
+func (l lenient) object(key string) (sub lenient, replaced bool) {
 	if l.known == nil {
-		return l, strategicpatch.PatchMeta{}, nil
+		return lenient{}, false
 	}
-	return orUnknown(l.known.LookupPatchMetadataForStruct(key))
+	known, meta, err := l.known.LookupPatchMetadataForStruct(key)
+	return orUnknown(known, err), err == nil && slices.Contains(meta.GetPatchStrategies(), "replace")
 }
 
-// LookupPatchMetadataForSlice tells how the list at key is merged.
-func (l lenient) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+// list tells whether the list at key is merged: by mergeKey, or, when that is empty, as
+// a set of scalars.
+func (l lenient) list(key string) (sub lenient, mergeKey string, merges bool) {
 	if l.known == nil {
-		return l, strategicpatch.PatchMeta{}, nil
+		return lenient{}, "", false
 	}
-	return orUnknown(l.known.LookupPatchMetadataForSlice(key))
-}
-
-// Name names the schema in errors of strategicpatch.
-func (l lenient) Name() string {
-	if l.known == nil {
-		return "unknown"
+	known, meta, err := l.known.LookupPatchMetadataForSlice(key)
+	if sub = orUnknown(known, err); sub.known == nil {
+		return sub, "", false
 	}
-	return l.known.Name()
+	return sub, meta.GetPatchMergeKey(), slices.Contains(meta.GetPatchStrategies(), "merge")
 }
 
 // orUnknown takes every error for an unknown field: a schema of types has no
 // other cause, and its errors cannot be told apart.
-func orUnknown(sub strategicpatch.LookupPatchMeta, meta strategicpatch.PatchMeta, err error) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
-	if err != nil || sub == nil {
-		return lenient{}, strategicpatch.PatchMeta{}, nil
+func orUnknown(known strategicpatch.LookupPatchMeta, err error) lenient {
+	if err != nil {
+		return lenient{}
 	}
-	return lenient{known: sub}, meta, nil
+	return lenient{known: known}
 }

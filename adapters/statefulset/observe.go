@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
 )
@@ -28,7 +30,7 @@ import (
 // Of a pod it reads, and a cache must keep:
 //
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
-//	metadata.creationTimestamp, .deletionTimestamp
+//	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
 //	status.phase, .reason, .startTime
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
@@ -60,7 +62,11 @@ func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (
 			continue
 		}
 		if position, ok := positionOf(set, pod.Name); ok {
-			o.Members = append(o.Members, replicaOf(pod, position))
+			r := replicaOf(pod, position)
+			if began := deletionBegan(pod); r.Terminating && (r.Ready || began.Before(r.Since)) {
+				r.Since = began
+			}
+			o.Members = append(o.Members, r)
 		}
 	}
 	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
@@ -187,6 +193,18 @@ func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {
 	r.NeverReady = ready.Status != corev1.ConditionTrue && pod.Status.StartTime != nil &&
 		ready.LastTransitionTime.Equal(pod.Status.StartTime)
 	return r
+}
+
+// deletionBegan is when a pod was deleted: its deletionTimestamp is when it is to be gone.
+func deletionBegan(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	began := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+	if began.Before(pod.CreationTimestamp.Time) {
+		return pod.CreationTimestamp.Time
+	}
+	return began
 }
 
 func readyCondition(pod *corev1.Pod) *corev1.PodCondition {

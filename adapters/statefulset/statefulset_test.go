@@ -304,6 +304,9 @@ func TestReadiness(t *testing.T) {
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Status.Phase = phase }
 	}
+	deleted := func(at int, grace int64) func(*corev1.Pod) { // at is when it is to be gone
+		return func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(after(at)), &grace }
+	}
 	for _, tc := range []struct {
 		name       string
 		pod        *corev1.Pod
@@ -317,6 +320,9 @@ func TestReadiness(t *testing.T) {
 		{"unknown", pod("w-0", ready(corev1.ConditionUnknown, after(3))), -1, 3},
 		{"not ready, time unknown", pod("w-0", ready(corev1.ConditionFalse, metav1.Time{})), -1, 0},
 		{"ready but failed", pod("w-0", phase(corev1.PodFailed), ready(corev1.ConditionTrue, after(3))), -1, 3},
+		{"ready and being deleted", pod("w-0", phase(corev1.PodRunning), ready(corev1.ConditionTrue, after(3)), deleted(34, 30)), 3, 4},
+		{"not ready since it is being deleted", pod("w-0", ready(corev1.ConditionFalse, after(6)), deleted(34, 30)), -1, 4},
+		{"deleted since it is not ready", pod("w-0", ready(corev1.ConditionFalse, after(3)), deleted(34, 30)), -1, 3},
 		{"ready but succeeded", pod("w-0", phase(corev1.PodSucceeded), ready(corev1.ConditionTrue, after(3))), -1, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -85,6 +85,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	// The API server's priority and fairness is the better judge.
 	restConfig.QPS = -1
+	restConfig.Wrap(united.Transport())
 	mgr, err := o.newManager(restConfig)
 	if err != nil {
 		return err

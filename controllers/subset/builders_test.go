@@ -38,8 +38,13 @@ func (b *childBuilder) on(revision string) *childBuilder {
 // protecting notes a protected revision on the child, "" none.
 func (b *childBuilder) protecting(revision string) *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationProtectedRevision] = revision
-	if revision == "" {
-		delete(b.Meta.Annotations, v1alpha1.AnnotationProtectedRevision)
+	return b
+}
+
+// without takes annotations from the child, as somebody else might.
+func (b *childBuilder) without(annotations ...string) *childBuilder {
+	for _, a := range annotations {
+		delete(b.Meta.Annotations, a)
 	}
 	return b
 }

@@ -48,22 +48,22 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	}
 }
 
-// Unreleased gives the replicas that came up on what the child's template is without
-// having been released to it. They are to be deleted, so that they come back on what
-// is protected, and that is of use only when the child remembers it: there are none
-// while it has forgotten.
+// Unreleased gives the replicas that came up on another revision than the protected one
+// without having been released: on what the child's template is, or was when they did.
+// They are to be deleted, so that they come back on what is protected, and that is of use
+// only when the child remembers it: there are none while it has forgotten.
 //
 // The exception is a child all of whose replicas are updated and ready. It settles on
 // that, and so forgets, as soon as it is reminded, until one of them is deleted.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
-	remembers := o.Remembers() && o.CurrentHash == ProtectedHash(o)
-	if !o.CaughtUp || !unfinishable(o) || !remembers && !Relapses(o) {
+	protected := ProtectedHash(o)
+	if !o.CaughtUp || protected == "" || o.CurrentHash != protected && !Relapses(o) {
 		return nil
 	}
 	below := min(releasedFrom(o), o.Partition, o.Replicas)
 	var list []adapters.Replica
 	for _, m := range o.Members {
-		if m.Position >= 0 && m.Position < below && m.Hash == o.UpdateHash && !m.Terminating {
+		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating {
 			list = append(list, m)
 		}
 	}

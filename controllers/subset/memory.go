@@ -71,6 +71,8 @@ func allUpdated(o *adapters.Observed) bool {
 func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	revision := RevisionOf(o)
 	switch note := protectedNote(o); {
+	case o.Replicas > 0 && len(unknown(o)) > 0:
+		return ""
 	case o.Replicas == 0:
 		// A child without replicas settles on anything, and never finishes.
 		return note

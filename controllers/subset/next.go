@@ -92,6 +92,8 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.start()
 	case o.Meta.DeletionTimestamp != nil:
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is being deleted"}
+	case g.Initialized && o.Replicas > 0 && g.held() > 0 && len(unknown(o)) > 0:
+		return g.lost(o)
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -21,17 +20,35 @@ import (
 // another value, so what is still ours still has the value we gave it, however
 // the server writes that ("1Gi" for "1024Mi"). Comparing values cannot tell.
 func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (string, error) {
+	owned, err := ownedIn(managed)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
+	case owned == nil:
+		return "everything", nil
+	}
+	return lostIn(withoutIdentity(applied.Object), owned, ""), nil
+}
+
+// ownedFields are the fields of an object that are ours; nil when nothing is.
+func ownedFields(object metav1.Object) (*fieldpath.Set, error) {
+	owned, err := ownedIn(object.GetManagedFields())
+	if err != nil {
+		return nil, fmt.Errorf("managedFields of %s: %w", object.GetName(), err)
+	}
+	return owned, nil
+}
+
+func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	for _, entry := range managed {
 		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
 		owned := &fieldpath.Set{}
-		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return "", fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
-		}
-		return lostIn(withoutIdentity(applied.Object), owned, ""), nil
+		err := owned.FromJSON(entry.FieldsV1.GetRawReader())
+		return owned, err
 	}
-	return "everything", nil
+	return nil, nil //nolint:nilnil // nothing is ours
 }
 
 // withoutIdentity drops what managedFields never list.
@@ -64,8 +81,9 @@ func lostIn(v any, owned *fieldpath.Set, at string) string {
 			}
 		}
 	case []any:
+		items := newItems(owned)
 		for i, item := range v {
-			if path := lostItem(item, owned, fmt.Sprintf("%s[%d]", at, i)); path != "" {
+			if path := lostItem(item, owned, items.like(item), fmt.Sprintf("%s[%d]", at, i)); path != "" {
 				return path
 			}
 		}
@@ -73,10 +91,10 @@ func lostIn(v any, owned *fieldpath.Set, at string) string {
 	return ""
 }
 
-// lostItem: an item is lost when no element that it can be is ours whole.
-func lostItem(item any, owned *fieldpath.Set, at string) string {
+// lostItem: an item is lost when none of the elements that it can be is ours whole.
+func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at string) string {
 	where := at
-	for _, element := range elementsOf(item, owned) {
+	for _, element := range elements {
 		if where = lostMember(item, owned, element, at); where == "" {
 			break
 		}
@@ -99,38 +117,4 @@ func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at s
 func empty(v any) bool {
 	list, isList := v.([]any)
 	return isList && len(list) == 0
-}
-
-// elementsOf finds a list item among the owned elements: by its merge key, or by
-// its value in a set. The server may have defaulted a part of the key, such as
-// the protocol of a port, so what the item does not have counts as equal, and there
-// may be several that it can be.
-func elementsOf(item any, owned *fieldpath.Set) []fieldpath.PathElement {
-	var found []fieldpath.PathElement
-	match := func(pe fieldpath.PathElement) {
-		switch {
-		case pe.Key != nil:
-			fields, isMap := item.(map[string]any)
-			if isMap && keyMatches(*pe.Key, fields) {
-				found = append(found, pe)
-			}
-		case pe.Value != nil:
-			if value.Equals(*pe.Value, value.NewValueInterface(item)) {
-				found = append(found, pe)
-			}
-		}
-	}
-	owned.Members.Iterate(match)
-	owned.Children.Iterate(match)
-	return found
-}
-
-func keyMatches(key value.FieldList, item map[string]any) bool {
-	for _, f := range key {
-		have, ok := item[f.Name]
-		if ok && !value.Equals(f.Value, value.NewValueInterface(have)) {
-			return false
-		}
-	}
-	return true
 }

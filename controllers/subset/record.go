@@ -25,8 +25,8 @@ func ProtectedHash(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedHash]
 }
 
-// releasedFrom is the position below which no replica was released to what the
-// child's template is, nor had run it before.
+// releasedFrom is the position below which no replica was released to another revision
+// than the protected one, nor had run one before.
 func releasedFrom(o *adapters.Observed) int32 {
 	n, _ := number(o, v1alpha1.AnnotationReleasedFrom)
 	return n
@@ -43,7 +43,8 @@ func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	if o == nil {
 		return // it knows no revision yet, and its first one is not to be told apart from any
 	}
-	c.ProtectedHash, c.ReleasedFrom = hashToRecord(c.ProtectedRevision, o), g.releasedFromThen(c, o)
+	c.ProtectedHash = hashToRecord(c.ProtectedRevision, o)
+	c.ReleasedFrom = g.releasedFromThen(c, o)
 }
 
 // hashToRecord is the child's own revision that is the given parent revision, when
@@ -64,30 +65,21 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 	return ""
 }
 
-// releasedFromThen is releasedFrom of o when c is written.
+// releasedFromThen is releasedFrom of o when c is written. A replica of another revision
+// than the protected one was released before, and may go on as it is; unless it is below
+// what releasedFrom is now: it came up so by itself.
 func (g *Goal) releasedFromThen(c *adapters.Child, o *adapters.Observed) int32 {
 	switch {
 	case c.Revision == RevisionOf(o), c.Revision == g.Update.Revision && g.SameTemplate:
 		return min(releasedFrom(o), c.Partition)
-	case c.Revision == c.ProtectedRevision, g.SamePods, !o.CaughtUp, o.CurrentHash == "":
-		return 0 // nothing to tell apart, or nothing known
+	case c.ProtectedHash == "":
+		return 0 // nothing is known
 	}
 	from := c.Partition
 	for _, m := range o.Members {
-		if m.Position >= 0 && mayRunAnother(o, m) {
+		if m.Hash != c.ProtectedHash && m.Position >= 0 && (m.Position >= releasedFrom(o) || ProtectedHash(o) != c.ProtectedHash) {
 			from = min(from, m.Position)
 		}
 	}
 	return from
-}
-
-// mayRunAnother tells whether a replica may run a revision that is neither the one that
-// the child protects nor the one that its template is.
-func mayRunAnother(o *adapters.Observed, m adapters.Replica) bool {
-	if m.Hash == o.UpdateHash {
-		return false
-	}
-	// Without a note, what it remembers is not what is protected.
-	known := protectedNote(o) != "" && (ProtectedHash(o) == "" || ProtectedHash(o) == o.CurrentHash)
-	return !known || m.Hash != o.CurrentHash
 }

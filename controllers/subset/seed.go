@@ -12,7 +12,9 @@ import (
 
 // Seeding tells whether the child is being seeded: it has its protected revision only
 // until its protected replicas exist.
-func Seeding(o *adapters.Observed) bool { return o.Meta.Annotations[v1alpha1.AnnotationSeeding] != "" }
+func Seeding(o *adapters.Observed) bool {
+	return o.Meta.Annotations[v1alpha1.AnnotationSeeding] == "true"
+}
 
 // seed gives a child the protected revision, and so many replicas on it.
 func (g *Goal) seed(replicas int32, why string) Step {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type Writer struct {
 	Client client.Client
 	// Live reads past the cache: strangers and orphans are not in it.
 	Live client.Reader
+	// Looks remembers the children that are as they were written. Nil remembers nothing.
+	Looks *Looks
 }
 
 // Carry carries out a step on a child that was read as current, nil when there
@@ -71,7 +74,7 @@ func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstru
 }
 
 func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured, bool, error) {
-	if err := w.vacant(ctx, &s.Child); err != nil {
+	if err := w.Vacant(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
 	if err := w.clean(ctx, &s.Child); err != nil {
@@ -93,8 +96,9 @@ func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured
 	return u, true, nil
 }
 
-// vacant looks, past the cache, whether the child's name is free.
-func (w *Writer) vacant(ctx context.Context, c *adapters.Child) error {
+// Vacant looks, past the cache, whether the child's name is free. The error says who has
+// it; a child of ours that has lost its labels gets them back, and it is an ErrStale.
+func (w *Writer) Vacant(ctx context.Context, c *adapters.Child) error {
 	gvk := w.Adapter.GroupVersionKind()
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(gvk)
@@ -205,33 +209,37 @@ func (w *Writer) same(u *unstructured.Unstructured, c *adapters.Child, current *
 		current.GetAnnotations()[v1alpha1.AnnotationFingerprint] != u.GetAnnotations()[v1alpha1.AnnotationFingerprint] {
 		return false, nil
 	}
-	// What rides along with other writes alone is not worth one, but must be
-	// there, or the apply would look as if somebody had taken it.
-	expected := u.DeepCopy()
-	dropRecord(expected)
-	path, err := lost(expected, current.GetManagedFields())
-	return path == "", err
+	if w.Looks.unharmed(c, current, u) {
+		return true, nil
+	}
+	if taken, err := Taken(current); err != nil || len(taken) > 0 {
+		return false, err
+	}
+	// What rides along with other writes alone is not worth one.
+	path, err := lost(withoutRecord(u), current.GetManagedFields())
+	if path != "" || err != nil {
+		return false, err
+	}
+	w.Looks.saw(c, current, u)
+	return true, nil
 }
 
 // build makes the object to apply, with its fingerprint.
 func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
-	u, err := adapters.Build(w.Adapter, c)
-	if err != nil {
-		return nil, err
-	}
 	// Replicas, partition and the end of a seed are compared by themselves, and the
 	// rest of what is left out only rides along with other writes.
 	bare := *c
 	bare.Replicas, bare.Partition = 0, 0
-	bare.ProtectedRevision, bare.ParentGeneration = "", 0
-	stable, err := adapters.Build(w.Adapter, &bare)
+	u, err := adapters.Build(w.Adapter, &bare)
 	if err != nil {
 		return nil, err
 	}
-	dropRecord(stable)
-	raw, err := json.Marshal(stable.Object)
+	raw, err := json.Marshal(withoutRecord(u).Object)
 	if err != nil {
 		return nil, fmt.Errorf("fingerprint of %s: %w", c.Name, err)
+	}
+	if err := adapters.Renew(w.Adapter, u, c); err != nil {
+		return nil, err
 	}
 	sum := sha256.Sum256(raw)
 	annotations := u.GetAnnotations()
@@ -258,6 +266,7 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	if apierrors.IsConflict(err) {
 		return ErrStale
 	}
+	w.Looks.forgetChild(current)
 	return client.IgnoreNotFound(err)
 }
 
@@ -290,14 +299,17 @@ func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica)
 	return client.IgnoreNotFound(err)
 }
 
-// dropRecord drops the annotations that make no write of their own.
-func dropRecord(u *unstructured.Unstructured) {
-	annotations := u.GetAnnotations()
-	for _, key := range []string{
-		v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedRevision,
-		v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
-	} {
-		delete(annotations, key)
+// withoutRecord is the child without the annotations that make no write of their own. It
+// shares all else with u.
+func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
+	object := maps.Clone(u.Object)
+	metadata := maps.Clone(object["metadata"].(map[string]any))
+	annotations := maps.Clone(metadata["annotations"].(map[string]any))
+	for _, key := range recordKeys() {
+		if key != v1alpha1.AnnotationRevision { // another one is worth a write
+			delete(annotations, key)
+		}
 	}
-	u.SetAnnotations(annotations)
+	metadata["annotations"], object["metadata"] = annotations, metadata
+	return &unstructured.Unstructured{Object: object}
 }

@@ -70,13 +70,20 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 	capacity := w.capacity()
 	for _, s := range p.order(w) {
 		before := w.replicas(s.Name)
-		o := r.carrySubset(ctx, writer, w, s, capacity)
+		o := &outcome{stale: true}
+		if r.goOn(ctx, w) {
+			o = r.carrySubset(ctx, writer, w, s, capacity)
+		}
 		done.subsets[s.Name] = o
 		wanted := s.asks
 		if !o.refused() {
 			wanted = 0
 		}
 		capacity.wrote(s.Name, before, w.replicas(s.Name), wanted)
+	}
+	if !r.goOn(ctx, w) {
+		done.leave(p)
+		return done
 	}
 	for _, d := range p.drained {
 		before := w.replicas(d.name)
@@ -99,6 +106,16 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 		}
 	}
 	return done
+}
+
+// leave leaves the subsets that are going for another pass.
+func (c *carried) leave(p *plan) {
+	for _, d := range p.drained {
+		c.subsets[d.name] = &outcome{stale: true}
+	}
+	for _, name := range p.removed {
+		c.subsets[name] = &outcome{stale: true}
+	}
 }
 
 func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
@@ -151,12 +168,12 @@ func (w *world) replicas(name string) int32 {
 func (o *outcome) refused() bool { return o.failure != nil || o.stale }
 
 func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan, capacity *capacity) *outcome {
-	if s.step.Action == subset.ActionHalt {
-		return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}
-	}
 	var current *unstructured.Unstructured
 	if c := w.children[s.Name]; c != nil {
 		current = c.object
+	}
+	if s.step.Action == subset.ActionHalt {
+		return r.haltSubset(ctx, writer, w, s, current)
 	}
 	if subset.Yields(s.step, w.observed(s.Name), w.now) {
 		return &outcome{stale: true} // as if it had been refused
@@ -185,6 +202,18 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 		w.children[s.Name], err = w.read(s.Name, after)
 		return err
 	})
+}
+
+// haltSubset says that nobody knows what the subset's protected replicas run. Where no
+// child is seen it is looked up first: one that has lost its labels still knows.
+func (r *Reconciler) haltSubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan, current *unstructured.Unstructured) *outcome {
+	if current == nil {
+		child := w.childOf(s)
+		if o := r.attempt(ctx, w, s.Name, nil, func(*outcome) error { return writer.Vacant(ctx, &child) }); o.refused() {
+			return o
+		}
+	}
+	return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}
 }
 
 // attemptOn is what is tried on a subset's child now.

@@ -211,8 +211,8 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
 		return time.Time{}, false
 	}
-	if status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
-		return time.Time{}, false // a pause stops the clock
+	if parent.Spec.Paused || status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
+		return time.Time{}, false // a pause stops the clock; its end is a change of the spec, and so starts it anew
 	}
 	start := status.LastProgressTime.Time
 	if ready.LastTransitionTime.After(start) {

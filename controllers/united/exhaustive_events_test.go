@@ -4,7 +4,9 @@
 package united
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -47,6 +49,9 @@ const (
 	// happensMeddling: somebody lowers the child's partition to 0 (i = 0), raises it
 	// above its replicas (1), takes a replica (2), or deletes the child (3).
 	happensMeddling
+	// happensStripping: somebody removes what United wrote on the child: all (i = 0), the
+	// revision (1), the protected revision (2), or the rest (3).
+	happensStripping
 )
 
 // String says what happens.
@@ -77,6 +82,8 @@ func (ev smallEvent) in(c *smallConfig) string {
 		return "approved" + late
 	case happensForgetting:
 		return subsetName(int(ev.k)) + " forgets" + late
+	case happensStripping:
+		return fmt.Sprint("somebody strips ", subsetName(int(ev.k)), " of ", [...]string{"all", "its revision", "its protected revision", "the rest"}[ev.i]) + late
 	case happensMeddling:
 		return fmt.Sprint("somebody ", [...]string{"lowers", "raises", "scales", "deletes"}[ev.i], " ", subsetName(int(ev.k))) + late
 	}
@@ -107,6 +114,8 @@ func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 		return budgetForget
 	case happensMeddling:
 		return budgetMeddle
+	case happensStripping:
+		return budgetStrip
 	default:
 		return -1
 	}
@@ -133,6 +142,7 @@ func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 		for i := range uint8(4) {
 			if kid.set.Exists {
 				try(smallEvent{what: happensMeddling, k: k, i: i})
+				try(smallEvent{what: happensStripping, k: k, i: i})
 			}
 		}
 	}
@@ -222,6 +232,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		}
 		kid.remove()
 		kid.meddled = true
+	case happensStripping:
+		kid.strip(ev.i)
 	default:
 		panic("a pass is not an event of the world")
 	}
@@ -267,11 +279,33 @@ func (k *smallKid) meddle(how uint8) {
 	k.meddled = k.meddled || k.set != before
 }
 
+// strip removes annotations from the child.
+func (k *smallKid) strip(which uint8) {
+	rest := maps.Clone(notes.at(k.notes).all)
+	switch which {
+	case 0:
+		clear(rest)
+		k.generation = 0
+	case 1:
+		delete(rest, v1alpha1.AnnotationRevision)
+	case 2:
+		delete(rest, v1alpha1.AnnotationProtectedRevision)
+	default:
+		maps.DeleteFunc(rest, func(key, _ string) bool {
+			return key != v1alpha1.AnnotationRevision && key != v1alpha1.AnnotationProtectedRevision
+		})
+	}
+	if k.stripped == 0 {
+		k.stripped = k.notes
+	}
+	k.notes = notesFrom(rest)
+}
+
 // remove deletes the child, with its pods. What its subset protects stays.
 func (k *smallKid) remove() {
 	k.set.Remove(false)
 	k.set.Collect(true)
-	k.notes, k.generation, k.forgot, k.meddled = noNotes(), 0, false, false
+	k.notes, k.generation, k.forgot, k.meddled, k.stripped = noNotes(), 0, false, false, 0
 }
 
 // sync is a pass of the child's controller. One that finishes notes it: from then on
@@ -315,7 +349,7 @@ func (k *smallKid) markMeddled(done statefulset.Synced) {
 
 // releasedFrom is the lowest ordinal that was ever released, by what the child carries.
 func (k *smallKid) releasedFrom() int {
-	n, err := strconv.Atoi(notes.at(k.notes).all[v1alpha1.AnnotationReleasedFrom])
+	n, err := strconv.Atoi(notes.at(cmp.Or(k.stripped, k.notes)).all[v1alpha1.AnnotationReleasedFrom])
 	if err != nil {
 		return 0
 	}

@@ -4,6 +4,7 @@
 package united
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func mutants() []mutant {
 	pauses.edits, pauses.budget = edits(templates(2), these(pausing())), budget{budgetEdit: 2}.whole()
 	meddled := quiet
 	meddled.budget = budget{budgetMeddle: 1}.whole()
+	stripped := quiet
+	stripped.budget = budget{budgetEdit: 1, budgetStrip: 1}.whole()
 	waits := quiet
 	waits.variants = []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))}
 	soaks := quiet
@@ -86,6 +89,16 @@ func mutants() []mutant {
 					s.step.Child.Partition, s.step.Child.Replicas = now.Partition, now.Replicas
 				}
 			}
+		}},
+		{"takes what was removed for what was never there", "protected", stripped, func(w *world, p *plan) {
+			for _, c := range w.children {
+				annotations := maps.Clone(c.object.GetAnnotations())
+				if _, there := annotations[v1alpha1.AnnotationProtectedRevision]; !there {
+					annotations[v1alpha1.AnnotationProtectedRevision] = ""
+					c.observed.Meta.Annotations = annotations
+				}
+			}
+			*p = *makePlan(w)
 		}},
 		{"takes a revision for run too early", "current", quiet, func(w *world, p *plan) { p.currentRevision = w.update.Name }},
 		{"does not wait for an approval", "approval", waits, func(_ *world, p *plan) {

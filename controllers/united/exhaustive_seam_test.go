@@ -249,6 +249,11 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
 		e.children[key] = c
 	}
 	observed := *c.observed
+	if e.strips() {
+		if kept := subsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
+			subset.Restore(&observed, missing(kid, observed.Meta.Annotations), kept.ChildRecord)
+		}
+	}
 	for i := range s.kids[k].set.Pods {
 		if pod := &s.kids[k].set.Pods[i]; pod.Exists() && pod.Owner == statefulset.Mine {
 			observed.Members = append(observed.Members, e.replica(s, k, i, pod))
@@ -256,6 +261,27 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
 	}
 	observed.Trailing = false // it speaks of the last few seconds, which a small clock does not know
 	return &child{object: c.object, observed: &observed}
+}
+
+// strips: somebody may remove annotations from children. Elsewhere the copy of them in
+// the status is of no use, and left out.
+func (e *seam) strips() bool { return e.config.budget[budgetStrip] > 0 }
+
+// missing are the annotations that the child lacks.
+func missing(kid *smallKid, have map[string]string) []string {
+	if kid.notes == noNotes() && kid.generation > 0 {
+		return nil
+	}
+	var keys []string
+	for _, key := range []string{
+		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
+		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+	} {
+		if _, there := have[key]; !there {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (e *seam) object(k int) *unstructured.Unstructured {
@@ -279,12 +305,15 @@ func (e *seam) read(k int, kid *smallKid) *child {
 	}
 	u := e.object(k)
 	annotations := maps.Clone(notes.at(kid.notes).all)
-	annotations[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(kid.generation))
+	if kid.generation > 0 {
+		annotations[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(kid.generation))
+	}
 	u.SetAnnotations(annotations)
-	u.SetGeneration(2)
+	// One for each content of the spec is as good as a counter.
+	u.SetGeneration(2 + int64(kid.set.Partition) + 256*int64(kid.set.Replicas) + 256*256*int64(kid.set.Template))
 	observedGeneration := int64(1)
 	if kid.set.Observed {
-		observedGeneration = 2
+		observedGeneration = u.GetGeneration()
 	}
 	policy := string(appsv1.ParallelPodManagement)
 	if e.config.kind.Ordered {
@@ -465,7 +494,7 @@ func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bo
 			k: k, template: e.versionIn(c), replicas: uint8(c.Replicas), partition: uint8(min(c.Partition, held)),
 			notes: e.notesOf(c), generation: uint8(c.ParentGeneration), why: sub.does,
 		}
-		if !kid.set.Exists || write.template != kid.set.Template || write.replicas != kid.set.Replicas ||
+		if !kid.set.Exists || kid.generation == 0 || write.template != kid.set.Template || write.replicas != kid.set.Replicas ||
 			write.partition != kid.set.Partition || notes.at(write.notes).compare != notes.at(kid.notes).compare {
 			return write, true
 		}
@@ -526,15 +555,21 @@ func (e *seam) notesOf(c *adapters.Child) uint32 {
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, v1alpha1.AnnotationParentGeneration)
-	id := notes.id(sorted(annotations), func() noted {
+	id := notesFrom(annotations)
+	e.built[key.String()] = id
+	return id
+}
+
+func notesFrom(annotations map[string]string) uint32 {
+	return notes.id(sorted(annotations), func() noted {
 		compare := maps.Clone(annotations)
 		for _, name := range riding() {
-			delete(compare, name)
+			if _, there := compare[name]; there {
+				compare[name] = "" // that it is there makes a write, what it is does not
+			}
 		}
 		return noted{annotations, sorted(compare)}
 	})
-	e.built[key.String()] = id
-	return id
 }
 
 func sorted(m map[string]string) string {
@@ -623,7 +658,7 @@ func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *sma
 			kid.protects = bit(e.versions[current]) // a new subset protects what the whole runs
 		}
 		kid.set.Apply(write.template, write.replicas, write.partition)
-		kid.notes, kid.generation, kid.meddled = write.notes, write.generation, false
+		kid.notes, kid.generation, kid.meddled, kid.stripped = write.notes, write.generation, false, 0
 		kid.release()
 		o.wrote, o.why = true, write.why
 		w.children[name] = e.child(read, write.k, kid)
@@ -653,6 +688,12 @@ func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus
 	}
 	for i := range status.Subsets {
 		s.kids[status.Subsets[i].Name[0]-'a'].tell(e.versions[status.Subsets[i].CurrentRevision])
+	}
+	if !e.strips() {
+		status = status.DeepCopy()
+		for i := range status.Subsets {
+			status.Subsets[i].ChildRecord = nil
+		}
 	}
 	s.parent.status = internStatus(status)
 }

@@ -77,6 +77,9 @@ type smallKid struct {
 	forgot bool
 	// meddled: somebody else has changed the child since it was last written.
 	meddled bool
+	// stripped: somebody has removed annotations since it was last written; the notes
+	// were these, 0 if not.
+	stripped uint32
 }
 
 // The kinds of disturbance that have a budget.
@@ -88,6 +91,7 @@ const (
 	budgetTick
 	budgetForget
 	budgetMeddle
+	budgetStrip
 	budgetStale
 	budgetDie
 	budgets
@@ -179,8 +183,8 @@ func (s *smallState) encode(b []byte) []byte {
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
-		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update),
-			byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), kid.generation, kid.protects)
+		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled, kid.stripped != 0), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update),
+			byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), byte(kid.stripped), byte(kid.stripped>>8), byte(kid.stripped>>16), kid.generation, kid.protects)
 		for _, owner := range set.Revisions {
 			b = append(b, byte(owner))
 		}

@@ -198,6 +198,11 @@ func manualConfigs() []smallConfig {
 			edits:  edits(templates(2), move),
 			budget: budget{budgetEdit: 2, budgetMeddle: 1, budgetStale: 1}.whole(),
 		}),
+		withMore("Manual, somebody strips a child", smallConfig{
+			replicas: 2, subsets: one, variants: partitions,
+			edits:  edits(templates(2), move),
+			budget: budget{budgetEdit: 2, budgetStrip: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetForget: 1}),
 		kinds("Manual, v2 is bad", smallConfig{
 			replicas: 3, subsets: one, variants: partitions, bad: bit(2),
 			edits:  edits(templates(1, 2, 3), move),
@@ -268,6 +273,11 @@ func moreRollingConfigs() []smallConfig {
 			edits:  templates(2),
 			budget: budget{budgetEdit: 1, budgetMeddle: 1, budgetStale: 1}.whole(),
 		}),
+		withMore("Rolling, somebody strips a child", smallConfig{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetStrip: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetForget: 1}),
 		withMore("Rolling, scaled", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(2), these(scaleTo(0), scaleTo(2), scaleTo(4), pausing())),

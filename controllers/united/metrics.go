@@ -17,6 +17,7 @@ type Metrics struct {
 	partition    *prometheus.GaugeVec
 	lastProgress *prometheus.GaugeVec
 	stalled      *prometheus.GaugeVec
+	unreadable   *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics. It panics when they are registered there
@@ -31,8 +32,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		partition:    gauge("subset_partition", "Partition in force: ordinals below it are protected.", "subset"),
 		lastProgress: gauge("last_progress_timestamp_seconds", "When a replica last came closer to what the spec asks for, or the spec changed."),
 		stalled:      gauge("stalled", "1 when the condition Stalled is True."),
+		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; nothing of it is touched."),
 	}
-	registry.MustRegister(m.replicas, m.partition, m.lastProgress, m.stalled)
+	registry.MustRegister(m.replicas, m.partition, m.lastProgress, m.stalled, m.unreadable)
 	return m
 }
 
@@ -67,10 +69,20 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 	m.stalled.WithLabelValues(namespace, name).Set(stalled)
 }
 
+// Unreadable tells of a UnitedDeployment that cannot be decoded.
+func (m *Metrics) Unreadable(parent *v1alpha1.UnitedDeployment) {
+	m.unreadable.WithLabelValues(parent.Namespace, parent.Name).Set(1)
+}
+
+// Readable takes that back.
+func (m *Metrics) Readable(key types.NamespacedName) {
+	m.unreadable.DeleteLabelValues(key.Namespace, key.Name)
+}
+
 // Forget removes the metrics of a UnitedDeployment that is gone.
 func (m *Metrics) Forget(key types.NamespacedName) {
 	gone := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
-	for _, vec := range []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled} {
+	for _, vec := range []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.unreadable} {
 		vec.DeletePartialMatch(gone)
 	}
 }

@@ -29,6 +29,11 @@ type world struct {
 	parent *v1alpha1.UnitedDeployment
 	spec   *spec
 	now    time.Time
+	// share is what the pass may use; nil: all it needs.
+	share *share
+
+	// looks are what earlier passes have looked at; nil if nothing.
+	looks *subset.Looks
 
 	// children by subset, also of subsets that the spec does not have any more.
 	children map[string]*child
@@ -44,7 +49,18 @@ type world struct {
 }
 
 // paused: no new template, no release, no replica deleted.
-func (w *world) paused() bool { return w.parent.Spec.Paused || w.unkept != nil }
+func (w *world) paused() bool { return w.whyPaused() != "" }
+
+// whyPaused says what freezes the rollout; "" when nothing does.
+func (w *world) whyPaused() string {
+	switch {
+	case w.parent.Spec.Paused:
+		return "spec.paused freezes the rollout"
+	case w.unkept != nil:
+		return "the rollout is frozen: " + w.unkept.Message
+	}
+	return ""
+}
 
 // lastKept is the revision that stands in for one that cannot be kept; nil if there is
 // none.
@@ -75,7 +91,7 @@ type child struct {
 // observe reads everything that belongs to the parent. Children and pods are
 // found by their labels; what the parent does not control is left out.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec) (*world, error) {
-	w := &world{parent: parent, spec: s, now: r.Clock.Now(), children: map[string]*child{}}
+	w := &world{parent: parent, spec: s, now: r.Clock.Now(), looks: &r.looks, children: map[string]*child{}}
 	var err error
 	if w.revisions, err = r.store().List(ctx, parent); err != nil {
 		return nil, err
@@ -102,12 +118,33 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	return w, nil
 }
 
-func (w *world) read(subset string, object *unstructured.Unstructured) (*child, error) {
-	observed, err := w.spec.adapter.Observe(object, w.pods[subset])
+func (w *world) read(name string, object *unstructured.Unstructured) (*child, error) {
+	if why := unreadableChild(object); why != "" {
+		return nil, errUnreadable(object, why)
+	}
+	observed, err := w.spec.adapter.Observe(object, w.pods[name])
 	if err != nil {
 		return nil, fmt.Errorf("read child %s: %w", object.GetName(), err)
 	}
+	if err := w.restore(name, object, observed); err != nil {
+		return nil, fmt.Errorf("read child %s: %w", object.GetName(), err)
+	}
 	return &child{object: object, observed: observed}, nil
+}
+
+// restore reads a child from which somebody took what United wrote on it as it was.
+func (w *world) restore(name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
+	if w.looks.Intact(client.ObjectKeyFromObject(w.parent), object) {
+		return nil
+	}
+	taken, err := subset.Taken(object)
+	if err != nil {
+		return err
+	}
+	if status := subsetStatus(&w.parent.Status, name); status != nil {
+		subset.Restore(observed, taken, status.ChildRecord)
+	}
+	return nil
 }
 
 func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (map[string][]*corev1.Pod, error) {
@@ -192,10 +229,14 @@ func (w *world) inUse() map[string]bool {
 	}
 	for _, s := range w.parent.Status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
+		if kept := s.ChildRecord; kept != nil {
+			inUse[kept.Annotations[v1alpha1.AnnotationRevision]] = true
+			inUse[kept.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+		}
 	}
 	for _, c := range w.children {
-		inUse[c.object.GetAnnotations()[v1alpha1.AnnotationRevision]] = true
-		inUse[c.object.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]] = true
+		inUse[c.observed.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[c.observed.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
 	}
 	return inUse
 }

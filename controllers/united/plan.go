@@ -92,10 +92,22 @@ func makePlan(w *world) *plan {
 
 // unwanted are the children that the spec does not ask for any more.
 func (w *world) unwanted() []string {
+	return w.unasked(func(c *child) bool {
+		return !subset.WrittenLater(c.observed, w.parent.Generation) && c.object.GetDeletionTimestamp() == nil
+	})
+}
+
+// leaving are the children of subsets that are gone, which were deleted and are still
+// there: something holds a finalizer.
+func (w *world) leaving() []string {
+	return w.unasked(func(c *child) bool { return c.object.GetDeletionTimestamp() != nil })
+}
+
+// unasked are those of the children whose subset the spec does not have, by name.
+func (w *world) unasked(of func(*child) bool) []string {
 	var names []string
 	for name, c := range w.children {
-		wanted := slices.ContainsFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name })
-		if !wanted && !subset.WrittenLater(c.observed, w.parent.Generation) && c.object.GetDeletionTimestamp() == nil {
+		if of(c) && !slices.ContainsFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name }) {
 			names = append(names, name)
 		}
 	}

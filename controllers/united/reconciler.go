@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
 // Reconciler brings one UnitedDeployment at a time to what its spec asks for.
@@ -35,25 +36,45 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
+	// Shares and Meter keep one parent from taking the time of all. Without them there
+	// are no bounds.
+	Shares *shares.Shares
+	Meter  Meter
 
 	failures subset.Failures
+	hidden   hidden
+	looks    subset.Looks
 }
 
-// Reconcile is one pass over one UnitedDeployment.
+// Reconcile gives one UnitedDeployment its turn, if it has one now.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := &v1alpha1.UnitedDeployment{}
 	if err := r.Client.Get(ctx, req.NamespacedName, parent); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Metrics.Forget(req.NamespacedName)
-			r.failures.Forget(req.NamespacedName)
+			r.tellReadable(ctx, req.NamespacedName)
+			r.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if parent.DeletionTimestamp != nil {
 		// The garbage collector takes the children, or leaves them, as it was asked.
+		r.Shares.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
+	if why := unreadableParent(parent); why != "" {
+		return r.tellUnreadable(ctx, parent, why)
+	}
+	r.tellReadable(ctx, req.NamespacedName)
+	share, wait := r.begin(req.NamespacedName)
+	if share == nil {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	defer r.end(share)
+	return r.pass(ctx, parent, share)
+}
 
+// pass is one pass over one UnitedDeployment.
+func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
 	spec, err := readSpec(parent, r.Adapters)
 	if err != nil {
 		return r.tellBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
@@ -62,6 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	w.share = share
 	switch kept := r.snapshot(ctx, w); {
 	case kept.failure != nil:
 		w.unkept, w.update = kept.failure, w.lastKept()
@@ -73,6 +95,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := makePlan(w)
 	done := r.carryOut(ctx, w, p)
+	if share.left == leftGone {
+		return ctrl.Result{}, nil // there is nobody to tell
+	}
 	status, wake := makeStatus(w, p, done)
 	if err := r.tell(ctx, parent, status, done); err != nil {
 		return again(err)
@@ -80,12 +105,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: wake}, r.truncate(ctx, w, status)
 }
 
+// forget drops what is remembered of a parent that is gone.
+func (r *Reconciler) forget(key client.ObjectKey) {
+	r.Metrics.Forget(key)
+	r.failures.Forget(key)
+	r.looks.Forget(key)
+	r.Shares.Forget(key)
+}
+
 func (r *Reconciler) store() *revision.Store {
 	return &revision.Store{Client: r.Client, Live: r.Live}
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *subset.Writer {
-	return &subset.Writer{Adapter: adapter, Client: r.Client, Live: r.Live}
+	return &subset.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks}
 }
 
 // truncate deletes the revisions that neither the status, as it was and as it

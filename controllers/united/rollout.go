@@ -26,7 +26,7 @@ func (w *world) coordinate(p *plan) {
 		State:    w.parent.Status.Rollout,
 		Approved: w.parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   w.parent.Annotations[v1alpha1.AnnotationForceUpdate],
-		Paused:   w.paused(), Now: w.now,
+		Paused:   w.whyPaused(), Now: w.now,
 		ProgressDeadline: w.terms().Deadline, Resumed: w.terms().Resumed,
 	}
 	for _, s := range p.subsets {

@@ -25,10 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
@@ -96,6 +98,7 @@ func stripPod(object any) (any, error) {
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime},
 	}
@@ -146,6 +149,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
 		Recorder: mgr.GetEventRecorder("united"), Metrics: NewMetrics(metrics.Registry), Clock: clock.RealClock{},
+		Shares: shares.New(workers), Meter: NewMeter(clock.RealClock{}),
 	}
 	// Status writes of our own pass through: that is how a pass that worked from
 	// an old status is followed by one that does not.
@@ -154,6 +158,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		For(&v1alpha1.UnitedDeployment{}).
 		Owns(&appsv1.ControllerRevision{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
+		WatchesRawSource(wakeUps(r.Shares)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	for _, adapter := range known {
 		builder = builder.Watches(kindOf(adapter), handler.EnqueueRequestsFromMapFunc(parentByLabel))
@@ -162,6 +167,14 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		return fmt.Errorf("set up controller: %w", err)
 	}
 	return nil
+}
+
+// wakeUps starts a pass over a parent whose turn has come.
+func wakeUps(s *shares.Shares) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		s.OnWake(func(parent types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: parent}) })
+		return nil
+	})
 }
 
 // retries spaces the passes that failed. Trap: by default that grows to a quarter of an

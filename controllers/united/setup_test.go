@@ -71,6 +71,7 @@ var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 	}
 	if rapid.Bool().Draw(t, "deleted") {
 		p.DeletionTimestamp = ptr.To(at("deletion"))
+		p.DeletionGracePeriodSeconds = rapid.Ptr(rapid.Int64Range(0, 60), true).Draw(t, "grace")
 	}
 	for _, kind := range rapid.SliceOfNDistinct(rapid.SampledFrom([]corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.ContainersReady}), 0, 3, rapid.ID).Draw(t, "conditions") {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,11 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
 		}
 	}
+	for _, name := range w.leaving() {
+		t := w.tallyRemoved(name, &outcome{waits: "waits: it is deleted, and held by the finalizers " + strings.Join(w.children[name].object.GetFinalizers(), ", ")})
+		tallies = append(tallies, t)
+		status.Subsets = append(status.Subsets, w.removedStatus(name, t))
+	}
 	if w.completeOn(p, tallies) {
 		status.CurrentRevision = w.update.Name
 	}
@@ -72,7 +78,7 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 func (w *world) removedStatus(name string, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
 		Name: name, Workload: adapters.ChildName(w.parent.Name, name),
-		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage),
+		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: w.childRecord(name),
 	}
 }
 
@@ -115,11 +121,25 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 			status.CurrentRevision = told
 		}
 	}
+	status.ChildRecord = w.childRecord(s.Name)
 	if status.Partition == coordination.Held {
 		status.Partition = s.replicas // the number says nothing, except that all are protected
 	}
 	status.ExpectedUpdatedReplicas = max(0, s.replicas-status.Partition)
 	return status
+}
+
+// childRecord is the copy of what is written on a child. It stays while the child is not
+// seen: that may have lost its labels.
+func (w *world) childRecord(name string) *v1alpha1.ChildRecord {
+	var kept *v1alpha1.ChildRecord
+	if was := subsetStatus(&w.parent.Status, name); was != nil {
+		kept = was.ChildRecord
+	}
+	if observed := w.observed(name); observed != nil {
+		return subset.Record(observed, kept)
+	}
+	return kept
 }
 
 // tally is what one pass knows of one subset in the end.

@@ -256,6 +256,16 @@ Stalled True ProgressDeadlineExceeded
 a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> broken1; waits: web-a-1 not ready since then
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
 `},
+		{"no progress while paused", func(s *scene) *scene {
+			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().paused(true).settled().later(time.Hour).pass()
+		}, `
+InProgress: 4/3/3/1/0 of 4; current v1, update broken1
+Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then
+Available False ReplicasUnavailable
+Progressing True
+a Unavailable: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
+b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; paused; default partition "100%" holds all replicas
+`},
 		{"no progress, then another template", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass().image("v3").pass()
 		}, `

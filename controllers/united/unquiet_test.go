@@ -130,3 +130,17 @@ func TestWithoutReplicasItIsReady(t *testing.T) {
 		t.Error("it does not go on from 0:\n" + told)
 	}
 }
+
+// TestAFrozenRolloutSaysWhy: that it is paused is said only where the user paused it.
+func TestAFrozenRolloutSaysWhy(t *testing.T) {
+	s := newScene(t).rolling().settled().image("v2")
+	s.API.Fail = errAway
+	if message := s.pass().status().Rollout.Message; !strings.HasPrefix(message, "the rollout is frozen: create revision web-") {
+		t.Errorf("have %q", message)
+	}
+	s.API.Fail = nil
+	s.pass().image("v3").pass().paused(true).pass()
+	if message := s.status().Rollout.Message; message != "spec.paused freezes the rollout" {
+		t.Errorf("have %q", message)
+	}
+}

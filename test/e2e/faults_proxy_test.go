@@ -149,7 +149,9 @@ func (c *call) child() *writtenChild {
 
 // seeds tells whether the child is taught the revision that it protects: it has
 // that alone, and only the replicas that run it.
-func (w *writtenChild) seeds() bool { return w.Metadata.Annotations[v1alpha1.AnnotationSeeding] != "" }
+func (w *writtenChild) seeds() bool {
+	return w.Metadata.Annotations[v1alpha1.AnnotationSeeding] == "true"
+}
 
 // refusal is an answer that the API server could give.
 func refusal(c *call, code int, reason metav1.StatusReason) *http.Response {

@@ -125,6 +125,9 @@ func (w *Workload) end() end {
 		e.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 	}
 	e.Status.LastProgressTime = nil
+	for i := range e.Status.Subsets {
+		e.Status.Subsets[i].ChildRecord = nil // the children themselves are compared
+	}
 	for _, s := range parent.Spec.Topology.Subsets {
 		child := w.Child(s.Name)
 		e.Children[s.Name] = childEnd{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -47,6 +49,13 @@ type API struct {
 	Last int
 	// heard is up to which of them the cache has heard of a kind.
 	heard map[string]int
+	// podsAt is when it last heard of pods.
+	podsAt time.Time
+	// deaf is until when the cache hears nothing of a kind, since the API server restarted.
+	deaf map[string]time.Time
+	// forgot are the current revisions that sets have forgotten, since the cache of their
+	// controller did not show it: nobody else is to blame.
+	forgot map[types.UID]string
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
@@ -97,7 +106,7 @@ func (a *API) failing() int {
 type crashed struct{}
 
 func newAPI(now func() metav1.Time) *API {
-	return &API{Now: now, heard: map[string]int{}, own: map[string]map[string]*ownRevision{},
+	return &API{Now: now, heard: map[string]int{}, forgot: map[types.UID]string{}, own: map[string]map[string]*ownRevision{},
 		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{},
 		hashes: map[*unstructured.Unstructured]string{}, Live: Objects{
 			Parents:   map[string]*v1alpha1.UnitedDeployment{},
@@ -115,9 +124,8 @@ func (a *API) Next() string {
 
 // Refresh brings the cache up to date.
 func (a *API) Refresh() {
-	a.Cached = a.Live.Clone()
 	for _, kind := range Kinds() {
-		a.heard[kind] = a.Last
+		a.RefreshKind(kind)
 	}
 }
 
@@ -136,6 +144,9 @@ func Kinds() []string { return []string{"parents", "sets", "pods", "revisions"} 
 // RefreshKind brings the cache of one kind up to date: each has a watch of its own,
 // and may be ahead of the others.
 func (a *API) RefreshKind(kind string) {
+	if a.Now().Time.Before(a.deaf[kind]) {
+		return
+	}
 	a.heard[kind] = a.Last
 	switch kind {
 	case "parents":
@@ -143,7 +154,7 @@ func (a *API) RefreshKind(kind string) {
 	case "sets":
 		a.Cached.Sets = maps.Clone(a.Live.Sets)
 	case "pods":
-		a.Cached.Pods = maps.Clone(a.Live.Pods)
+		a.Cached.Pods, a.podsAt = maps.Clone(a.Live.Pods), a.Now().Time
 	case "revisions":
 		a.Cached.Revisions = maps.Clone(a.Live.Revisions)
 	}

@@ -40,6 +40,19 @@ func (o *Oracle) ownsPod(from Objects, p *corev1.Pod) bool {
 	return u != nil && owner != nil && owner.UID == u.GetUID() && o.owns(o.api.typed(u))
 }
 
+// countOwn is how many replicas of the child of a subset the controller saw when its pass
+// began: pods of its name that it owns, and no strays.
+func (o *Oracle) countOwn(subset string) int32 {
+	count := int32(0)
+	for name, p := range o.Before.Pods {
+		if OrdinalOf(o.childOf(subset), name) >= 0 && o.ownsPod(o.Before, p) {
+			count++
+		}
+	}
+	o.Checked["counted"]++
+	return count
+}
+
 // touches: in a pass for a parent, the controller writes to that, to what it controls,
 // and to the pods of its children.
 func (o *Oracle) touches(object metav1.Object) {

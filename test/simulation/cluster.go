@@ -32,7 +32,7 @@ import (
 // each of which moves only when it is told to.
 type Cluster struct {
 	T          TestingT
-	Clock      *clocktesting.FakePassiveClock
+	Clock      *Clock
 	API        *API
 	Sets       *Sets
 	Reconciler *united.Reconciler
@@ -63,7 +63,10 @@ func (r *Recorder) Eventf(_ runtime.Object, related runtime.Object, kind, reason
 }
 
 func newCluster(t TestingT) *Cluster {
-	s := &Cluster{T: t, Clock: clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0))}
+	s := &Cluster{T: t}
+	s.Clock = &Clock{clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0)), func(to time.Time) {
+		s.look(func(o *Oracle) { o.timePasses(to) })
+	}}
 	s.API = newAPI(func() metav1.Time { return metav1.NewTime(s.Clock.Now()) })
 	s.API.notes = func(write string) {
 		if write != "status" {
@@ -138,6 +141,7 @@ func (s *Cluster) Note(format string, args ...any) {
 // Restart starts the controller anew: with a cache that is up to date, and
 // without a memory.
 func (s *Cluster) Restart() {
+	s.API.deaf = nil
 	s.API.Refresh()
 	for _, w := range s.worlds {
 		w.again = true // everything is new to it

@@ -16,8 +16,13 @@
 //
 // What may go wrong: caches that lag, each kind by itself; writes that fail, are in
 // conflict, or whose response is lost; a crash before or after any write; pods that
-// are slow, flap, crash or cannot be pulled; a zone whose nodes are lost; users that
-// delete pods and children and edit the spec in between.
+// are slow, flap, crash or cannot be pulled; a zone whose nodes are lost, or that is not
+// ready for some seconds; an API server that restarts, after which caches lag and sets
+// forget (unquiet.go); strays; users that delete pods and children and edit the spec in
+// between.
+//
+// What the oracle cannot judge by what the controller saw, it keeps account of itself: for
+// how long a step stood (soak.go), and which pods came up without having been released.
 //
 // The StatefulSet controller is that of one of Versions. A world has the newest, unless
 // its test chooses another.

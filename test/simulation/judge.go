@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -148,24 +149,37 @@ func (o *Oracle) broken(s *seen, p *corev1.Pod) bool {
 	if IsReady(p) || p.DeletionTimestamp != nil {
 		return false
 	}
-	since, neverReady := p.CreationTimestamp.Time, true
+	neverReady := true
 	for _, c := range p.Status.Conditions {
-		since = c.LastTransitionTime.Time
 		neverReady = p.Status.StartTime != nil && p.Status.StartTime.Equal(&c.LastTransitionTime)
 	}
-	deadline := 600 * time.Second
-	if d := o.parent(o.api.Cached).Spec.ProgressDeadlineSeconds; d != nil {
-		deadline = time.Duration(*d) * time.Second
+	f, hash := o.fate(s.name), p.Labels[appsv1.ControllerRevisionHashLabelKey]
+	// A template that was corrected before anything was ready may not have reached all. As
+	// long as the oracle does not know what it left behind, the set tells.
+	leftBehind := f.corrected && hash != s.set.Status.UpdateRevision && hash != s.set.Status.CurrentRevision
+	asked := PodContent(p) == s.content || f.protects(PodContent(p)) && !leftBehind
+	return hasFailed(p) || !unreadySince(p).Add(deadlineOf(o.parent(o.api.Cached))).After(o.api.Now().Time) || neverReady && !asked
+}
+
+// unreadySince is since when a pod that is not ready is not, at the earliest since it was
+// created.
+func unreadySince(p *corev1.Pod) time.Time {
+	since := p.CreationTimestamp.Time
+	for _, c := range p.Status.Conditions {
+		since = c.LastTransitionTime.Time
 	}
-	asked := PodContent(p) == s.content || o.fate(s.name).protects(PodContent(p))
-	return hasFailed(p) || !since.Add(deadline).After(o.api.Now().Time) || neverReady && !asked
+	return since
+}
+
+func deadlineOf(parent *v1alpha1.UnitedDeployment) time.Duration {
+	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, 600)) * time.Second
 }
 
 // releasedAgain: all of the child was released to a first template that it does not
 // come up on, and now is to another in its place.
 func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, forced bool) bool {
 	was := contentOf(&o.api.typed(before).Spec.Template)
-	if _, told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision]; told || o.settledSet(before) ||
+	if told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] != ""; told || o.settledSet(before) ||
 		partitionIn(before) > 0 || now.target > 0 {
 		return false
 	}
@@ -256,6 +270,9 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	case p == nil:
 		o.fail("the controller deletes %s, which it does not see", pod)
 		return
+	case o.unreleased[p.UID] != "":
+		o.judgeTakingBack(now, s, p)
+		return
 	case !parent.Spec.Paused && !s.removed && (o.stray(s, position, p) || o.repaired(s, position, p)):
 		return // it is down, and comes back on what is protected
 	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
@@ -273,16 +290,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 		}
 		return
 	}
-	down := 1
-	for _, s := range now {
-		down += int(s.desired)
-		for position, p := range s.pods {
-			if position < s.desired && s.available(o, p) {
-				down--
-			}
-		}
-	}
-	if most := maxUnavailable(parent); down > most {
+	if down, most := 1+o.away(now), maxUnavailable(parent); down > most {
 		o.fail("I2: deleting %s makes %d unavailable; maxUnavailable is %d", pod, down, most)
 	}
 }
@@ -316,6 +324,7 @@ func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
 		from = int(was.Step)
 	}
 	o.judgeSteps(from, is, steps)
+	o.soakAfterStatus(was, is)
 	if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step || was.StepKey != is.StepKey {
 		o.passed[rolloutKey(is)] = o.did(o.api.Cached, steps[:min(int(is.Step), len(steps))])
 		delete(o.reached, rolloutKey(is))
@@ -356,6 +365,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 		if at, known := o.reached[rolloutKey(is)]; err != nil || !known || o.api.Now().Sub(at) < d-2*time.Second {
 			o.fail("step %d is over before its pause of %s is; it was reached at %s", from, pause.Duration, at)
 		}
+		o.judgeSoak(from, d)
 	default:
 		key := o.parent(o.api.Cached).Annotations[v1alpha1.AnnotationApproved]
 		if o.published[key] != fmt.Sprint(rolloutKey(is), " ", from) {

@@ -60,7 +60,7 @@ func (s *Sets) Kubelet(name string) {
 		if pod.Status.Phase != corev1.PodRunning {
 			s.SetReady(pod, false)
 		}
-	case !IsReady(pod):
+	case !IsReady(pod) && !s.flapping(pod):
 		s.SetReady(pod, true)
 	}
 }

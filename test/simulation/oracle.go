@@ -47,6 +47,10 @@ type Oracle struct {
 	images map[string]bool
 	// sawInitialized: the controller knew that a replica was ready once.
 	sawInitialized bool
+	soak           soak
+	// unreleased are the names of pods that came up below the partition of their set on
+	// its update revision, since that had forgotten what else to make them of.
+	unreleased map[types.UID]string
 	rollouts
 }
 
@@ -74,7 +78,7 @@ type asked struct {
 
 func newOracle(parent *v1alpha1.UnitedDeployment, api *API, fail func(string, ...any)) *Oracle {
 	o := &Oracle{name: parent.Name, uid: parent.UID, api: api, fail: fail, subsets: map[string]*fate{}, rollouts: newRollouts(),
-		contents: map[contentKey]string{}, images: map[string]bool{}}
+		contents: map[contentKey]string{}, unreleased: map[types.UID]string{}, images: map[string]bool{}}
 	api.oracle = o
 	return o
 }
@@ -152,6 +156,12 @@ func (f *fate) floor() (partition, replicas int32) {
 	return partition, replicas
 }
 
+// released: of what was asked for since, something released the position. What asks for no
+// more replicas than that does not: at zero nothing is released, whatever the partition.
+func (f *fate) released(position int32) bool {
+	return slices.ContainsFunc(f.asked, func(a asked) bool { return a.partition <= position && position < a.replicas })
+}
+
 func (f *fate) protects(content string) bool { return slices.Contains(f.protected, content) }
 
 // creates judges a replica that a set makes.
@@ -162,9 +172,12 @@ func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Po
 	if image := imageOf(PodContent(pod)); !o.images[image] {
 		o.fail("%s is created on %s, which %s never asked for", pod.Name, image, o.name)
 	}
+	if o.cameUpUnreleased(set, position, pod) {
+		return // and is to go back: see judgeKept
+	}
 	f := o.fate(o.subsetOf(set.Name))
 	partition, _ := f.floor()
-	if o.initialized && position < partition && !f.protects(PodContent(pod)) {
+	if o.initialized && (position < partition || !f.released(position)) && !f.protects(PodContent(pod)) {
 		o.fail("%s is created on %s; it is below the partition %d, and %v is protected", pod.Name, PodContent(pod), partition, f.protected)
 	}
 }
@@ -186,7 +199,8 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 	set := setOf(pod.Name)
 	f := o.fate(o.subsetOf(set))
 	partition, _ := f.floor()
-	if o.initialized && OrdinalOf(set, pod.Name) < partition && f.protects(PodContent(pod)) {
+	_, unreleased := o.unreleased[pod.UID]
+	if o.initialized && !unreleased && OrdinalOf(set, pod.Name) < partition && f.protects(PodContent(pod)) {
 		o.fail("the controller deletes %s, below the partition %d", pod.Name, partition)
 	}
 	switch {
@@ -209,6 +223,10 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	}
 	s := all[here]
 	o.Checked["manual deletion"]++
+	if _, unreleased := o.unreleased[pod.UID]; unreleased {
+		o.judgeTakingBack(all, s, pod)
+		return
+	}
 	if !IsReady(pod) {
 		if !o.broken(s, pod) {
 			o.fail("the controller deletes %s, which is merely unready", pod.Name)
@@ -233,7 +251,7 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 
 // finishes notes that all replicas of a set are updated and ready.
 func (o *Oracle) finishes(u *unstructured.Unstructured) {
-	if !o.owns(o.api.typed(u)) {
+	if !o.owns(o.api.typed(u)) || o.hasUnreleased(u.GetName()) {
 		return
 	}
 	f := o.fate(o.subsetOf(u.GetName()))
@@ -253,13 +271,16 @@ func (o *Oracle) Look() {
 		if !o.owns(set) || set.Status.ObservedGeneration != set.Generation {
 			continue
 		}
+		if o.initialized && o.seemsFinished(set) {
+			o.fate(o.subsetOf(name)).add(contentOf(&set.Spec.Template))
+		}
 		ready := int32(0)
 		for _, p := range o.api.Live.Pods {
 			if OrdinalOf(name, p.Name) >= 0 && IsReady(p) && p.DeletionTimestamp == nil && p.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
 				ready++
 			}
 		}
-		if f, content := o.fate(o.subsetOf(name)), contentOf(&set.Spec.Template); ready > 0 && ready == *set.Spec.Replicas {
+		if f, content := o.fate(o.subsetOf(name)), contentOf(&set.Spec.Template); ready > 0 && ready == *set.Spec.Replicas && !o.hasUnreleased(name) {
 			f.complete = append(f.complete, content)
 			if o.initialized {
 				f.add(content)
@@ -292,6 +313,7 @@ func (o *Oracle) beforePass() {
 	o.Before = o.api.Cached.Clone()
 	o.wasCurrent = o.ContentIn(o.Before, o.parent(o.Before).Status.CurrentRevision)
 	o.asks = o.lines(o.Before)
+	o.soak.failed = o.sawFailure()
 	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.parent(o.Before).Status.Conditions, v1alpha1.ConditionInitialized)
 }
 
@@ -343,6 +365,7 @@ func (o *Oracle) afterPass(wrote bool) {
 	for _, name := range names {
 		o.close(name)
 	}
+	o.soakAfterPass(wrote)
 	if wrote { // all that was to be written, the status with it
 		o.judgeStatus(status, isCurrent)
 	}
@@ -379,7 +402,14 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 		}
 	}
 	wanted := o.asks
+	none := replicasOf(o.parent(o.Before)) == 0
 	for _, s := range status.Subsets {
+		if n := o.countOwn(s.Name); s.Replicas != n {
+			o.fail("the status counts %d replicas of %s; its child has %d", s.Replicas, s.Name, n)
+		}
+		if is := isCurrent(s.Name); none && is != "" && o.wasCurrent(s.Name) != "" && is != o.wasCurrent(s.Name) {
+			o.fail("status.currentRevision is %s now, and was %s, though there are no replicas", is, o.wasCurrent(s.Name))
+		}
 		f := o.fate(s.Name)
 		if _, ok := wanted[s.Name]; !ok || s.CurrentRevision == "" {
 			continue

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,6 +117,64 @@ func (c *court) step() *court {
 	return c
 }
 
+// reached: the running step is.
+func (c *court) reached() *court {
+	for range 20 {
+		c.Everybody()
+	}
+	return c
+}
+
+func (c *court) ready(pod string) *court {
+	c.Sets.SetReady(c.API.Live.Pods[c.Child(pod)], true)
+	return c
+}
+
+func (c *court) unready(pod string) *court {
+	c.Sets.SetReady(c.API.Live.Pods[c.Child(pod)], false)
+	return c
+}
+
+func (c *court) fails(pod string) *court {
+	c.Sets.SetFailure(c.API.Live.Pods[c.Child(pod)], "CrashLoopBackOff")
+	return c
+}
+
+// forgets lets a child forget what it protects, as its controller does that does not see
+// its revisions; remembers is the end of it.
+func (c *court) forgets(subset string) *court {
+	u := c.API.Live.Sets[c.Child(subset)].DeepCopy()
+	status, _ := u.Object["status"].(map[string]any)
+	was, _ := status["currentRevision"].(string)
+	c.API.forgot[u.GetUID()], status["currentRevision"] = was, status["updateRevision"]
+	c.API.PutSet(u)
+	return c
+}
+
+func (c *court) remembers(subset string) *court {
+	u := c.API.Live.Sets[c.Child(subset)].DeepCopy()
+	status, _ := u.Object["status"].(map[string]any)
+	status["currentRevision"] = c.API.forgot[u.GetUID()]
+	delete(c.API.forgot, u.GetUID())
+	c.API.PutSet(u)
+	return c
+}
+
+// loses lets somebody delete a pod.
+func (c *court) loses(pod string) *court {
+	c.API.DeletePod(c.API.Live.Pods[c.Child(pod)])
+	return c
+}
+
+func (c *court) scale(to int32) *court {
+	return c.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &to })
+}
+
+func (c *court) later(d time.Duration) *court {
+	c.Clock.SetTime(c.Clock.Now().Add(d))
+	return c
+}
+
 func (c *court) tells(patch string) {
 	if err := c.API.Client().Status().Patch(c.T.Context(), c.Parent(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		panic(err)
@@ -150,6 +210,47 @@ func forgotten(list client.ObjectList) {
 	}
 }
 
+// remembered: web-a has not forgotten, and web-a-0 runs what web-a-1 does.
+func remembered(list client.ObjectList) {
+	var hash string
+	switch list := list.(type) {
+	case *corev1.PodList:
+		for i := range list.Items {
+			if list.Items[i].Name == "web-a-1" {
+				hash = list.Items[i].Labels[appsv1.ControllerRevisionHashLabelKey]
+			}
+		}
+		for i := range list.Items {
+			if p := list.Items[i].DeepCopy(); p.Name == "web-a-0" {
+				p.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
+				list.Items[i] = *p
+			}
+		}
+	case *unstructured.UnstructuredList:
+		for i := range list.Items {
+			if u := list.Items[i].DeepCopy(); u.GetName() == "web-a" {
+				status, _ := u.Object["status"].(map[string]any)
+				status["currentRevision"] = u.GetAnnotations()[v1alpha1.AnnotationProtectedHash]
+				list.Items[i] = *u
+			}
+		}
+	}
+}
+
+// adopted: web-a-9 is owned by whoever owns web-a-0.
+func adopted(list client.ObjectList) {
+	pods, ok := list.(*corev1.PodList)
+	if !ok {
+		return
+	}
+	for i := range pods.Items {
+		if p := pods.Items[i].DeepCopy(); p.Name == "web-a-9" {
+			p.OwnerReferences = pods.Items[0].OwnerReferences // the list is sorted
+			pods.Items[i] = *p
+		}
+	}
+}
+
 // unready: web-b-0 is not ready.
 func unready(list client.ObjectList) {
 	if pods, ok := list.(*corev1.PodList); ok {
@@ -165,6 +266,7 @@ func unready(list client.ObjectList) {
 // Every rule of the oracle convicts somebody: a check that cannot fail shows nothing.
 func TestTheOracleConvicts(t *testing.T) {
 	plain := func(*v1alpha1.RollingUpdate) {}
+	held := func(s *v1alpha1.RollingUpdate) { s.Partition = amountOf("100%") }
 	waits := func(pause *v1alpha1.RolloutPause) func(*v1alpha1.RollingUpdate) {
 		return func(s *v1alpha1.RollingUpdate) {
 			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amountOf("1"), Pause: pause}}
@@ -235,6 +337,52 @@ func TestTheOracleConvicts(t *testing.T) {
 			}
 			c.step()
 		}, "before its pause of 10m"},
+		{"a step that did not stand for its time", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
+			c.reached().unready("a-1").later(20 * time.Minute).ready("a-1").step()
+		}, "step 0 is over after it stood for"},
+		{"a step that stood before a failure", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
+			c.reached().later(9 * time.Minute).fails("a-1").pass().ready("a-1").later(9 * time.Minute).step()
+		}, "step 0 is over after it stood for 9m"},
+		{"a step that stood for its time, in two parts", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
+			c.reached().later(5 * time.Minute).unready("a-1").pass().later(time.Minute).ready("a-1").pass().later(6 * time.Minute).step()
+		}, ""},
+		{"a step that stood, as far as could be seen", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
+			c.reached().later(8 * time.Minute).API.Refresh()
+			c.unready("a-1").later(3 * time.Minute)
+			c.Oracle.beforePass() // of an old cache
+			c.tells(`{"status": {"rollout": {"step": 1}}}`)
+		}, ""},
+		{"a pause while the controller was away", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
+			c.reached().unready("a-1").later(9 * time.Minute).pass().ready("a-1").pass().later(2 * time.Minute).pass()
+		}, ""},
+		{"what was forgotten is repaired", held, func(c *court) { c.forgets("a").loses("a-0").come(3).Rest() }, ""},
+		{"what was forgotten stays", held, func(c *court) { c.forgets("a").loses("a-0").come(3).mislead(remembered).Rest() },
+			"web-a-0 stays on v2, which it was not released to"},
+		{"taken back to come up the same", held, func(c *court) { c.forgets("a").loses("a-0").come(3).delete(c.pod("a-0")) },
+			"takes back web-a-0, of a set that would make it as it is"},
+		{"taken back while paused", held, func(c *court) {
+			c.forgets("a").loses("a-0").come(3).remembers("a").spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = true }).delete(c.pod("a-0"))
+		}, "takes back web-a-0 while paused"},
+		{"I2 taken back outside the ledger", func(s *v1alpha1.RollingUpdate) { s.Partition = amountOf("100%"); s.MaxUnavailable = nil },
+			func(c *court) {
+				c.forgets("a").loses("a-0").come(3).remembers("a").unready("b-0").delete(c.pod("a-0"))
+			}, "I2: taking back web-a-0 makes 2 unavailable"},
+		{"a pod of nobody", plain, func(c *court) { c.delete(c.Stray("a", "debug", "")) }, "the controller writes to *v1.Pod web-a-debug,"},
+		{"a pod of a child that is gone", plain, func(c *court) { c.delete(c.Stray("a", "9", "gone")) }, "the controller writes to *v1.Pod web-a-9,"},
+		{"a stray that is counted", held, func(c *court) {
+			c.Stray("a", "9", "gone")
+			c.mislead(adopted).pass()
+		}, "the status counts 3 replicas of a; its child has 2"},
+		{"zero approves", waits(&v1alpha1.RolloutPause{}), func(c *court) {
+			c.Rest()
+			c.scale(0).scale(4).partition("a", 0).come(3)
+		}, "web-a-0 is created on v2; it is below the partition"},
+		{"zero finishes", held, func(c *court) {
+			c.scale(0).Rest()
+			c.begins()
+			c.tells(fmt.Sprintf(`{"status": {"currentRevision": %q}}`, c.Parent().Status.UpdateRevision))
+			c.Oracle.afterPass(true)
+		}, "though there are no replicas"},
 		{"a child that is not drained", plain, func(c *court) {
 			c.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, "b") }).delete(c.API.Live.Sets["web-b"])
 		}, "removes web-b, which still has"},

@@ -206,16 +206,7 @@ func (o *Oracle) lookCalm() {
 	}
 	o.Checked["calm"]++
 	all := o.seeIn(o.api.Live, nil)
-	down := 0
-	for _, s := range all {
-		down += int(s.desired)
-		for position, p := range s.pods {
-			if position < s.desired && s.available(o, p) {
-				down--
-			}
-		}
-	}
-	if most := maxUnavailable(o.parent(o.api.Live)); down > most {
+	if down, most := o.away(all), maxUnavailable(o.parent(o.api.Live)); down > most {
 		o.fail("I2: %d replicas are down; maxUnavailable is %d", down, most)
 	}
 	strategy := strategyOf(o.parent(o.api.Live))

@@ -96,8 +96,7 @@ func play(t *rapid.T, all ...*drive) {
 			d.cluster()
 		}
 	}
-	cluster.API.Fail, cluster.API.Lost, cluster.API.Crash, cluster.Sets.Down = nil, nil, 0, nil
-	cluster.Note("all that disturbs is over")
+	cluster.Quiet()
 	cluster.Rest()
 	for _, d := range all {
 		d.ends()
@@ -256,7 +255,7 @@ func (d *drive) disturb() {
 // cluster lets one of the others do one thing.
 func (d *drive) cluster() {
 	t := d.t
-	switch what := rapid.IntRange(0, 19).Draw(t, "cluster"); {
+	switch what := rapid.IntRange(0, 21).Draw(t, "cluster"); {
 	case what < 4:
 		d.API.Refresh()
 		d.Note("controller looks")
@@ -288,6 +287,10 @@ func (d *drive) cluster() {
 		d.Clock.SetTime(d.Clock.Now().Add(pick(t, "time passes", []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute})))
 	case what == 17 && !d.calm:
 		d.nodes()
+	case what == 18 && !d.calm:
+		d.flaps(t)
+	case what == 19:
+		d.serverRestarts(t, d.calm)
 	default:
 		d.fault()
 	}

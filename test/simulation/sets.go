@@ -33,6 +33,12 @@ type Sets struct {
 	// Down are the sets whose nodes are lost: nothing starts there, and nothing
 	// that is being deleted goes.
 	Down map[string]bool
+	// flaps are pods that are not ready until the time.
+	flaps map[types.UID]time.Time
+	// shown, when set, are the revisions that the StatefulSet controller's cache shows until
+	// lags, by set: it has not heard of them since the API server restarted.
+	shown map[string]map[string]ownRevision
+	lags  time.Time
 	// creates and deletes look on at what is done to a replica of a set, of any parent.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
@@ -111,24 +117,40 @@ func (s *Sets) Sync(name string) {
 	p.writeStatus(u)
 }
 
-// name finds the current and the update revision, as getStatefulSetRevisions.
+// name finds the current and the update revision, as getStatefulSetRevisions: among
+// those that its cache shows. A create finds what the cache does not show yet.
 // Trap: one of the same name and content that an earlier set of the name has left
 // behind is taken as the update revision, and not found again as the current one.
+// And a current revision that the cache does not show is forgotten.
 func (p *pass) name(update string) {
 	if p.sim.api.own[p.set.Name] == nil {
 		p.sim.api.own[p.set.Name] = map[string]*ownRevision{}
 	}
-	p.revisions, p.update, p.current = p.sim.api.own[p.set.Name], update, update
-	for _, r := range p.revisions {
-		if r.owner == "" {
-			r.owner = p.set.UID
+	own := p.sim.api.own[p.set.Name]
+	p.revisions, p.update, p.current = map[string]*ownRevision{}, update, update
+	for hash, r := range p.sim.revisionsOf(p.set.Name) {
+		if live := own[hash]; r.owner == "" && live != nil && live.owner == "" {
+			live.owner = p.set.UID
+		}
+		if r.owner == "" || r.owner == p.set.UID {
+			p.revisions[hash] = &r
 		}
 	}
-	if p.revisions[update] == nil {
-		p.revisions[update] = &ownRevision{p.set.Spec.Template.DeepCopy(), p.set.UID}
+	if own[update] == nil && p.revisions[update] == nil {
+		own[update] = &ownRevision{p.set.Spec.Template.DeepCopy(), p.set.UID}
 	}
-	if r := p.revisions[p.set.Status.CurrentRevision]; r != nil && r.owner == p.set.UID {
-		p.current = p.set.Status.CurrentRevision
+	was := p.set.Status.CurrentRevision
+	switch live := own[was]; {
+	case p.revisions[was] != nil:
+		p.current = was
+	case was != update && live != nil && (live.owner == p.set.UID || live.owner == ""):
+		p.sim.api.forgot[p.set.UID] = was
+	}
+	if p.current != update || p.sim.api.forgot[p.set.UID] == update {
+		delete(p.sim.api.forgot, p.set.UID)
+	}
+	if p.revisions[update] == nil {
+		p.revisions[update] = own[update]
 	}
 }
 

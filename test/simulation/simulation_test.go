@@ -9,7 +9,9 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -59,7 +61,7 @@ func (s *World) pause() {
 // meddle does one thing that a user may do to subsets, children and pods, whatever
 // the strategy.
 func (s *World) meddle(t *rapid.T) {
-	switch what := rapid.IntRange(0, 9).Draw(t, "meddles"); {
+	switch what := rapid.IntRange(0, 10).Draw(t, "meddles"); {
 	case what < 3:
 		n := rapid.Int32Range(0, 8).Draw(t, "replicas")
 		s.Edit(fmt.Sprint("replicas ", n), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = &n })
@@ -72,6 +74,15 @@ func (s *World) meddle(t *rapid.T) {
 	case what < 8:
 		name := pick(t, "subset", subsetNames())
 		s.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, name) })
+	case what == 9:
+		subset, name := pick(t, "subset", subsetNames()), pick(t, "name", []string{"debug", "0-x", "9"})
+		owner := ""
+		if name == "9" || rapid.Bool().Draw(t, "of one that is gone") {
+			owner = "gone" // its ordinal alone would let a set adopt it
+		}
+		if s.API.Live.Pods[s.Child(subset)+"-"+name] == nil {
+			s.Stray(subset, name, owner)
+		}
 	case what == 8:
 		if pods := slices.Sorted(maps.Keys(s.API.Live.Pods)); len(pods) > 0 {
 			name := pick(t, "pod", pods)
@@ -89,7 +100,7 @@ func (s *World) meddle(t *rapid.T) {
 
 // cluster lets one of the others do one thing.
 func (s *World) cluster(t *rapid.T) {
-	switch what := rapid.IntRange(0, 12).Draw(t, "cluster"); {
+	switch what := rapid.IntRange(0, 14).Draw(t, "cluster"); {
 	case what < 4:
 		s.API.Refresh()
 		s.Note("controller looks")
@@ -110,6 +121,10 @@ func (s *World) cluster(t *rapid.T) {
 		}
 	case what == 11:
 		s.Sets.Collect()
+	case what == 12:
+		s.flaps(t)
+	case what == 13:
+		s.serverRestarts(t, false)
 	default:
 		if rapid.Bool().Draw(t, "restart") {
 			s.Note("the controller restarts")
@@ -121,6 +136,53 @@ func (s *World) cluster(t *rapid.T) {
 	}
 }
 
+// flaps: a pod is not ready for some seconds, or all of a zone.
+func (s *World) flaps(t *rapid.T) {
+	set := s.Child(pick(t, "zone", subsetNames()))
+	long := time.Duration(rapid.IntRange(1, 10).Draw(t, "seconds")) * time.Second
+	if rapid.Bool().Draw(t, "all of it") {
+		s.Blip(set, long)
+		return
+	}
+	ready := slices.DeleteFunc(s.PodsOf(set), func(p *corev1.Pod) bool { return !IsReady(p) })
+	if len(ready) > 0 {
+		s.Flap(pick(t, "pod", ready), long)
+	}
+}
+
+// serverRestarts: the API server restarts, and each watch comes back in its own time. In
+// the seconds after that is when a new child forgets what it shall protect: so there may
+// be one then, and one of its pods may go.
+func (s *World) serverRestarts(t *rapid.T, calm bool) {
+	kinds := map[string]time.Duration{}
+	for _, kind := range Kinds() {
+		kinds[kind] = time.Duration(max(0, rapid.IntRange(-5, 10).Draw(t, kind))) * time.Second
+	}
+	s.RestartServer(time.Duration(rapid.IntRange(0, 20).Draw(t, "revisions of sets"))*time.Second, kinds)
+	if rapid.Bool().Draw(t, "refused") {
+		s.API.Fail = apierrors.NewInternalError(errors.New("connection refused"))
+	}
+	if calm || rapid.IntRange(0, 2).Draw(t, "a new child") == 0 {
+		return
+	}
+	name := pick(t, "subset", subsetNames())
+	if child := s.Child(name); s.API.Live.Sets[child] != nil {
+		orphan := rapid.Bool().Draw(t, "orphan")
+		s.Note("user: deletes %s, orphan %v", child, orphan)
+		s.Sets.DeleteSet(child, orphan)
+	} else {
+		s.Edit("come or go "+name, func(spec *v1alpha1.UnitedDeploymentSpec) { ComeOrGo(spec, name) })
+	}
+	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+		s.Everybody()
+	}
+	if pods := s.PodsOf(s.Child(name)); len(pods) > 0 {
+		p := pick(t, "pod", pods)
+		s.Note("user: deletes %s", p.Name)
+		s.API.DeletePod(p)
+	}
+}
+
 // The promise of United, over random histories: what is protected is neither
 // moved to, nor re-created on, nor created on another revision, nor deleted; and
 // in the end everything arrives where it shall.
@@ -129,13 +191,15 @@ func TestProtectedReplicasStay(t *testing.T) {
 		for _, policy := range policies {
 			t.Run(fmt.Sprintf("%s/%s", version, policy), func(t *testing.T) {
 				worldsFrom(t, 0)
-				rapid.Check(t, func(t *rapid.T) { simulate(t, version, string(policy)) })
+				checked := map[string]int{}
+				rapid.Check(t, func(t *rapid.T) { simulate(t, version, string(policy), checked) })
+				t.Logf("judged: %v", checked)
 			})
 		}
 	}
 }
 
-func simulate(t *rapid.T, version Version, policy string) {
+func simulate(t *rapid.T, version Version, policy string, checked map[string]int) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
 	s.Sets.Version = version
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
@@ -151,11 +215,13 @@ func simulate(t *rapid.T, version Version, policy string) {
 			s.cluster(t)
 		}
 	}
-	s.API.Fail = nil
-	s.Note("all settles")
+	s.Quiet()
 	s.Settle()
 	s.Judge(false)
 	s.Finish(policy)
+	for what, n := range s.Oracle.Checked {
+		checked[what] += n
+	}
 }
 
 // Paused, whatever the user asks for and however it scales, no replica that

@@ -55,6 +55,8 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonInvalidSpec: the spec is not understood; nothing is rolled.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonUnreadable: the object cannot be decoded; nothing of it is touched.
+	ReasonUnreadable = "Unreadable"
 	// ReasonRevisionLost: a revision that protected replicas need is gone.
 	ReasonRevisionLost = "RevisionLost"
 	// ReasonProtectionLost: a child forgets again and again what its protected

@@ -19,7 +19,7 @@ const (
 	// AnnotationRevision names the parent revision that the child's template is.
 	AnnotationRevision = "united.dev/revision"
 	// AnnotationProtectedRevision names the parent revision that the child's
-	// protected ordinals run. A child without it protects nothing yet: its
+	// protected ordinals run. A child where it is empty protects nothing yet: its
 	// template was replaced before a replica of its parent was ever ready.
 	AnnotationProtectedRevision = "united.dev/protected-revision"
 	// AnnotationParentGeneration is the metadata.generation of the parent that
@@ -33,11 +33,11 @@ const (
 	// protected ordinals run. A child can forget it, and is reminded of it then.
 	AnnotationProtectedHash = "united.dev/protected-hash"
 	// AnnotationReleasedFrom is the position below which no replica was ever released
-	// to the revision of the child's template, nor is known to have run it before;
-	// absent counts as 0. Such a child cannot have finished that revision.
+	// to the revision of the child's template, nor is known to have run it before.
+	// Such a child cannot have finished that revision.
 	AnnotationReleasedFrom = "united.dev/released-from"
-	// AnnotationSeeding marks a child that has its protected revision, and as many
-	// replicas as are protected, until those exist.
+	// AnnotationSeeding is "true" on a child that has its protected revision, and as
+	// many replicas as are protected, until those exist.
 	AnnotationSeeding = "united.dev/seeding"
 	// AnnotationFingerprint is a hash of everything that was applied to the
 	// child except its replicas and partition.

@@ -117,7 +117,8 @@ type RolloutStatus struct {
 	// +optional
 	StepKey string `json:"stepKey,omitempty"`
 
-	// StartTime is when the revision was first asked for.
+	// StartTime is when the revision was first asked for, or when the steps that were
+	// gone through were last edited.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
@@ -209,4 +210,30 @@ type SubsetStatus struct {
 	// Message says what the subset waits for, what holds it, or why it is stalled.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// ChildRecord is a copy of what the controller noted on the child, in case somebody
+	// removes it there.
+	// +optional
+	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
+}
+
+// ChildRecord is a copy of what the controller noted on a child.
+type ChildRecord struct {
+	// UID is that of the child. The record is of no other.
+	// +required
+	UID string `json:"uid"`
+
+	// Generation is metadata.generation of the child when the copy was made.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// Hash is the child's own name for what its template is, once it is known.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+
+	// Annotations of the child that say which revisions it and its protected
+	// replicas have.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
 }

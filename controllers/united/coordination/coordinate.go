@@ -36,8 +36,9 @@ type Input struct {
 	// Approved and Forced are the annotations united.dev/approved and
 	// united.dev/force-update.
 	Approved, Forced string
-	// Paused is spec.paused.
-	Paused bool
+	// Paused freezes the rollout, and says why; "" when it goes on. What is paused counts
+	// for no deadline.
+	Paused string
 	// ProgressDeadline is how long a replica may take to become available. Resumed is
 	// when spec.paused last ended: the time before does not count.
 	ProgressDeadline time.Duration
@@ -117,7 +118,7 @@ type Decision struct {
 func Coordinate(in Input) Plan {
 	c := newCoordinator(in)
 	switch {
-	case in.Paused:
+	case in.Paused != "":
 		c.freeze()
 	case !c.goOn():
 		c.begin()
@@ -201,7 +202,7 @@ func (c *coordinator) begin() {
 	c.wakeAt(c.Now) // the state is to be acted on as soon as it is on record
 }
 
-// freeze leaves everything as it is: spec.paused. Scaling goes on.
+// freeze leaves everything as it is. Scaling goes on.
 func (c *coordinator) freeze() {
 	c.aim()
 	c.scale()
@@ -216,7 +217,7 @@ func (c *coordinator) freeze() {
 		return
 	}
 	c.soak(c.reached())
-	c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, "spec.paused freezes the rollout"
+	c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
 }
 
 // empty: the parent has no replicas. That finishes nothing.
@@ -324,7 +325,7 @@ func (c *coordinator) halted() bool { return len(c.failed) > 0 && !c.rules.force
 
 // terms are when a replica is broken.
 func (c *coordinator) terms() adapters.Terms {
-	return adapters.Terms{Now: c.Now, Deadline: c.ProgressDeadline, Paused: c.Paused, Resumed: c.Resumed}
+	return adapters.Terms{Now: c.Now, Deadline: c.ProgressDeadline, Paused: c.Paused != "", Resumed: c.Resumed}
 }
 
 func (c *coordinator) allClean() bool {

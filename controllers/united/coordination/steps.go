@@ -125,23 +125,32 @@ func (c *coordinator) number(step int) int32 {
 	return int32(step)
 }
 
-// key is good for this rollout to the revision and the steps up to the given one
-// alone. The time it began is in it, so that what was approved when the revision
-// was rolled out before opens nothing now.
+// key is good for this rollout to the revision and the given step alone. The time it
+// began is in it, so that what was approved when the revision was rolled out before
+// opens nothing now. The steps before are not: who edits them so that they do
+// something else starts the rollout over, and to remove a subset that they name takes
+// back no approval.
 func (c *coordinator) key(step int) string {
 	if step >= len(c.rules.steps) || c.state.StartTime == nil {
 		return ""
 	}
-	var passed []v1alpha1.RolloutStep
-	for i := range c.rules.steps[:step+1] {
-		passed = append(passed, c.rules.steps[i].RolloutStep)
+	same := 0 // steps before it that ask for the same
+	for i := range step {
+		if c.asks(i) == c.asks(step) {
+			same++
+		}
 	}
-	raw, err := json.Marshal(passed)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", c.Update, c.state.StartTime.Unix(), same, c.asks(step)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// asks is a step as the user wrote it.
+func (c *coordinator) asks(step int) string {
+	raw, err := json.Marshal(c.rules.steps[step].RolloutStep)
 	if err != nil {
 		return "" // strings and numbers alone: it cannot fail
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", c.Update, c.state.StartTime.Unix(), raw))
-	return hex.EncodeToString(sum[:6])
+	return string(raw)
 }
 
 // advance tells where the rollout stands, and goes to the next step when the
@@ -153,6 +162,9 @@ func (c *coordinator) advance() {
 	}
 	running, known := c.position()
 	s := c.state
+	if !known {
+		c.startOver()
+	}
 	if added := s.Phase == v1alpha1.RolloutComplete && running < len(c.rules.steps); !known || added {
 		s.ReachedTime, s.SoakedSeconds = nil, 0 // what was complete before the step was added does not count
 	}
@@ -168,6 +180,16 @@ func (c *coordinator) advance() {
 	default:
 		c.pause(running)
 	}
+}
+
+// startOver voids what was approved before the steps were edited that were gone through.
+// Two rollouts that start within a second are told apart too.
+func (c *coordinator) startOver() {
+	now, was := c.stamp(), ptr.Deref(c.state.StartTime, metav1.Time{})
+	if !now.After(was.Time) {
+		now = ptr.To(metav1.NewTime(was.Add(time.Second)))
+	}
+	c.state.StartTime = now
 }
 
 // reached: all that the running step releases is released and available.
@@ -193,13 +215,14 @@ func (c *coordinator) soak(stands bool) {
 		s.ReachedTime, s.SoakedSeconds = nil, 0
 	case !stands:
 		if s.ReachedTime != nil {
-			s.SoakedSeconds += max(0, int64(c.Now.Sub(s.ReachedTime.Time)/time.Second))
+			stood := c.stoodUntil(s.ReachedTime.Time).Sub(c.lastAvailable(s.ReachedTime.Time))
+			s.SoakedSeconds += max(0, int64(stood/time.Second))
 		}
 		s.ReachedTime = nil
 	default:
 		// A replica that was not ready for a moment may be back before anybody looked.
 		since := ptr.Deref(s.ReachedTime, *c.stamp())
-		if last := c.lastReady(); last.After(since.Time) {
+		if last := c.lastAvailable(since.Time); last.After(since.Time) {
 			since = metav1.NewTime(last.Truncate(time.Second))
 		}
 		if now := c.stamp(); since.After(now.Time) {
@@ -209,17 +232,42 @@ func (c *coordinator) soak(stands bool) {
 	}
 }
 
-// lastReady is when the last replica that the running step released became ready.
-func (c *coordinator) lastReady() time.Time {
-	var last time.Time
+// lastAvailable is when the last of those replicas became available that the running
+// step released, and that became ready after the given time; else that time.
+func (c *coordinator) lastAvailable(since time.Time) time.Time {
+	last := since
 	for _, v := range c.views {
 		for _, m := range v.marks {
-			if m.updated && m.Position >= v.target && m.ReadySince.After(last) {
-				last = m.ReadySince
+			if !m.updated || m.Position < v.target || !m.ReadySince.After(since) {
+				continue
+			}
+			if at := m.ReadySince.Add(time.Duration(v.Observed.MinReadySeconds) * time.Second); at.After(last) {
+				last = at
 			}
 		}
 	}
 	return last
+}
+
+// stoodUntil is until when the running step stood, that does not stand now: its replicas
+// tell when they ceased to be ready, for nobody may have looked since. One that is gone,
+// or was made anew, does not tell: then none of the time since it was reached counts.
+func (c *coordinator) stoodUntil(reached time.Time) time.Time {
+	until := c.Now
+	for _, v := range c.views {
+		if v.Observed == nil && v.Known != Held {
+			return reached // its child is gone
+		}
+		for p := v.target; p < min(v.live, v.Desired); p++ {
+			switch m := v.at(p); {
+			case m == nil || !m.available && m.Created.After(reached):
+				return reached
+			case m.updated && !m.available && m.Since.Before(until):
+				until = m.Since
+			}
+		}
+	}
+	return until
 }
 
 // pause waits at the end of a step as the step asks for, and goes on.

@@ -4,6 +4,7 @@
 package coordination_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,59 @@ func TestAWrongApprovalIsQuoted(t *testing.T) {
 		if w.state.Phase != v1alpha1.RolloutAwaitingApproval || !strings.HasSuffix(w.state.Message, want) {
 			t.Errorf("want ...%s\nhave %s", want, w.state.Message)
 		}
+	}
+}
+
+// TestWhatAnApprovalIsFor: the running step of this rollout. Editing a later step takes
+// it not back, nor does removing a subset that a passed step names, with that step
+// or without it; editing a step that was passed does.
+func TestWhatAnApprovalIsFor(t *testing.T) {
+	approve := func(subsets ...string) v1alpha1.RolloutStep {
+		return v1alpha1.RolloutStep{Subsets: subsets, Pause: &v1alpha1.RolloutPause{}}
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*world)
+		kept bool
+	}{
+		{"a later step", func(w *world) { w.strategy.Steps[3] = approve("b", "c") }, true},
+		{"a passed step names one less, which goes", func(w *world) {
+			w.subsets = w.subsets[:2]
+			w.strategy.Steps[0].Subsets = []string{"a"}
+			w.strategy.Steps = slices.Delete(w.strategy.Steps, 1, 2)
+		}, true},
+		{"a passed step", func(w *world) { w.strategy.Steps[0].Partition = amount("1") }, false},
+		{"the running step", func(w *world) { w.strategy.Steps[2].Partition = amount("1") }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+				s.Steps = []v1alpha1.RolloutStep{
+					{Subsets: []string{"a", "c"}, Partition: amount("2")}, {Subsets: []string{"c"}, Partition: amount("1")},
+					approve("a"), approve("b"),
+				}
+			}), 3, 3, 3).roll("v2")
+			w.settle()
+			key := w.state.ApprovalKey
+			if key == "" || w.state.Step != 2 {
+				t.Fatalf("%+v", w.state)
+			}
+			tc.edit(w)
+			w.settle()
+			if kept := w.state.ApprovalKey == key; kept != tc.kept {
+				t.Errorf("kept: %v; %+v", kept, w.state)
+			}
+		})
+	}
+}
+
+// TestEachStepHasAnApprovalOfItsOwn though it asks for the same as the one before it.
+func TestEachStepHasAnApprovalOfItsOwn(t *testing.T) {
+	step := v1alpha1.RolloutStep{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Steps = []v1alpha1.RolloutStep{step, step} }), 2).roll("v2")
+	w.settle()
+	w.approved = w.state.ApprovalKey
+	w.settle()
+	if w.state.Step != 1 || w.state.ApprovalKey == w.approved {
+		t.Errorf("%+v", w.state)
 	}
 }

@@ -244,6 +244,51 @@ func TestSoakKnowsWhatItDidNotSee(t *testing.T) {
 	}
 }
 
+// TestSoakCountsWhatIsAvailable: a replica that came back while nobody looked is available
+// minReadySeconds later.
+func TestSoakCountsWhatIsAvailable(t *testing.T) {
+	w := soaking()
+	w.subsets[0].Observed.MinReadySeconds = 60
+	w.now = w.now.Add(9 * time.Minute)
+	w.subsets[0].member(1).ReadySince = w.now
+	if w.after(10*time.Minute+30*time.Second).state.Step != 0 {
+		t.Errorf("it stood for 9 minutes and a half: %+v", w.state)
+	}
+	if w.after(time.Minute).state.Step != 1 {
+		t.Errorf("it stood for 10 minutes and a half: %+v", w.state)
+	}
+}
+
+// TestSoakEndsWhenAReplicaCeased: it is not ready, or gone, and nobody has looked since
+// the step stood. What its replicas tell of when that ended counts, and no more.
+func TestSoakEndsWhenAReplicaCeased(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(w *world, c *child, then time.Time)
+		stood   int64 // seconds
+	}{
+		"not ready": {func(_ *world, c *child, then time.Time) {
+			c.member(1).Ready, c.member(1).ReadySince, c.member(1).Since = false, time.Time{}, then
+		}, 240},
+		"is being deleted": {func(_ *world, c *child, then time.Time) {
+			c.member(1).Terminating, c.member(1).Since = true, then
+		}, 240},
+		"gone":               {func(_ *world, c *child, _ time.Time) { c.drop(1) }, 0},
+		"made anew":          {func(w *world, c *child, _ time.Time) { c.drop(1); w.make(c, 1, "v2") }, 0},
+		"its child is gone":  {func(_ *world, c *child, _ time.Time) { c.Observed, c.Known = nil, 1 }, 0},
+		"more are asked for": {func(_ *world, c *child, _ time.Time) { c.desired = 3 }, 540},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := soaking().after(0)
+			then := w.state.ReachedTime.Add(4 * time.Minute)
+			w.now = then.Add(5 * time.Minute)
+			tc.happens(w, w.subsets[0], then)
+			if state := coordination.Coordinate(w.input()).State; state.ReachedTime != nil || state.SoakedSeconds != tc.stood {
+				t.Errorf("want %d seconds, have %+v", tc.stood, state)
+			}
+		})
+	}
+}
+
 // TestSoakOfAStepThatIsAdded: the time before there was such a step does not count.
 func TestSoakOfAStepThatIsAdded(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")

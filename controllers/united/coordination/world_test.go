@@ -231,9 +231,13 @@ func (w *world) tell(in coordination.Input, p coordination.Plan) {
 }
 
 func (w *world) input() coordination.Input {
+	paused := ""
+	if w.paused {
+		paused = "spec.paused freezes the rollout"
+	}
 	in := coordination.Input{
 		Strategy: w.strategy, Update: w.update, Current: w.current, State: w.state, Approved: w.approved, Forced: w.forced,
-		Paused: w.paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
+		Paused: paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
 	}
 	for _, c := range w.subsets {
 		c.Desired = c.desired

@@ -125,8 +125,11 @@ func (r *Revision) Overlay(subset string) (Overlay, bool) {
 
 // Matches tells whether the revision makes the same pods as the content, as
 // far as it knows the subsets of the content.
-func (r *Revision) Matches(c Content) bool {
-	if !bytes.Equal(r.pods, marshal(c.Template)) {
+func (r *Revision) Matches(c Content) bool { return r.matches(marshal(c.Template), c) }
+
+// matches is Matches; pods is the template as it is compared.
+func (r *Revision) matches(pods []byte, c Content) bool {
+	if !bytes.Equal(r.pods, pods) {
 		return false
 	}
 	for name, overlay := range c.Subsets {
@@ -187,8 +190,9 @@ func canonical(v any) []byte {
 // whole, so going back to an earlier template finds its revision again.
 func Find(revisions []*Revision, c Content, preferred string) *Revision {
 	var found *Revision
+	pods := marshal(c.Template) // once: it can be large, and there can be many revisions
 	for _, r := range revisions {
-		if !r.Matches(c) {
+		if !r.matches(pods, c) {
 			continue
 		}
 		if r.Name == preferred {
@@ -237,7 +241,7 @@ func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Conte
 }
 
 // Amend gives the annotation that a revision must carry to know every living
-// subset and none that is gone; false when it does already.
+// subset and none that is gone; false, and no annotation, when it does already.
 func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 	amended, err := amendments(r.Object)
 	if err != nil {
@@ -254,7 +258,10 @@ func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 			amended[name], changed = nil, true
 		}
 	}
-	return string(canonical(amended)), changed
+	if !changed {
+		return "", false
+	}
+	return string(canonical(amended)), true
 }
 
 // Surplus gives the revisions to delete, oldest first: those that are not in

@@ -1,0 +1,93 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Looks remembers, in memory alone, which children were found to have all that was
+// applied to them. Finding that out means reading their managedFields, which can be
+// larger than they are, and every pod that changes starts a pass. One that has not been
+// written since need not be looked at again. It is safe for concurrent use; the zero
+// value remembers nothing yet.
+type Looks struct {
+	mu   sync.Mutex
+	seen map[types.NamespacedName]map[string]look
+}
+
+// look is what was compared: the child as it was read, and what it was to be. Replicas
+// and partition are not in the fingerprint; whoever asks has compared them.
+type look struct {
+	uid                          types.UID
+	resourceVersion, fingerprint string
+}
+
+func lookAt(current, u *unstructured.Unstructured) look {
+	return look{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
+}
+
+// unharmed tells whether the same look has found nothing lost.
+func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructured) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen, ok := l.seen[parentOf(c)][current.GetName()]
+	return ok && seen == lookAt(current, u)
+}
+
+// Intact tells whether a look at the child, as it is now, has found nothing lost.
+func (l *Looks) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen, ok := l.seen[parent][current.GetName()]
+	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion()
+}
+
+func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[types.NamespacedName]map[string]look{}
+	}
+	parent := parentOf(c)
+	if l.seen[parent] == nil {
+		l.seen[parent] = map[string]look{}
+	}
+	l.seen[parent][current.GetName()] = lookAt(current, u)
+}
+
+func (l *Looks) forgetChild(current *unstructured.Unstructured) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen[types.NamespacedName{Namespace: current.GetNamespace(), Name: current.GetLabels()[v1alpha1.LabelName]}], current.GetName())
+}
+
+// Forget forgets the children of a parent that is gone.
+func (l *Looks) Forget(parent types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, parent)
+}
+
+func parentOf(c *adapters.Child) types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Parent}
+}

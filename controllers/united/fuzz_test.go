@@ -1,0 +1,137 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// What a parent may cost: so many bytes allocated for each byte of it, and, for the node
+// selector terms that template and subset multiply to, which are bounded, so many at all.
+// Allocations do not hang on how busy the machine is. What compares without allocating
+// shows too: the large ones of the corpus would not end.
+const (
+	allocatedPerByte = 1000
+	allocatedAnyway  = 128 << 20
+)
+
+// FuzzCost reads, plans and renders a parent of which everything that has no schema is
+// drawn, and bounds what that takes by the size of the parent.
+func FuzzCost(f *testing.F) {
+	for _, seed := range costly() {
+		f.Add(seed.pod, seed.patch, seed.selector, seed.tolerations)
+	}
+	f.Fuzz(func(t *testing.T, pod, patch, selector, tolerations string) {
+		parent, ok := parentOf(pod, patch, selector, tolerations)
+		if !ok {
+			return
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := planAndRender(parent)
+		runtime.ReadMemStats(&after)
+		size := uint64(len(pod) + len(patch) + len(selector) + len(tolerations))
+		if have := after.TotalAlloc - before.TotalAlloc; have > allocatedPerByte*size+allocatedAnyway {
+			t.Errorf("%d bytes for %d (%v)", have, size, err)
+		}
+	})
+}
+
+type cost struct{ pod, patch, selector, tolerations string }
+
+// costly is the corpus: each is as large as the API server takes, and took seconds, or
+// all the memory there is, once.
+func costly() []cost {
+	list := func(n int, element string) string {
+		var text strings.Builder
+		for i := range n {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			fmt.Fprintf(&text, element, i)
+		}
+		return "[" + text.String() + "]"
+	}
+	containers := func(fields string) string { return `{"containers":[{"name":"web",` + fields + `}]}` }
+	env := func(n int) string { return containers(`"env":` + list(n, `{"name":"E%d","value":"v"}`)) }
+	affinity := func(n int) string {
+		return `{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":` + list(n, `{"matchExpressions":[{"key":"k%d","operator":"Exists"}]}`) + `}}}}`
+	}
+	return []cost{
+		{`{"containers":[{"name":"web","image":"x"}]}`, `{"containers":[{"name":"web","image":"y"}]}`, `{}`, `[]`},
+		{env(6600), env(20), `{}`, `[]`},
+		{env(20000), env(20000), `{}`, `[]`},
+		{env(20000), containers(`"env":` + list(20000, `{"name":"E%d","$patch":"delete"}`)), `{}`, `[]`},
+		{env(20000), containers(`"$setElementOrder/env":` + list(20000, `{"name":"E%d"}`)), `{}`, `[]`},
+		{containers(`"ports":` + list(20000, `{"containerPort":%d}`)), containers(`"ports":` + list(20000, `{"containerPort":%d,"name":"x"}`)), `{}`, `[]`},
+		{`{"future":{"a":1}}`, `{"future":{"$retainKeys":` + list(50000, `"f%d"`) + `}}`, `{}`, `[]`},
+		{affinity(1000), `{}`, `{"nodeSelectorTerms":` + list(1000, `{"matchExpressions":[{"key":"k%d","operator":"Exists"}]}`) + `}`, `[]`},
+		{`{"tolerations":` + list(10000, `{"key":"k%d"}`) + `}`, `{}`, `{}`, list(10000, `{"key":"k%d","operator":"Exists"}`)},
+		{strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000), strings.Repeat(`{"a":`, 5000) + `2` + strings.Repeat(`}`, 5000), `{}`, `[]`},
+	}
+}
+
+// parentOf is a parent of these parts; not ok when they are no such parts.
+func parentOf(pod, patch, selector, tolerations string) (*v1alpha1.UnitedDeployment, bool) {
+	template := `{"metadata":{"labels":{"app":"web"}},"spec":{"template":{"metadata":{"labels":{"app":"web"}},"spec":` + pod + `}}}`
+	overlay := `{"spec":{"template":{"spec":` + patch + `}}}`
+	sub := v1alpha1.Subset{Name: "a", Patch: &kruntime.RawExtension{Raw: []byte(overlay)}}
+	var nodes corev1.NodeSelector
+	if !json.Valid([]byte(template)) || !json.Valid([]byte(overlay)) ||
+		json.Unmarshal([]byte(selector), &nodes) != nil || json.Unmarshal([]byte(tolerations), &sub.Tolerations) != nil {
+		return nil, false
+	}
+	if len(nodes.NodeSelectorTerms) > 0 {
+		sub.NodeSelector = &nodes
+	}
+	parent := &v1alpha1.UnitedDeployment{}
+	parent.Name, parent.Namespace, parent.UID = "web", "ns", "u-1"
+	parent.Spec.Replicas = ptr.To(int32(2))
+	parent.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	parent.Spec.Template.StatefulSetTemplate = &kruntime.RawExtension{Raw: []byte(template)}
+	other := sub
+	other.Name = "b"
+	parent.Spec.Topology.Subsets = []v1alpha1.Subset{sub, other}
+	return parent, true
+}
+
+// planAndRender is what a pass computes for a new parent. Whether it is refused makes no
+// difference.
+func planAndRender(parent *v1alpha1.UnitedDeployment) error {
+	adapter := statefulset.New()
+	read, err := readSpec(parent, adapters.Registry{adapter})
+	if err != nil {
+		return err
+	}
+	update, err := revision.Parse(revision.New(parent, ownerOf(parent), read.content(), 1, 0))
+	if err != nil {
+		return err
+	}
+	w := &world{parent: parent, spec: read, now: time.Unix(0, 0), children: map[string]*child{}, revisions: []*revision.Revision{update}, update: update}
+	for _, s := range makePlan(w).subsets {
+		built, err := adapters.Build(adapter, &s.step.Child)
+		if err != nil {
+			return err
+		}
+		if _, err := json.Marshal(built.Object); err != nil {
+			return err
+		}
+	}
+	return nil
+}

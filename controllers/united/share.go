@@ -1,0 +1,107 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/shares"
+)
+
+// lookEvery is how much a pass may use between two looks at whether it is still wanted.
+// Looks are cheap, but there can be a hundred subsets, of which each takes next to
+// nothing.
+const lookEvery = 20 * time.Millisecond
+
+// Meter begins to measure what a pass uses; stop ends it. Both are called by the
+// goroutine that began.
+type Meter func() (used func() time.Duration, stop func())
+
+// share is the part of one pass in the time of all.
+type share struct {
+	turn *shares.Turn
+	used func() time.Duration
+	stop func()
+	// looked is what had been used at the last look.
+	looked time.Duration
+	// left is why the pass has ended early; "" if it has not.
+	left string
+}
+
+// Why a pass ends early.
+const (
+	leftTime    = "the pass has run out of time"
+	leftPlace   = "others are at work that take long too"
+	leftGone    = "the UnitedDeployment is gone"
+	leftChanged = "the UnitedDeployment has changed"
+)
+
+// begin gives the pass its share, or nil and when to try again at the latest.
+func (r *Reconciler) begin(key client.ObjectKey) (*share, time.Duration) {
+	turn, wait := r.Shares.Begin(key, r.Clock.Now())
+	if turn == nil {
+		return nil, wait
+	}
+	s := &share{turn: turn, used: func() time.Duration { return 0 }, stop: func() {}}
+	if r.Meter != nil {
+		s.used, s.stop = r.Meter()
+	}
+	return s, 0
+}
+
+func (r *Reconciler) end(s *share) {
+	s.turn.End(s.used(), r.Clock.Now())
+	s.stop()
+}
+
+// goOn tells whether a pass, between two subsets, is to go on: it has time, or a place
+// among those that take long, and its parent is still there, and asks for the same. The
+// rest is left as if it had been refused for the moment: nothing is lost by that, since
+// every pass starts from what there is.
+func (r *Reconciler) goOn(ctx context.Context, w *world) bool {
+	s := w.share
+	if s == nil {
+		return true
+	}
+	if s.left == "" {
+		s.left = r.why(ctx, w)
+		if s.left != "" {
+			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", s.left)
+		}
+	}
+	return s.left == ""
+}
+
+// why is why a pass shall not go on; "" if it shall.
+func (r *Reconciler) why(ctx context.Context, w *world) string {
+	s, used := w.share, w.share.used()
+	switch {
+	case ctx.Err() != nil:
+		return leftTime
+	case used-s.looked < lookEvery:
+		return ""
+	case !s.turn.GoOn(used):
+		return leftPlace
+	}
+	s.looked = used
+	now := &v1alpha1.UnitedDeployment{}
+	// The cache as it is: what this pass has written makes no difference here, and
+	// nothing of what is read is kept.
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(w.parent), now,
+		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (now.UID != w.parent.UID || now.DeletionTimestamp != nil):
+		return leftGone
+	case err == nil && now.Generation != w.parent.Generation:
+		return leftChanged
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/json"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/unreadable"
+)
+
+// Transport is for the rest.Config of the manager: no object that cannot be decoded
+// keeps others from being read. What stands in for one is known to the reconciler.
+func Transport() transport.WrapperFunc {
+	return unreadable.Wrap(map[string]unreadable.Check{"uniteddeployments": decodes})
+}
+
+// decodes tells why a UnitedDeployment cannot be decoded; nil when it can be.
+func decodes(raw []byte) error {
+	return json.UnmarshalCaseSensitivePreserveInts(raw, &v1alpha1.UnitedDeployment{})
+}
+
+// unreadableParent is why a parent cannot be read, "" when it can be. The CRD requires a
+// selector, and a stand-in has none: the annotation alone says nothing.
+func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
+	if parent.Spec.Selector != nil {
+		return ""
+	}
+	return parent.Annotations[unreadable.Annotation]
+}
+
+// unreadableChild is the same of a child, whose kind requires a spec.
+func unreadableChild(child *unstructured.Unstructured) string {
+	if child.Object["spec"] != nil {
+		return ""
+	}
+	return child.GetAnnotations()[unreadable.Annotation]
+}
+
+// tellUnreadable tells of a parent that cannot be read, and leaves all of it as it is:
+// what it asked for last is not known to be what it asks for now.
+func (r *Reconciler) tellUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
+	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
+		Message: "nothing is done until the object can be read again: " + why}
+	first := r.hidden.add(parent)
+	r.Metrics.Unreadable(parent)
+	if first {
+		log.FromContext(ctx).Error(errors.New(why), "UnitedDeployment cannot be read; nothing of it is touched")
+	}
+	if parent.Status.ObservedGeneration != 0 {
+		return r.tellBlocked(ctx, parent, failure) // an event with it
+	}
+	// The status is what cannot be read, since the CRD defaults it to more than nothing.
+	// It must not be replaced: it says what is protected.
+	if first {
+		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", truncated(failure.Message, maxNote))
+	}
+	return ctrl.Result{}, nil
+}
+
+// tellReadable: it can be read, or it is gone.
+func (r *Reconciler) tellReadable(ctx context.Context, key types.NamespacedName) {
+	if r.hidden.remove(key) {
+		log.FromContext(ctx).Info("UnitedDeployment can be read again, or is gone")
+		r.Metrics.Readable(key)
+	}
+}
+
+// hidden remembers, in memory alone, the parents that were told to be unreadable. It is
+// safe for concurrent use.
+type hidden struct {
+	mu   sync.Mutex
+	told map[types.NamespacedName]types.UID
+}
+
+// add tells whether it is new.
+func (h *hidden) add(parent *v1alpha1.UnitedDeployment) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = map[types.NamespacedName]types.UID{}
+	}
+	key := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
+	known := h.told[key] == parent.UID
+	h.told[key] = parent.UID
+	return !known
+}
+
+// remove tells whether it was there.
+func (h *hidden) remove(key types.NamespacedName) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, known := h.told[key]
+	delete(h.told, key)
+	return known
+}
+
+// errUnreadable is about a child.
+func errUnreadable(child *unstructured.Unstructured, why string) error {
+	return fmt.Errorf("%s %s cannot be read: %s", child.GetKind(), child.GetName(), why)
+}

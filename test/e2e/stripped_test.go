@@ -1,0 +1,167 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// recorded are the annotations that tell what a child runs.
+var recorded = []string{
+	v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationPartition,
+	v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationFingerprint,
+}
+
+// removes is a merge patch of metadata that sets all of these annotations to null.
+func removes(annotations ...string) string {
+	var gone []string
+	for _, a := range annotations {
+		gone = append(gone, fmt.Sprintf("%q:null", a))
+	}
+	return `"annotations":{` + strings.Join(gone, ",") + `}`
+}
+
+// TestStripped: in the middle of a rollout somebody removes from a child what United has
+// written on it, or forges it. No pod moves for that, and it is written again.
+func TestStripped(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		strategy edit
+		release  string
+	}{
+		"Manual":        {partitions(parts{"zone-a": 2}), `{"manualUpdate":null}`},
+		"RollingUpdate": {rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`), `{"rollingUpdate":{"steps":null}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), tc.strategy))
+				w.Settle()
+				w.SetImage("v2")
+				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+				w.Disturbed()
+				w.Settle()
+				still := e.History.Forbid(anyNewPod)
+				for _, subset := range []string{"zone-a", "zone-b"} {
+					w.isStripped(subset)
+				}
+				w.losesItsOwner("zone-a")
+				still.Holds()
+
+				e.Step("what protects is whole", func() {
+					for _, subset := range []string{"zone-a", "zone-b"} {
+						w.DeletePod(subset, 0)
+					}
+					w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+					still.Fires()
+				})
+				w.Disturbed()
+				w.Settle()
+				w.Patch(`{"spec":{"updateStrategy":%s}}`, tc.release)
+				w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
+				w.Disturbed()
+				w.Settle()
+			})
+		})
+	}
+}
+
+// isStripped takes all from a child that there is to take, in turn and at once.
+func (w *Workload) isStripped(subset string) {
+	w.t.Helper()
+	patches := []string{
+		removes(recorded...),
+		`"labels":{"united.dev/name":null}`,
+		`"labels":{"united.dev/subset":null,"app":null}`,
+		`"labels":null,` + removes(recorded...),
+		`"managedFields":[{}]`,
+		`"managedFields":[{}],` + removes(recorded...),
+		`"annotations":{"united.dev/parent-generation":"99999"}`,
+		`"annotations":{"united.dev/parent-generation":"0","united.dev/protected-revision":"","united.dev/revision":"web-0"}`,
+	}
+	for _, a := range recorded {
+		patches = append(patches, removes(a))
+	}
+	for _, patch := range patches {
+		w.putsRight(subset, `{"metadata":{`+patch+`}}`)
+	}
+	w.Step("the protected revision is gone as well", func() {
+		revision := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Parent().Status.CurrentRevision}}
+		if w.Delete(w.ctx, revision) == nil { // the second child finds it gone
+			w.Disturbed()
+		}
+		w.putsRight(subset, `{"metadata":{`+removes(recorded...)+`}}`)
+	})
+}
+
+// putsRight patches a child, and waits until it has the annotations and labels that it
+// had.
+func (w *Workload) putsRight(subset, patch string) {
+	w.t.Helper()
+	before := w.Child(subset)
+	w.PatchChild(subset, "%s", patch)
+	w.Disturbed()
+	w.Eventually(func(g Gomega) {
+		now := w.Child(subset)
+		g.Expect(ours(now.Annotations)).To(Equal(ours(before.Annotations)), patch)
+		g.Expect(now.Labels).To(Equal(before.Labels), patch)
+		g.Expect(now.Spec).To(Equal(before.Spec), patch)
+	}).Should(Succeed())
+	w.Settle()
+}
+
+// ours are the annotations of United, but for the generation, which follows the parent's.
+func ours(annotations map[string]string) map[string]string {
+	kept := maps.Clone(annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		return !strings.HasPrefix(key, "united.dev/") || key == v1alpha1.AnnotationParentGeneration
+	})
+	return kept
+}
+
+// losesItsOwner takes all of it, and the owner: it is nobody's then, and is left alone
+// until it is given back.
+func (w *Workload) losesItsOwner(subset string) {
+	w.t.Helper()
+	before := w.Child(subset)
+	w.PatchChild(subset, "%s", `{"metadata":{"ownerReferences":null,"labels":null,`+removes(recorded...)+`}}`)
+	w.Stalls(subset, v1alpha1.ReasonNameConflict, before.Name+" exists")
+	w.PatchChild(subset, `{"metadata":{"ownerReferences":%s}}`, asJSON(before.OwnerReferences))
+	w.Disturbed()
+	w.Eventually(func(g Gomega) {
+		now := w.Child(subset)
+		g.Expect(ours(now.Annotations)).To(Equal(ours(before.Annotations)))
+		g.Expect(now.Spec).To(Equal(before.Spec))
+	}).Should(Succeed())
+	w.Settle()
+}
+
+// TestHeldByAFinalizer: the child of a subset that was removed stays in the status until
+// it is gone.
+func TestHeldByAFinalizer(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(6), zones("", "", "")))
+	w.Settle()
+	w.PatchChild("zone-c", `{"metadata":{"finalizers":["example.com/keep"]}}`)
+	w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"}]`)
+	e.Eventually(func(g Gomega) {
+		subsets := w.Parent().Status.Subsets
+		g.Expect(subsets).To(HaveLen(3))
+		g.Expect(subsets[2]).To(And(HaveField("Name", "zone-c"), HaveField("Message", ContainSubstring("example.com/keep"))))
+	}).Should(Succeed())
+	w.IsNotReady(v1alpha1.ReasonScaling)
+	w.PatchChild("zone-c", `{"metadata":{"finalizers":null}}`)
+	w.Disturbed()
+	w.Settle()
+	e.Eventually(func() []v1alpha1.SubsetStatus { return w.Parent().Status.Subsets }).Should(HaveLen(2))
+}
