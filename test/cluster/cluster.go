@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -31,7 +32,8 @@ const (
 // Options say what cluster to start. The zero value is a good one.
 type Options struct {
 	// Dir is where data, logs and credentials are kept; it must be empty or absent, and Stop leaves it in place. By
-	// default it is a temporary directory that Stop removes, unless UNITED_KEEP is set in the environment.
+	// default it is a temporary directory that Stop removes, unless UNITED_KEEP is set in the environment. It is in
+	// memory where there is room.
 	Dir string
 	// Zones are the values of the label topology.kubernetes.io/zone. Default: zone-a, zone-b, zone-c.
 	Zones []string
@@ -101,7 +103,7 @@ func newCluster(o Options) (*Cluster, error) {
 	}
 	c := &Cluster{opts: o, bin: bin, dir: o.Dir, keep: o.Dir != "" || os.Getenv("UNITED_KEEP") != ""}
 	if c.dir == "" {
-		if c.dir, err = os.MkdirTemp("", "united-cluster-"); err != nil {
+		if c.dir, err = tempDir(c.keep); err != nil {
 			return nil, fmt.Errorf("cluster directory: %w", err)
 		}
 	} else if c.dir, err = filepath.Abs(c.dir); err != nil {
@@ -109,6 +111,20 @@ func newCluster(o Options) (*Cluster, error) {
 	}
 	c.spawner = newSpawner()
 	return c, nil
+}
+
+// tempDir makes a temporary directory: in memory where there is room, unless it is to be kept or $TMPDIR asks for
+// another place. Trap: while others write much to the disk, such as a build, each write to it can take seconds, which
+// etcd and the audit log of the API server wait for; and whoever has to renew a Lease loses it.
+func tempDir(keep bool) (string, error) {
+	const pattern, memory, room = "united-cluster-", "/dev/shm", 4 << 30
+	var fs syscall.Statfs_t
+	if !keep && os.Getenv("TMPDIR") == "" && syscall.Statfs(memory, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= room {
+		if dir, err := os.MkdirTemp(memory, pattern); err == nil {
+			return dir, nil
+		}
+	}
+	return os.MkdirTemp("", pattern)
 }
 
 func (c *Cluster) start(ctx context.Context) error {

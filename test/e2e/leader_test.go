@@ -42,6 +42,6 @@ func TestLeader(t *testing.T) {
 	for _, p := range pods.Items {
 		e.Expect(shared.manager.Identity).NotTo(HavePrefix(p.Name))
 	}
-	e.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--leader-election-lease-duration=6s"))
-	e.Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(6)), "an argument of the chart's Deployment")
+	e.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--leader-election-lease-duration=15s"))
+	e.Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(15)), "an argument of the chart's Deployment")
 }

@@ -103,9 +103,9 @@ func tearDown() error {
 	return shared.manager.Stop()
 }
 
-// values let the manager log what the log of a failed test shows, and give up
-// the Lease of one that was killed sooner than the defaults do.
+// values let the manager log what the log of a failed test shows, and take over the
+// Lease of one that was killed soon. Nobody starts a manager again that has lost it.
 var values = []string{
 	"--set=log.level=debug",
-	"--set=leaderElection.leaseDuration=6s,leaderElection.renewDeadline=5s,leaderElection.retryPeriod=500ms",
+	"--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms",
 }
