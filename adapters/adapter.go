@@ -28,6 +28,8 @@ type Adapter interface {
 	Member(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
 	// MaxNameLength is how long a child's name may be.
 	MaxNameLength() int
+	// FieldPaths are where a workload has what every kind has.
+	FieldPaths() FieldPaths
 	// PodPart is the path of the part of a workload that makes pods. A change
 	// outside of it makes no revision.
 	PodPart() []string
@@ -51,6 +53,9 @@ type Adapter interface {
 	// than the highest of their positions, 0 without any.
 	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
 }
+
+// FieldPaths are the paths of fields of a workload.
+type FieldPaths struct{ Replicas, Partition []string }
 
 // Child is what a child shall be: everything Build needs, nothing of the
 // cluster.

@@ -44,6 +44,13 @@ func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtensi
 // MaxNameLength is 52.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
+// FieldPaths are where a StatefulSet has its replicas and its partition.
+func (adapter) FieldPaths() adapters.FieldPaths {
+	return adapters.FieldPaths{
+		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "rollingUpdate", "partition"},
+	}
+}
+
 // PodPart is the pod template: nothing else of a StatefulSet restarts pods.
 func (adapter) PodPart() []string { return []string{"spec", "template"} }
 

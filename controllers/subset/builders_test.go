@@ -162,5 +162,13 @@ func (b *goalBuilder) update(revision string) *goalBuilder {
 // sameTemplate: the child's template makes the pods of the update revision.
 func (b *goalBuilder) sameTemplate() *goalBuilder { b.SameTemplate = true; return b }
 
+// after: the child that was there before protected that, and was released from there on.
+func (b *goalBuilder) after(protected, releasedFrom string) *goalBuilder {
+	b.Before = &v1alpha1.ChildRecord{Annotations: map[string]string{
+		v1alpha1.AnnotationProtectedRevision: protected, v1alpha1.AnnotationReleasedFrom: releasedFrom,
+	}}
+	return b
+}
+
 // lost: the protected revision is not kept any more.
 func (b *goalBuilder) lost() *goalBuilder { b.Protected = nil; return b }

@@ -78,7 +78,7 @@ func (l *Looks) forgetChild(current *unstructured.Unstructured) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.seen[types.NamespacedName{Namespace: current.GetNamespace(), Name: current.GetLabels()[v1alpha1.LabelName]}], current.GetName())
+	delete(l.seen[parentOfObject(current)], current.GetName())
 }
 
 // Forget forgets the children of a parent that is gone.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // Version is what one revision makes of one subset's pods.
@@ -37,6 +38,9 @@ type Goal struct {
 	// Initialized: a replica of the parent was ready once. Before that there is
 	// nothing to protect.
 	Initialized bool
+	// Before is the copy of what was written on the child that is or was there, nil when
+	// there is none.
+	Before *v1alpha1.ChildRecord
 	// Behind: the child still has a template from before that, and so nothing that
 	// ever worked.
 	Behind bool

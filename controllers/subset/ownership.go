@@ -5,29 +5,90 @@ package subset
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// lost gives the path of a field that was applied and is not ours any more,
-// because another manager changed or removed it; "" when all is still ours.
+// place is where a field is: as text for people, and as managedFields have it.
+type place struct {
+	text string
+	path fieldpath.Path
+}
+
+func (p place) field(name string) place {
+	return place{p.text + "." + name, append(p.path[:len(p.path):len(p.path)], fieldpath.PathElement{FieldName: &name})}
+}
+
+func (p place) item(index int, element fieldpath.PathElement) place {
+	return place{fmt.Sprintf("%s[%d]", p.text, index), append(p.path[:len(p.path):len(p.path)], element)}
+}
+
+// fieldPlace is a field of the object.
+func fieldPlace(names ...string) place {
+	at := place{}
+	for _, name := range names {
+		at = at.field(name)
+	}
+	at.text = strings.TrimPrefix(at.text, ".")
+	return at
+}
+
+// annotationPlace is an annotation of the object; nowhere without a name.
+func annotationPlace(key string) place {
+	if key == "" {
+		return place{}
+	}
+	at := fieldPlace("metadata", "annotations", key)
+	at.text = fmt.Sprintf("metadata.annotations[%q]", key)
+	return at
+}
+
+// lost gives the place of a field that was applied and is not ours any more,
+// because another manager changed or removed it; none when all is still ours.
 //
 // The API server takes a field from its owner when somebody else gives it
 // another value, so what is still ours still has the value we gave it, however
 // the server writes that ("1Gi" for "1024Mi"). Comparing values cannot tell.
-func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (string, error) {
+func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (place, error) {
 	owned, err := ownedIn(managed)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
+		return place{}, fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
 	case owned == nil:
-		return "everything", nil
+		return place{text: "everything"}, nil
 	}
-	return lostIn(withoutIdentity(applied.Object), owned, ""), nil
+	at := lostIn(withoutIdentity(applied.Object), owned, place{})
+	at.text = strings.TrimPrefix(at.text, ".")
+	return at, nil
+}
+
+// OwnerOf is the field manager that has a field, and took it last when there are several;
+// "" when none but United has it. subresource is "" or "status".
+func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource string) (string, error) {
+	var owner string
+	var since metav1.Time
+	for _, entry := range managed {
+		ours := entry.Manager == v1alpha1.FieldManager
+		if ours || entry.Subresource != subresource || entry.FieldsV1 == nil || len(at) == 0 {
+			continue
+		}
+		owned := &fieldpath.Set{}
+		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			return "", fmt.Errorf("managedFields of %s: %w", entry.Manager, err)
+		}
+		if owned.Has(at) && (owner == "" || entry.Time != nil && !entry.Time.Before(&since)) {
+			owner, since = entry.Manager, ptr.Deref(entry.Time, since)
+		}
+	}
+	return owner, nil
 }
 
 // ownedFields are the fields of an object that are ours; nil when nothing is.
@@ -72,42 +133,42 @@ func withoutIdentity(object map[string]any) map[string]any {
 	return rest
 }
 
-func lostIn(v any, owned *fieldpath.Set, at string) string {
+func lostIn(v any, owned *fieldpath.Set, at place) place {
 	switch v := v.(type) {
 	case map[string]any:
-		for key, member := range v {
-			if path := lostMember(member, owned, fieldpath.PathElement{FieldName: &key}, at+"."+key); path != "" {
-				return path
+		for _, key := range slices.Sorted(maps.Keys(v)) { // in order, since the first is told
+			if found := lostMember(v[key], owned, fieldpath.PathElement{FieldName: &key}, at.field(key)); found.text != "" {
+				return found
 			}
 		}
 	case []any:
 		items := newItems(owned)
 		for i, item := range v {
-			if path := lostItem(item, owned, items.like(item), fmt.Sprintf("%s[%d]", at, i)); path != "" {
-				return path
+			if found := lostItem(item, owned, items.like(item), at, i); found.text != "" {
+				return found
 			}
 		}
 	}
-	return ""
+	return place{}
 }
 
 // lostItem: an item is lost when none of the elements that it can be is ours whole.
-func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at string) string {
-	where := at
+func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at place, index int) place {
+	where := place{fmt.Sprintf("%s[%d]", at.text, index), nil}
 	for _, element := range elements {
-		if where = lostMember(item, owned, element, at); where == "" {
+		if where = lostMember(item, owned, element, at.item(index, element)); where.text == "" {
 			break
 		}
 	}
 	return where
 }
 
-func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at string) string {
+func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at place) place {
 	if inside, ok := owned.Children.Get(element); ok {
 		return lostIn(v, inside, at)
 	}
 	if owned.Members.Has(element) || empty(v) {
-		return "" // owned whole, or nothing that could be owned
+		return place{} // owned whole, or nothing that could be owned
 	}
 	return at
 }

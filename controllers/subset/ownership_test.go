@@ -133,37 +133,37 @@ func TestLost(t *testing.T) {
 		want  string
 	}{
 		{"nothing", owned, ""},
-		{"a number", without(t, "  f:replicas: {}\n"), ".spec.replicas"},
-		{"a field in a map in a map", without(t, "f:rollingUpdate: {f:partition: {}}, "), ".spec.updateStrategy.rollingUpdate"},
-		{"a map", without(t, "  f:updateStrategy: {f:rollingUpdate: {f:partition: {}}, f:type: {}}\n"), ".spec.updateStrategy"},
-		{"a map that is atomic", without(t, "  f:selector: {}\n"), ".spec.selector"},
-		{"an empty map", without(t, "      f:affinity: {}\n"), ".spec.template.spec.affinity"},
-		{"an empty map in a map", without(t, "f:limits: {}, "), ".spec.template.spec.containers[0].resources.limits"},
+		{"a number", without(t, "  f:replicas: {}\n"), "spec.replicas"},
+		{"a field in a map in a map", without(t, "f:rollingUpdate: {f:partition: {}}, "), "spec.updateStrategy.rollingUpdate"},
+		{"a map", without(t, "  f:updateStrategy: {f:rollingUpdate: {f:partition: {}}, f:type: {}}\n"), "spec.updateStrategy"},
+		{"a map that is atomic", without(t, "  f:selector: {}\n"), "spec.selector"},
+		{"an empty map", without(t, "      f:affinity: {}\n"), "spec.template.spec.affinity"},
+		{"an empty map in a map", without(t, "f:limits: {}, "), "spec.template.spec.containers[0].resources.limits"},
 		// It cannot be told from one whose items have a key (see below).
 		{"an empty list that is atomic is taken unseen", without(t, "          f:args: {}\n"), ""},
-		{"a list that is atomic", without(t, "      f:tolerations: {}\n"), ".spec.template.spec.tolerations"},
-		{"an atomic list in an item", without(t, "f:hostnames: {}, "), ".spec.template.spec.hostAliases[0].hostnames"},
-		{"a label", without(t, "f:united.dev/name: {}, "), ".metadata.labels.united.dev/name"},
-		{"an annotation", without(t, ", f:united.dev/revision: {}"), ".metadata.annotations.united.dev/revision"},
-		{"the owner", without(t, "  f:ownerReferences: {'k:{\"uid\":\"u-1\"}': {}}\n"), ".metadata.ownerReferences"},
-		{"another owner", strings.Replace(owned, "u-1", "u-2", 1), ".metadata.ownerReferences[0]"},
-		{"a member of a set", strings.Replace(owned, "example.com/wait", "example.com/other", 1), ".metadata.finalizers[0]"},
-		{"a field of a list item", without(t, "          f:image: {}\n"), ".spec.template.spec.containers[0].image"},
-		{"a quantity", without(t, ", f:requests: {f:memory: {}}"), ".spec.template.spec.containers[0].resources.requests"},
-		{"a list item", strings.Replace(owned, `k:{"name":"A"}`, `k:{"name":"B"}`, 1), ".spec.template.spec.containers[0].env[0]"},
-		{"an item whose key has a default", without(t, `            k:{"containerPort":80,"protocol":"TCP"}: {.: {}, f:containerPort: {}}`+"\n"), ".spec.template.spec.containers[0].ports[0]"},
+		{"a list that is atomic", without(t, "      f:tolerations: {}\n"), "spec.template.spec.tolerations"},
+		{"an atomic list in an item", without(t, "f:hostnames: {}, "), "spec.template.spec.hostAliases[0].hostnames"},
+		{"a label", without(t, "f:united.dev/name: {}, "), "metadata.labels.united.dev/name"},
+		{"an annotation", without(t, ", f:united.dev/revision: {}"), "metadata.annotations.united.dev/revision"},
+		{"the owner", without(t, "  f:ownerReferences: {'k:{\"uid\":\"u-1\"}': {}}\n"), "metadata.ownerReferences"},
+		{"another owner", strings.Replace(owned, "u-1", "u-2", 1), "metadata.ownerReferences[0]"},
+		{"a member of a set", strings.Replace(owned, "example.com/wait", "example.com/other", 1), "metadata.finalizers[0]"},
+		{"a field of a list item", without(t, "          f:image: {}\n"), "spec.template.spec.containers[0].image"},
+		{"a quantity", without(t, ", f:requests: {f:memory: {}}"), "spec.template.spec.containers[0].resources.requests"},
+		{"a list item", strings.Replace(owned, `k:{"name":"A"}`, `k:{"name":"B"}`, 1), "spec.template.spec.containers[0].env[0]"},
+		{"an item whose key has a default", without(t, `            k:{"containerPort":80,"protocol":"TCP"}: {.: {}, f:containerPort: {}}`+"\n"), "spec.template.spec.containers[0].ports[0]"},
 		{"an item with the whole key", without(t, `            k:{"containerPort":53,"protocol":"TCP"}: {.: {}, f:containerPort: {}, f:hostPort: {}}
-            k:{"containerPort":53,"protocol":"UDP"}: {.: {}, f:containerPort: {}, f:name: {}, f:protocol: {}}`+"\n"), ".spec.template.spec.containers[0].ports[1]"},
-		{"an empty map in an item", without(t, "f:emptyDir: {}, "), ".spec.template.spec.volumes[0].emptyDir"},
+            k:{"containerPort":53,"protocol":"UDP"}: {.: {}, f:containerPort: {}, f:name: {}, f:protocol: {}}`+"\n"), "spec.template.spec.containers[0].ports[1]"},
+		{"an empty map in an item", without(t, "f:emptyDir: {}, "), "spec.template.spec.volumes[0].emptyDir"},
 		{"everything", "{}", "."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{ours(t, tc.owned)})
+			at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{ours(t, tc.owned)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if path != tc.want && (tc.want != "." || path == "") {
-				t.Errorf("want %q, have %q", tc.want, path)
+			if at.text != tc.want && (tc.want != "." || at.text == "") {
+				t.Errorf("want %q, have %q", tc.want, at.text)
 			}
 		})
 	}
@@ -178,9 +178,9 @@ func TestAnEmptyListOfItemsIsNotLost(t *testing.T) {
 	text = strings.Replace(text, `env: [{name: A, value: "1"}]`, "env: []", 1)
 	rest := strings.Replace(without(t, "      f:imagePullSecrets: {'k:{\"name\":\"secret\"}': {}}\n"),
 		"          f:env: {'k:{\"name\":\"A\"}': {.: {}, f:name: {}, f:value: {}}}\n", "", 1)
-	path, err := lost(object(t, text), []metav1.ManagedFieldsEntry{ours(t, rest)})
-	if path != "" || err != nil {
-		t.Errorf("%q counts as lost, so the child is written on every pass (%v)", path, err)
+	at, err := lost(object(t, text), []metav1.ManagedFieldsEntry{ours(t, rest)})
+	if at.text != "" || err != nil {
+		t.Errorf("%q counts as lost, so the child is written on every pass (%v)", at.text, err)
 	}
 }
 
@@ -199,16 +199,16 @@ func TestLostInWhichEntry(t *testing.T) {
 		{"none", nil, "everything"},
 		{"only others'", []metav1.ManagedFieldsEntry{patch}, "everything"},
 		{"ours among others'", []metav1.ManagedFieldsEntry{patch, ours(t, owned), patch}, ""},
-		{"another took a field", []metav1.ManagedFieldsEntry{patch, ours(t, taken)}, ".spec.replicas"},
-		{"another owns all of it too", []metav1.ManagedFieldsEntry{entry(t, "argocd", metav1.ManagedFieldsOperationApply, owned), ours(t, taken)}, ".spec.replicas"},
+		{"another took a field", []metav1.ManagedFieldsEntry{patch, ours(t, taken)}, "spec.replicas"},
+		{"another owns all of it too", []metav1.ManagedFieldsEntry{entry(t, "argocd", metav1.ManagedFieldsOperationApply, owned), ours(t, taken)}, "spec.replicas"},
 		{"ours, but by update", []metav1.ManagedFieldsEntry{entry(t, "united", metav1.ManagedFieldsOperationUpdate, owned)}, "everything"},
 		{"ours, but of a subresource", []metav1.ManagedFieldsEntry{status(ours(t, owned))}, "everything"},
 		{"ours, after that of a subresource", []metav1.ManagedFieldsEntry{status(ours(t, "{f:status: {}}")), ours(t, owned)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path, err := lost(object(t, applied), tc.entries)
-			if path != tc.want || err != nil {
-				t.Errorf("want %q, have %q, %v", tc.want, path, err)
+			at, err := lost(object(t, applied), tc.entries)
+			if at.text != tc.want || err != nil {
+				t.Errorf("want %q, have %q, %v", tc.want, at.text, err)
 			}
 		})
 	}
@@ -217,8 +217,8 @@ func TestLostInWhichEntry(t *testing.T) {
 func TestLostWhatCannotBeRead(t *testing.T) {
 	broken := ours(t, owned)
 	broken.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":`)
-	if path, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "web-zone-a") {
-		t.Error(path, err)
+	if at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "web-zone-a") {
+		t.Error(at.text, err)
 	}
 	none := ours(t, owned)
 	none.FieldsV1 = nil
@@ -227,7 +227,7 @@ func TestLostWhatCannotBeRead(t *testing.T) {
 			t.Error("an entry without fields:", r)
 		}
 	}()
-	if path, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{none}); path == "" && err == nil {
+	if at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{none}); at.text == "" && err == nil {
 		t.Error("an entry without fields owns everything")
 	}
 }

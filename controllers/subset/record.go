@@ -41,7 +41,12 @@ func number(o *adapters.Observed, annotation string) (n int32, ok bool) {
 // is to be known of it later.
 func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	if o == nil {
-		return // it knows no revision yet, and its first one is not to be told apart from any
+		// It knows no revision yet, and its first one is not to be told apart from any. But
+		// pods that outlived an earlier child can be there.
+		if c.Seeding {
+			c.ReleasedFrom = releasedBefore(g.Before, c.ProtectedRevision)
+		}
+		return
 	}
 	c.ProtectedHash = hashToRecord(c.ProtectedRevision, o)
 	c.ReleasedFrom = g.releasedFromThen(c, o)
@@ -75,11 +80,28 @@ func (g *Goal) releasedFromThen(c *adapters.Child, o *adapters.Observed) int32 {
 	case c.ProtectedHash == "":
 		return 0 // nothing is known
 	}
+	// While it is seeded it has no revision of its own on record, and knows from the child
+	// before it.
+	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && protectedNote(o) == c.ProtectedRevision
 	from := c.Partition
 	for _, m := range o.Members {
-		if m.Hash != c.ProtectedHash && m.Position >= 0 && (m.Position >= releasedFrom(o) || ProtectedHash(o) != c.ProtectedHash) {
+		if m.Hash != c.ProtectedHash && m.Position >= 0 && (m.Position >= releasedFrom(o) || !known) {
 			from = min(from, m.Position)
 		}
 	}
 	return from
+}
+
+// releasedBefore is releasedFrom of the child that was there before, when that protected
+// the same revision; 0, which is nothing, when it did not or is not known. What had come up
+// on another revision unreleased, and outlived that child, is known by it.
+func releasedBefore(before *v1alpha1.ChildRecord, protected string) int32 {
+	if before == nil || protected == "" || before.Annotations[v1alpha1.AnnotationProtectedRevision] != protected {
+		return 0
+	}
+	n, err := strconv.ParseInt(before.Annotations[v1alpha1.AnnotationReleasedFrom], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int32(n)
 }

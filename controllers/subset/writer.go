@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,12 +51,16 @@ type Writer struct {
 	Live client.Reader
 	// Looks remembers the children that are as they were written. Nil remembers nothing.
 	Looks *Looks
+	// Repeats spaces writes that are undone, by the time that Now tells. Without Repeats
+	// none is spaced.
+	Repeats *Repeats
+	Now     func() time.Time
 }
 
 // Carry carries out a step on a child that was read as current, nil when there
 // is none. It gives the child as it is now, and whether it was written. Errors
-// are ErrStale, ErrNameConflict, a *field.Error about what the user wrote, or
-// what the API server answered; the child is then as it was.
+// are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
+// wrote, or what the API server answered; the child is then as it was.
 func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	switch s.Action {
 	case ActionWait, ActionHalt:
@@ -89,8 +94,11 @@ func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured
 	if err != nil {
 		return nil, false, err
 	}
+	if err := w.putOffWrite(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", place{}, nil); err != nil {
+		return nil, false, err
+	}
 	u.SetResourceVersion(absent)
-	if err := w.apply(ctx, u); err != nil {
+	if err := w.apply(ctx, &s.Child, u); err != nil {
 		return nil, false, err
 	}
 	return u, true, nil
@@ -186,42 +194,67 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
-	same, err := w.same(u, c, current)
-	if err != nil || same {
+	observed, err := w.Adapter.Observe(current, nil)
+	if err != nil {
 		return current, false, err
+	}
+	at, err := w.differs(u, c, current, observed)
+	if err != nil {
+		return current, false, err
+	}
+	if at.text == "" {
+		w.stands(c)
+		return current, false, nil
+	}
+	if c.Partition <= observed.Partition || w.futile(c, u) {
+		if err := w.putOff(c, u, at, current, observed); err != nil {
+			return current, false, err
+		}
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
-	if err := w.apply(ctx, u); err != nil {
+	if err := w.apply(ctx, c, u); err != nil {
 		return current, false, err
 	}
 	return u, u.GetResourceVersion() != current.GetResourceVersion(), nil
 }
 
-// same tells whether applying u would change nothing.
-func (w *Writer) same(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured) (bool, error) {
-	observed, err := w.Adapter.Observe(current, nil)
-	if err != nil {
-		return false, err
-	}
-	// A partition that somebody else has set to what it is to be now is not on record.
-	if observed.Replicas != c.Replicas || observed.Partition != c.Partition || RecordedPartition(observed) != c.Partition || Seeding(observed) != c.Seeding ||
-		current.GetAnnotations()[v1alpha1.AnnotationFingerprint] != u.GetAnnotations()[v1alpha1.AnnotationFingerprint] {
-		return false, nil
+// differs gives the first place where applying u would change something.
+func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (place, error) {
+	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
+		return at, nil
 	}
 	if w.Looks.unharmed(c, current, u) {
-		return true, nil
+		return place{}, nil
 	}
 	if taken, err := Taken(current); err != nil || len(taken) > 0 {
-		return false, err
+		return annotationPlace(append(taken, "")[0]), err
 	}
 	// What rides along with other writes alone is not worth one.
-	path, err := lost(withoutRecord(u), current.GetManagedFields())
-	if path != "" || err != nil {
-		return false, err
+	at, err := lost(withoutRecord(u), current.GetManagedFields())
+	if at.text == "" && err == nil {
+		w.Looks.saw(c, current, u)
 	}
-	w.Looks.saw(c, current, u)
-	return true, nil
+	return at, err
+}
+
+// differsFrom is the part of differs that values tell.
+func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) place {
+	fields := w.Adapter.FieldPaths()
+	switch {
+	case observed.Replicas != c.Replicas:
+		return fieldPlace(fields.Replicas...)
+	case observed.Partition != c.Partition:
+		return fieldPlace(fields.Partition...)
+	case RecordedPartition(observed) != c.Partition:
+		// A partition that somebody else has set to what it is to be now is not on record.
+		return annotationPlace(v1alpha1.AnnotationPartition)
+	case Seeding(observed) != c.Seeding:
+		return annotationPlace(v1alpha1.AnnotationSeeding)
+	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
+		return annotationPlace(v1alpha1.AnnotationFingerprint)
+	}
+	return place{}
 }
 
 // build makes the object to apply, with its fingerprint.
@@ -248,11 +281,16 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-func (w *Writer) apply(ctx context.Context, u *unstructured.Unstructured) error {
+// apply writes u, which is c, and makes of it what the API server answers.
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) error {
+	content, fingerprint := contentOf(c, u), fingerprintOf(u)
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ErrStale
+	}
+	if err == nil {
+		w.wrote(c, content, fingerprint, u)
 	}
 	return err
 }
@@ -267,6 +305,7 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 		return ErrStale
 	}
 	w.Looks.forgetChild(current)
+	w.Repeats.ForgetObject(parentOfObject(current), w.object(current.GetName()))
 	return client.IgnoreNotFound(err)
 }
 
@@ -274,6 +313,9 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 // then. Nothing else of it can be written: the spec does not know it any more. An
 // error is ErrStale or what the API server answered.
 func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+	if err := w.putOffShrink(current, replicas); err != nil {
+		return nil, err
+	}
 	after := current.DeepCopy()
 	raw, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
@@ -285,6 +327,9 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 	err = w.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, ErrStale
+	}
+	if err == nil {
+		w.shrunk(current, after, replicas)
 	}
 	return after, err
 }

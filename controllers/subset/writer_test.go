@@ -6,6 +6,7 @@ package subset
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,9 @@ type bench struct {
 	// reminded are the patches of a status, remindErr is what the server answers.
 	reminded  []string
 	remindErr error
+	// change is what the server changes of what is applied; undo is what somebody does
+	// after it.
+	change, undo func(*unstructured.Unstructured)
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -67,6 +71,10 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			b.applied, b.options = append(b.applied, u.DeepCopy()), append(b.options, options)
 			if b.applyErr == nil && !b.idle {
 				u.SetResourceVersion("78")
+			}
+			if b.change != nil {
+				u.SetResourceVersion(strconv.Itoa(1000 + len(b.applied)))
+				b.change(u)
 			}
 			return b.applyErr
 		},

@@ -135,7 +135,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 	if c.observed.Replicas == d.replicas {
 		return &outcome{}
 	}
-	return r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
+	o := r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
 		after, err := writer.Shrink(ctx, c.object, d.replicas)
 		if err != nil {
 			return err
@@ -144,6 +144,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 		w.children[d.name], err = w.read(d.name, after)
 		return err
 	})
+	return o.unlessOverridden(writer.Overridden(client.ObjectKeyFromObject(w.parent), c.object.GetName()))
 }
 
 // attemptGone is attempt on the child of a subset that is gone, if it still is.
@@ -188,7 +189,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 			step, waits = keepReplicas(step, keep, subset.RecordedPartition(observed), subset.RevisionOf(observed)), capacity.why(keep)
 		}
 	}
-	return r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
+	o := r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
 		o.waits = waits
 		after, wrote, err := writer.Carry(ctx, step, current)
 		o.wrote = wrote
@@ -202,6 +203,21 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 		w.children[s.Name], err = w.read(s.Name, after)
 		return err
 	})
+	return o.unlessOverridden(writer.Overridden(client.ObjectKeyFromObject(w.parent), s.workload))
+}
+
+// unlessOverridden is the outcome, and a failure while it is not sure that what was
+// written stands: it was undone each time before. So what the status says of it does not
+// come and go with each write.
+func (o *outcome) unlessOverridden(e *subset.OverriddenError) *outcome {
+	if e != nil && !o.refused() {
+		o.failure = overridden(e)
+	}
+	return o
+}
+
+func overridden(e *subset.OverriddenError) *subset.Failure {
+	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
 // haltSubset says that nobody knows what the subset's protected replicas run. Where no
@@ -232,8 +248,10 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	if pending := r.failures.Pending(parent, name, attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
-	o := &outcome{}
+	o, putOff := &outcome{}, (*subset.OverriddenError)(nil)
 	switch err := try(o); {
+	case errors.As(err, &putOff):
+		o.failure = overridden(putOff)
 	case errors.Is(err, subset.ErrStale):
 		o.stale = true
 		if e := (*subset.WaitError)(nil); errors.As(err, &e) {

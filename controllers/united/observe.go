@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,7 +93,10 @@ type child struct {
 // found by their labels; what the parent does not control is left out.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec) (*world, error) {
 	w := &world{parent: parent, spec: s, now: r.Clock.Now(), looks: &r.looks, children: map[string]*child{}}
-	var err error
+	err := r.readOwnWrites(ctx, w)
+	if err != nil {
+		return nil, err
+	}
 	if w.revisions, err = r.store().List(ctx, parent); err != nil {
 		return nil, err
 	}
@@ -101,8 +105,8 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(s.adapter.GroupVersionKind())
-	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list children: %w", err)
 	}
 	for i := range list.Items {
@@ -115,7 +119,66 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			return nil, err
 		}
 	}
-	return w, nil
+	return w, r.readUnlisted(ctx, w)
+}
+
+// readOwnWrites waits until the caches have what was last written for the parent, to what
+// its spec and its status name.
+//
+// Trap: a List that reads its own writes waits for all writes to the kind that any worker
+// has in flight, so that one tenant's slow writes would hold up every pass of all others.
+// A Get waits for those to one object; the Lists that follow do not wait. What they could
+// miss, such as the last write to a child whose subset is gone, is fenced.
+func (r *Reconciler) readOwnWrites(ctx context.Context, w *world) error {
+	status, child := &w.parent.Status, kindOf(w.spec.adapter)
+	var children []string
+	for _, s := range w.spec.subsets {
+		children = append(children, adapters.ChildName(w.parent.Name, s.Name))
+	}
+	revisions := []string{status.CurrentRevision, status.UpdateRevision}
+	for _, s := range status.Subsets {
+		children = append(children, adapters.ChildName(w.parent.Name, s.Name))
+		revisions = append(revisions, s.CurrentRevision, s.UpdateRevision)
+	}
+	if err := r.readAsWritten(ctx, w.parent.Namespace, children, func() client.Object { return child.DeepCopy() }); err != nil {
+		return err
+	}
+	return r.readAsWritten(ctx, w.parent.Namespace, revisions, func() client.Object { return &appsv1.ControllerRevision{} })
+}
+
+func (r *Reconciler) readAsWritten(ctx context.Context, namespace string, names []string, empty func() client.Object) error {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name == "" {
+			continue
+		}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, empty(), client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("wait until %s is read as it was written: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// readUnlisted reads the revisions again when a child names one that is not among them:
+// one that was made in a pass that was cut off before it wrote the status.
+func (r *Reconciler) readUnlisted(ctx context.Context, w *world) error {
+	var names []string
+	for _, c := range w.children {
+		for _, name := range []string{subset.RevisionOf(c.observed), c.observed.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]} {
+			if name != "" && revision.ByName(w.revisions, name) == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := r.readAsWritten(ctx, w.parent.Namespace, names, func() client.Object { return &appsv1.ControllerRevision{} })
+	if err == nil {
+		w.revisions, err = r.store().List(ctx, w.parent)
+	}
+	return err
 }
 
 func (w *world) read(name string, object *unstructured.Unstructured) (*child, error) {

@@ -138,6 +138,7 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		Child:             w.childOf(s),
 		Update:            sub.version(update),
 		ProtectedRevision: s.protected,
+		Before:            w.keptRecord(sub.Name),
 		Initialized:       p.initialized,
 		Behind:            p.initialized && w.behind(sub.Name, observed),
 	}

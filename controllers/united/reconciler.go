@@ -44,6 +44,7 @@ type Reconciler struct {
 	failures subset.Failures
 	hidden   hidden
 	looks    subset.Looks
+	repeats  subset.Repeats
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -91,7 +92,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 			return r.tellBlocked(ctx, parent, kept.failure)
 		}
 	case kept.stale:
-		return again(subset.ErrStale)
+		return r.again(subset.ErrStale)
 	}
 	p := makePlan(w)
 	done := r.carryOut(ctx, w, p)
@@ -100,9 +101,9 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	status, wake := makeStatus(w, p, done)
 	if err := r.tell(ctx, parent, status, done); err != nil {
-		return again(err)
+		return r.again(err)
 	}
-	return ctrl.Result{RequeueAfter: wake}, r.truncate(ctx, w, status)
+	return ctrl.Result{RequeueAfter: r.sureBy(parent, wake)}, r.truncate(ctx, w, status)
 }
 
 // forget drops what is remembered of a parent that is gone.
@@ -110,6 +111,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
 	r.failures.Forget(key)
 	r.looks.Forget(key)
+	r.repeats.Forget(key)
 	r.Shares.Forget(key)
 }
 
@@ -118,7 +120,7 @@ func (r *Reconciler) store() *revision.Store {
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *subset.Writer {
-	return &subset.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks}
+	return &subset.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks, Repeats: &r.repeats, Now: r.Clock.Now}
 }
 
 // truncate deletes the revisions that neither the status, as it was and as it

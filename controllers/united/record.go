@@ -22,27 +22,28 @@ import (
 // each subset protects and how far a rollout is, and a controller that stood still
 // while another one led would move that back. So the status itself is tested, and
 // not the resourceVersion, which anybody changes who patches the spec at that
-// moment. The error is subset.ErrStale when it is another by now, or gone.
-func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
+// moment. It gives the parent as it is then. The error is subset.ErrStale when it is another
+// by now, or gone.
+func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
 	raw, err := json.Marshal(testAndReplace(parent, status))
 	if err != nil {
-		return fmt.Errorf("status: %w", err)
+		return nil, fmt.Errorf("status: %w", err)
 	}
-	err = r.patchStatus(ctx, parent, types.JSONPatchType, raw)
+	after, err := r.patchStatus(ctx, parent, types.JSONPatchType, raw)
 	if !apierrors.IsInvalid(err) {
-		return err
+		return after, err
 	}
 	// The test failed; or the status is the same to us, and written in another way:
 	// by a later version, say, with fields that we do not know.
 	live, err := r.readLive(ctx, parent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if live.UID != parent.UID || !equality.Semantic.DeepEqual(&live.Status, &parent.Status) {
-		return fmt.Errorf("write status: %w", subset.ErrStale)
+		return nil, fmt.Errorf("write status: %w", subset.ErrStale)
 	}
 	if raw, err = difference(live, status); err != nil {
-		return err
+		return nil, err
 	}
 	return r.patchStatus(ctx, live, types.MergePatchType, raw)
 }
@@ -60,8 +61,10 @@ func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeploy
 	return &list.Items[0], nil
 }
 
-func (r *Reconciler) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) error {
-	return staleOr(r.Client.Status().Patch(ctx, parent.DeepCopy(), client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
+// patchStatus gives the parent as it is then.
+func (r *Reconciler) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) (*v1alpha1.UnitedDeployment, error) {
+	after := parent.DeepCopy()
+	return after, staleOr(r.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
 }
 
 func staleOr(err error) error {

@@ -132,14 +132,19 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 // childRecord is the copy of what is written on a child. It stays while the child is not
 // seen: that may have lost its labels.
 func (w *world) childRecord(name string) *v1alpha1.ChildRecord {
-	var kept *v1alpha1.ChildRecord
-	if was := subsetStatus(&w.parent.Status, name); was != nil {
-		kept = was.ChildRecord
-	}
+	kept := w.keptRecord(name)
 	if observed := w.observed(name); observed != nil {
 		return subset.Record(observed, kept)
 	}
 	return kept
+}
+
+// keptRecord is the copy in the status; nil if there is none.
+func (w *world) keptRecord(name string) *v1alpha1.ChildRecord {
+	if was := subsetStatus(&w.parent.Status, name); was != nil {
+		return was.ChildRecord
+	}
+	return nil
 }
 
 // tally is what one pass knows of one subset in the end.

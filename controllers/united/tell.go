@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,12 +23,11 @@ import (
 
 // tell writes the status if it changed, and when that is done the events and
 // the metrics. Nothing else writes any of the three. The error is subset.ErrStale
-// when the parent is gone, or its status is not what it was when it was read.
+// when the parent is gone, or its status is not what it was when it was read, and a
+// *subset.OverriddenError when the write is put off.
 func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, done *carried) error {
-	if !equality.Semantic.DeepEqual(&parent.Status, status) {
-		if err := r.writeStatus(ctx, parent, status); err != nil {
-			return err
-		}
+	if err := r.tellStatus(ctx, parent, status); err != nil {
+		return err
 	}
 	for _, e := range eventsOf(&parent.Status, status, done) {
 		r.Recorder.Eventf(parent, r.related(parent, e.workload), e.kind, e.reason, e.action, "%s", truncated(e.note, maxNote))
@@ -59,19 +57,23 @@ func truncated(text string, most int) string {
 func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	if err := r.tell(ctx, parent, blockedStatus(parent, failure, now), nil); err != nil {
-		return again(err)
+		return r.again(err)
 	}
 	if failure.RetryAt.IsZero() {
-		return ctrl.Result{}, nil // only a change of the spec helps, and that is watched
+		return ctrl.Result{RequeueAfter: r.sureBy(parent, 0)}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: max(failure.RetryAt.Sub(now), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: r.sureBy(parent, max(failure.RetryAt.Sub(now), time.Millisecond))}, nil
 }
 
 // again is when to try again after an error. The watch that tells what has moved on
 // usually is sooner; but a conflict can be answered where nothing did, and then no
 // watch tells.
-func again(err error) (ctrl.Result, error) {
-	if errors.Is(err, subset.ErrStale) {
+func (r *Reconciler) again(err error) (ctrl.Result, error) {
+	putOff := (*subset.OverriddenError)(nil)
+	switch {
+	case errors.As(err, &putOff):
+		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil
+	case errors.Is(err, subset.ErrStale):
 		return ctrl.Result{RequeueAfter: retryStale}, nil
 	}
 	return ctrl.Result{}, err

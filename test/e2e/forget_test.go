@@ -250,20 +250,27 @@ func (e *env) tellForgotten(mark int64, ban *Ban) {
 }
 
 // forgetUnseen is the positive control: a child that forgets while no manager looks
-// makes a protected replica wrong, which is seen; and the manager puts that right.
+// makes a protected replica wrong, which is seen; and the manager puts that right. It does
+// so too when that child is then deleted, and the replica outlives it.
 func (d *disturbed) forgetUnseen(ban *Ban) {
 	d.t.Helper()
-	before := len(ban.Broken())
-	d.restartManager(func() {
-		child := d.Child("one")
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision))
-		d.Expect(d.Client.Status().Patch(d.ctx, child, patch)).To(Succeed())
-		d.DeletePod("one", 0)
-		d.Eventually(d.astray).Should(HavePrefix(d.Name + `-one runs "v2 v1 v2"`))
-		d.Consistently(d.astray, 3*time.Second).Should(HavePrefix(d.Name+`-one runs "v2 v1 v2"`), "without a manager it stays")
-	}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
-	d.Expect(len(ban.Broken())).To(BeNumerically(">", before))
-	d.Eventually(d.astray).Should(BeEmpty())
-	d.Expect(d.Child("one").Status.CurrentRevision).NotTo(Equal(d.Child("one").Status.UpdateRevision))
+	for _, orphan := range []bool{false, true} {
+		before := len(ban.Broken())
+		d.restartManager(func() {
+			child := d.Child("one")
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision))
+			d.Expect(d.Client.Status().Patch(d.ctx, child, patch)).To(Succeed())
+			d.DeletePod("one", 0)
+			d.Eventually(d.astray).Should(HavePrefix(d.Name + `-one runs "v2 v1 v2"`))
+			d.Consistently(d.astray, 3*time.Second).Should(HavePrefix(d.Name+`-one runs "v2 v1 v2"`), "without a manager it stays")
+			if orphan {
+				d.remove("one", metav1.DeletePropagationOrphan)
+				d.Eventually(func() types.UID { return d.find("one").UID }).Should(BeEmpty())
+			}
+		}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
+		d.Expect(len(ban.Broken())).To(BeNumerically(">", before))
+		d.Eventually(d.astray).Should(BeEmpty())
+		d.Expect(d.Child("one").Status.CurrentRevision).NotTo(Equal(d.Child("one").Status.UpdateRevision))
+	}
 	ban.Fires()
 }

@@ -54,6 +54,12 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 			return notFound(key)
 		}
 		parent.DeepCopyInto(into)
+	case *unstructured.Unstructured:
+		u := from.Sets[key.Name]
+		if u == nil {
+			return notFound(key)
+		}
+		into.Object = u.DeepCopy().Object
 	case *metav1.PartialObjectMetadata:
 		u := from.Sets[key.Name]
 		if u == nil {

@@ -53,6 +53,9 @@ const (
 	ReasonApplyRefused = "ApplyRefused"
 	// ReasonApplyFailed: a child could not be written, repeatedly.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonOverridden: what is written to a child, or to the status, is changed again each
+	// time.
+	ReasonOverridden = "Overridden"
 	// ReasonInvalidSpec: the spec is not understood; nothing is rolled.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonUnreadable: the object cannot be decoded; nothing of it is touched.

@@ -34,11 +34,13 @@ type Store struct {
 }
 
 // List gives the revisions that the parent controls. One that cannot be read is
-// left out: whoever needs it by name is told that it is lost.
+// left out: whoever needs it by name is told that it is lost. It does not wait until the
+// cache has what was written, since that would be for all parents; Snapshot finds out when
+// it lags.
 func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: parent.Name}); err != nil {
+		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	revisions := make([]*Revision, 0, len(list.Items))

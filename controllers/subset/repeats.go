@@ -1,0 +1,253 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Repeats spaces writes that are undone. What somebody changes again right after it was
+// written, such as a mutating policy that overrides it, would be written for ever, as
+// fast as the API server can. So the same write is made less and less often: at once a
+// few times, then each second, then up to MaxRepeat apart. It is remembered in memory
+// alone, and safe for concurrent use; the zero value remembers nothing yet, and a nil one
+// spaces nothing.
+type Repeats struct {
+	mu     sync.Mutex
+	writes map[types.NamespacedName]map[string][]*repeat
+}
+
+const (
+	// repeatsAtOnce is how often in a row the same write is repeated without delay: an
+	// edit by hand is put right at once.
+	repeatsAtOnce = 3
+	// repeatsEachSecond is how often in a row it is repeated before the delay, a second
+	// until then, begins to grow.
+	repeatsEachSecond = 30
+	// MaxRepeat bounds the delay, and so for how long what was written stays undone when
+	// nobody undoes it any more.
+	MaxRepeat = 5 * time.Minute
+	// stands is how long a write must stand to make up for one that did not. A pass over
+	// a large parent takes seconds, so that is no sign that a write stood.
+	stands = 10 * time.Second
+	// remembered is how many different writes to one object are remembered: a child that
+	// is deleted again and again is created, and then changed.
+	remembered = 4
+)
+
+// repeat is one write, and how it fared.
+type repeat struct {
+	// content tells writes apart. written is what was written, where that is more.
+	content, written string
+	at               time.Time
+	// undone is when it was found undone; zero while it stands.
+	undone time.Time
+	// row is how often in a row it was undone.
+	row int
+	// until is when it may be made again.
+	until time.Time
+	// override is what was found undone last.
+	override Override
+}
+
+// Override is what somebody has made of a write.
+type Override struct {
+	// Field is the path of the first field that is not as it was written.
+	Field string
+	// By is the field manager that has it, "" if none has: then it was changed as it was
+	// written, by admission, or removed.
+	By string
+	// Admission: it was never as written, in the answer to the write itself.
+	Admission bool
+}
+
+func (o Override) String() string {
+	switch {
+	case o.Admission:
+		return o.Field + " was changed by admission (a policy or webhook) as it was written"
+	case o.By != "":
+		return fmt.Sprintf("%s was changed by %q right after it was written", o.Field, o.By)
+	}
+	return o.Field + " was removed right after it was written"
+}
+
+// OverriddenError says that a write is put off, because it was undone each time.
+type OverriddenError struct {
+	// Object is what was written, such as "StatefulSet web-zone-a".
+	Object   string
+	Override Override
+	// Until is when it is written again.
+	Until time.Time
+	// Lasting: that has been going on for half a minute.
+	Lasting bool
+}
+
+func (e *OverriddenError) Error() string {
+	return fmt.Sprintf("%s: %s, again and again; it is written less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
+}
+
+// PutOff gives why a write is put off, and nil when it is not: it is another write than
+// the last ones, what it wrote last stood, or it is time again. standing is the content
+// of the object as it is now: when the last write still stands, it is we who want
+// something else now. override is asked what was undone when that is new.
+func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing string, override func() Override, now time.Time) *OverriddenError {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, last := r.find(parent, object, content), r.last(parent, object)
+	if w == nil || last.written == standing {
+		return nil
+	}
+	if w.undone.IsZero() {
+		w.undone = now
+		w.row = max(0, w.row+1-int(now.Sub(w.at)/stands))
+		w.until = w.at.Add(repeatDelay(w.row))
+		if !w.override.Admission {
+			w.override = override()
+		}
+	}
+	if !now.Before(w.until) {
+		return nil
+	}
+	return w.error(object)
+}
+
+// Wrote notes a write. written is what the object is by it, override what the answer to it
+// had changed already; zero if nothing.
+func (r *Repeats) Wrote(parent types.NamespacedName, object, content, written string, override Override, now time.Time) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.take(parent, object, content)
+	w.written, w.at, w.undone = written, now, time.Time{}
+	if override != (Override{}) || w.override.Admission {
+		w.override = override
+	}
+}
+
+// Stands notes that the object is as it was written last.
+func (r *Repeats) Stands(parent types.NamespacedName, object string, now time.Time) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.last(parent, object); w != nil && !w.undone.IsZero() {
+		w.at, w.undone = now, time.Time{}
+	}
+}
+
+// Overridden gives what undoes the last write to an object, while that is undone or it is
+// not sure that it stands; nil when it does, or when it was undone only a few times.
+// Until is when that is to be looked at again.
+func (r *Repeats) Overridden(parent types.NamespacedName, object string, now time.Time) *OverriddenError {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.last(parent, object)
+	if w == nil || w.row <= repeatsAtOnce || w.undone.IsZero() && now.Sub(w.at) >= stands {
+		return nil
+	}
+	e := w.error(object)
+	if w.undone.IsZero() {
+		e.Until = w.at.Add(stands)
+	}
+	return e
+}
+
+// Futile tells whether the same write, when it was made last, was changed by admission.
+func (r *Repeats) Futile(parent types.NamespacedName, object, content string) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.find(parent, object, content)
+	return w != nil && w.override.Admission
+}
+
+// Forget forgets the writes for a parent that is gone.
+func (r *Repeats) Forget(parent types.NamespacedName) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes, parent)
+}
+
+// ForgetObject forgets the writes to one object that is gone.
+func (r *Repeats) ForgetObject(parent types.NamespacedName, object string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes[parent], object)
+}
+
+func (w *repeat) error(object string) *OverriddenError {
+	return &OverriddenError{Object: object, Override: w.override, Until: w.until, Lasting: w.row > repeatsEachSecond}
+}
+
+func (r *Repeats) find(parent types.NamespacedName, object, content string) *repeat {
+	for _, w := range r.writes[parent][object] {
+		if w.content == content {
+			return w
+		}
+	}
+	return nil
+}
+
+// last is the last write to an object, nil if there is none.
+func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
+	writes := r.writes[parent][object]
+	if len(writes) == 0 {
+		return nil
+	}
+	return writes[len(writes)-1]
+}
+
+// take makes a write the last one. The oldest is dropped when there are too many.
+func (r *Repeats) take(parent types.NamespacedName, object, content string) *repeat {
+	if r.writes == nil {
+		r.writes = map[types.NamespacedName]map[string][]*repeat{}
+	}
+	if r.writes[parent] == nil {
+		r.writes[parent] = map[string][]*repeat{}
+	}
+	w := r.find(parent, object, content)
+	if w == nil {
+		w = &repeat{content: content}
+	}
+	others := slices.DeleteFunc(r.writes[parent][object], func(other *repeat) bool { return other == w })
+	r.writes[parent][object] = append(others[max(0, len(others)-remembered+1):], w)
+	return w
+}
+
+// repeatDelay is how long after the last one a write is repeated that was undone so often
+// in a row.
+func repeatDelay(row int) time.Duration {
+	switch grown := row - repeatsEachSecond; {
+	case row <= repeatsAtOnce:
+		return 0
+	case grown <= 0:
+		return time.Second
+	case grown > 8:
+		return MaxRepeat
+	default:
+		return min(MaxRepeat, time.Second<<grown)
+	}
+}

@@ -1,0 +1,302 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+var webParent = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+// opponent is a world in which somebody undoes every write after a while.
+type opponent struct {
+	Repeats
+	now    time.Time
+	after  time.Duration
+	writes []time.Time
+}
+
+func (o *opponent) pass(content, standing string) *OverriddenError {
+	e := o.PutOff(webParent, "child", content, standing, func() Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
+	if e == nil {
+		o.writes = append(o.writes, o.now)
+		o.Wrote(webParent, "child", content, content, Override{}, o.now)
+	}
+	return e
+}
+
+// fight writes, and is undone, until the time is over, and gives the longest time between
+// two writes.
+func (o *opponent) fight(content string, d time.Duration) (longest time.Duration) {
+	for end := o.now.Add(d); o.now.Before(end); {
+		before := o.now
+		if e := o.pass(content, "theirs"); e != nil {
+			o.now = e.Until
+			continue
+		}
+		longest = max(longest, o.now.Sub(before))
+		o.now = o.now.Add(o.after)
+	}
+	for i := 1; i < len(o.writes); i++ {
+		longest = max(longest, o.writes[i].Sub(o.writes[i-1]))
+	}
+	return longest
+}
+
+func TestRepeatsAreSpaced(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		after         time.Duration
+		during        time.Duration
+		writes        int // at most
+		longest       time.Duration
+		overridden    bool
+		lasting, each bool
+	}{
+		{name: "undone at once, for a second", after: time.Millisecond, during: time.Second, writes: repeatsAtOnce + 1, longest: time.Second, overridden: true},
+		{name: "undone at once, for a minute", after: time.Millisecond, during: time.Minute, writes: 36, longest: 32 * time.Second, overridden: true, lasting: true},
+		{name: "undone at once, for a day", after: time.Millisecond, during: 24 * time.Hour, writes: 330, longest: MaxRepeat, overridden: true, lasting: true},
+		{name: "undone after seconds, for a day", after: 9 * time.Second, during: 24 * time.Hour, writes: 330, longest: MaxRepeat, overridden: true, lasting: true},
+		{name: "undone each minute is put right each time", after: time.Minute, during: time.Hour, writes: 60, longest: time.Minute, each: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := &opponent{now: time.Unix(1e9, 0), after: tc.after}
+			longest := o.fight("A", tc.during)
+			if len(o.writes) > tc.writes || longest > tc.longest {
+				t.Error(len(o.writes), "writes, up to", longest, "apart")
+			}
+			if tc.each && len(o.writes) < tc.writes {
+				t.Error(len(o.writes), "writes only")
+			}
+			e := o.Overridden(webParent, "child", o.now)
+			if (e != nil) != tc.overridden || e != nil && e.Lasting != tc.lasting {
+				t.Errorf("%+v", e)
+			}
+			if e != nil && !strings.Contains(e.Error(), `child: spec.replicas was changed by "other" right after it was written`) {
+				t.Error(e)
+			}
+		})
+	}
+}
+
+// Another write is never put off: it may be what raises protection.
+func TestAnotherWriteIsNotPutOff(t *testing.T) {
+	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o.fight("A", time.Hour)
+	_ = o.pass("A", "theirs")
+	if e := o.pass("A", "theirs"); e == nil {
+		t.Fatal("the positive control: the same is")
+	}
+	if e := o.pass("B", "theirs"); e != nil {
+		t.Error(e)
+	}
+}
+
+// Two writes by turns, each undone, are no way around.
+func TestWritesByTurns(t *testing.T) {
+	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	for end := o.now.Add(time.Hour); o.now.Before(end); o.now = o.now.Add(time.Second) {
+		_ = o.pass("A", "")
+		_ = o.pass("B", "")
+	}
+	if len(o.writes) > 2*50 {
+		t.Error(len(o.writes), "writes")
+	}
+}
+
+// What stands until we want something else was not undone.
+func TestAChangeOfMindIsNotPutOff(t *testing.T) {
+	o := &opponent{now: time.Unix(1e9, 0)}
+	standing := ""
+	for i := range 1000 {
+		content := []string{"A", "B"}[i%2]
+		if e := o.pass(content, standing); e != nil {
+			t.Fatal(i, e)
+		}
+		standing = content
+		o.now = o.now.Add(time.Millisecond)
+	}
+}
+
+func TestAWriteThatStandsAgain(t *testing.T) {
+	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o.fight("A", time.Hour)
+	_ = o.pass("A", "theirs")
+	e := o.pass("A", "theirs")
+	if e == nil {
+		t.Fatal("the positive control: it is put off")
+	}
+	o.Stands(webParent, "child", o.now)
+	if e := o.Overridden(webParent, "child", o.now); e == nil || e.Until != o.now.Add(stands) {
+		t.Error("not sure yet:", e)
+	}
+	o.now = o.now.Add(stands)
+	if e := o.Overridden(webParent, "child", o.now); e != nil {
+		t.Error(e)
+	}
+	o.now = o.now.Add(time.Hour)
+	for range repeatsAtOnce + 1 {
+		if e := o.pass("A", "theirs"); e != nil {
+			t.Error("it stood for an hour:", e)
+		}
+	}
+}
+
+func TestForgetRepeats(t *testing.T) {
+	for name, forget := range map[string]func(r *Repeats){
+		"parent": func(r *Repeats) { r.Forget(webParent) },
+		"object": func(r *Repeats) { r.ForgetObject(webParent, "child") },
+	} {
+		o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+		o.fight("A", time.Hour)
+		forget(&o.Repeats)
+		if e := o.pass("A", "theirs"); e != nil {
+			t.Error(name, e)
+		}
+	}
+	var none *Repeats
+	none.Wrote(webParent, "child", "A", "A", Override{}, time.Now())
+	none.Stands(webParent, "child", time.Now())
+	none.Forget(webParent)
+	none.ForgetObject(webParent, "child")
+	if none.PutOff(webParent, "child", "A", "", nil, time.Now()) != nil || none.Overridden(webParent, "child", time.Now()) != nil || none.Futile(webParent, "child", "A") {
+		t.Error("nothing is spaced without it")
+	}
+}
+
+// However somebody undoes what is written: within ten minutes no write is made more often
+// than once in ten seconds beyond the burst, and none is put off for longer than MaxRepeat.
+func TestRepeatsProperties(t *testing.T) {
+	const window = 10 * time.Minute
+	rapid.Check(t, func(t *rapid.T) {
+		o := &opponent{now: time.Unix(1e9, 0)}
+		made := map[string][]time.Time{}
+		contents := rapid.SampledFrom([]string{"A", "B", "C"})
+		for range rapid.IntRange(1, 400).Draw(t, "passes") {
+			content := contents.Draw(t, "content")
+			if e := o.pass(content, "theirs"); e != nil {
+				if wait := e.Until.Sub(o.now); wait <= 0 || wait > MaxRepeat {
+					t.Fatal("put off for", wait)
+				}
+				if rapid.Bool().Draw(t, "wait") {
+					o.now = e.Until
+				}
+			} else {
+				made[content] = append(made[content], o.now)
+			}
+			o.now = o.now.Add(time.Duration(rapid.IntRange(0, 12_000).Draw(t, "ms")) * time.Millisecond)
+		}
+		for content, times := range made {
+			most := 2*repeatsEachSecond + int(window/stands)
+			for i := range times {
+				n := slices.IndexFunc(times[i:], func(at time.Time) bool { return at.Sub(times[i]) > window })
+				if n > most {
+					t.Fatal(content, "was written", n, "times in ten minutes")
+				}
+			}
+		}
+	})
+}
+
+// overriding is a bench whose server changes what is applied.
+func overriding(t *testing.T, change func(*unstructured.Unstructured)) (*bench, *time.Time) {
+	b, now := newBench(t), time.Unix(1e9, 0)
+	b.Repeats, b.Now = &Repeats{}, func() time.Time { return now }
+	b.change = change
+	return b, &now
+}
+
+// fight carries the step out again and again on what the server has made of it.
+func (b *bench) fight(c adapters.Child, current *unstructured.Unstructured, times int) (after *unstructured.Unstructured, last error) {
+	b.t.Helper()
+	for range times {
+		var wrote bool
+		if current, wrote, last = b.carry(Step{Action: ActionApply, Child: c}, current); last == nil && !wrote {
+			b.t.Fatal("nothing was written, so nothing is undone")
+		}
+		if b.undo != nil {
+			b.undo(current)
+		}
+	}
+	return current, last
+}
+
+func TestOverriddenByAdmission(t *testing.T) {
+	b, now := overriding(t, func(u *unstructured.Unstructured) { setNumber(u, 9, "spec", "replicas") })
+	current := b.asStored(childSpec(), nil)
+	setNumber(current, 9, "spec", "replicas")
+	current, err := b.fight(childSpec(), current, 50)
+	e := (*OverriddenError)(nil)
+	if !errors.As(err, &e) || e.Lasting || len(b.applied) != repeatsAtOnce+1 {
+		t.Fatal(err, len(b.applied))
+	}
+	if want := "StatefulSet web-zone-a: spec.replicas was changed by admission"; !strings.HasPrefix(e.Error(), want) {
+		t.Error(e)
+	}
+	*now = e.Until
+	if _, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current); err != nil || !wrote {
+		t.Error("it is time again:", wrote, err)
+	}
+	if e := b.Overridden(webParent, "web-zone-a"); e == nil {
+		t.Error("it is not sure that this one stands")
+	}
+}
+
+func TestOverriddenByAManager(t *testing.T) {
+	b, _ := overriding(t, func(*unstructured.Unstructured) {})
+	b.undo = func(u *unstructured.Unstructured) {
+		setNumber(u, 9, "spec", "replicas")
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{entry(t, "keda", metav1.ManagedFieldsOperationUpdate, "{f:spec: {f:replicas: {}}}")})
+	}
+	current := b.asStored(childSpec(), nil)
+	b.undo(current)
+	_, err := b.fight(childSpec(), current, 50)
+	if err == nil || !strings.Contains(err.Error(), `spec.replicas was changed by "keda" right after it was written`) || len(b.applied) != repeatsAtOnce+1 {
+		t.Error(err, len(b.applied))
+	}
+}
+
+// A write that raises the partition is made each time, unless its answer was that it does
+// not.
+func TestProtectionIsNotPutOff(t *testing.T) {
+	lower := func(u *unstructured.Unstructured) {
+		setNumber(u, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
+	}
+	b, _ := overriding(t, func(*unstructured.Unstructured) {})
+	b.undo = lower
+	current := b.asStored(childSpec(), nil)
+	lower(current)
+	if _, err := b.fight(childSpec(), current, 50); err != nil || len(b.applied) != 50 {
+		t.Error(err, len(b.applied))
+	}
+	b, _ = overriding(t, lower)
+	current = b.asStored(childSpec(), nil)
+	lower(current)
+	if _, err := b.fight(childSpec(), current, 50); err == nil || len(b.applied) != repeatsAtOnce+1 {
+		t.Error(err, len(b.applied))
+	}
+}
+
+// A child that is deleted as soon as it is created is created less and less often.
+func TestCreatedAgainAndAgain(t *testing.T) {
+	b, _ := overriding(t, func(*unstructured.Unstructured) {})
+	var err error
+	for range 50 {
+		_, _, err = b.carry(Step{Action: ActionCreate, Child: childSpec()}, nil)
+	}
+	if err == nil || !strings.Contains(err.Error(), "all of it was removed") || len(b.applied) != repeatsAtOnce+1 {
+		t.Error(err, len(b.applied))
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// reads are those that wait for writes in flight: to one object, or to all of a kind.
+type reads struct{ of, all []string }
+
+func (s *scene) reads() *reads {
+	r := &reads{}
+	s.Reconciler.Client = interceptor.NewClient(withWatch{Client: s.Reconciler.Client}, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			options := &client.GetOptions{}
+			if options.ApplyOptions(opts); !options.DisableReadYourWritesConsistency {
+				r.of = append(r.of, key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			options := &client.ListOptions{}
+			if options.ApplyOptions(opts); !options.DisableReadYourWritesConsistency {
+				r.all = append(r.all, fmt.Sprintf("%T", list))
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	return r
+}
+
+type withWatch struct{ client.Client }
+
+func (withWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return nil, fmt.Errorf("nothing is watched")
+}
+
+// A pass waits for what was written for its own parent, and not for what is being written
+// for all others. (Of pods only deletes are written, which are short.)
+func TestAPassWaitsForItsOwnWrites(t *testing.T) {
+	s := newScene(t).settled().image("v2").settled()
+	r := s.reads()
+	s.Reconcile()
+	for _, all := range r.all {
+		for _, list := range []any{&unstructured.UnstructuredList{}, &appsv1.ControllerRevisionList{}} {
+			if all == fmt.Sprintf("%T", list) {
+				t.Error("it waits for the writes of all to", all)
+			}
+		}
+	}
+	status := s.status()
+	for _, name := range []string{s.Name, s.Child("a"), s.Child("b"), status.CurrentRevision, status.UpdateRevision} {
+		if !slices.Contains(r.of, name) {
+			t.Error("it does not wait for its own write to", name)
+		}
+	}
+}

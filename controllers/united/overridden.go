@@ -1,0 +1,221 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// statusObject is what a parent's status is called where repeated writes are counted. A
+// child is called by its kind and its name.
+const statusObject = "status"
+
+// tellStatus writes the status if it changed. One that somebody changes again each time is
+// written less and less often, and says so: an *subset.OverriddenError puts it off.
+func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
+	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
+	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
+		wanted = status.DeepCopy()
+		judgeOverridden(parent, status, e, now)
+	}
+	if equality.Semantic.DeepEqual(&parent.Status, status) {
+		r.repeats.Stands(key, statusObject, now)
+		return nil
+	}
+	fields, err := timeless(wanted)
+	if err != nil {
+		return err
+	}
+	before, err := timeless(&parent.Status)
+	if err != nil {
+		return err
+	}
+	content := fmt.Sprint(parent.Generation, fields)
+	e := r.repeats.PutOff(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() subset.Override {
+		return statusOverride(parent, before, fields)
+	}, now)
+	if e != nil {
+		return e
+	}
+	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
+		judgeOverridden(parent, status, e, now)
+	}
+	after, err := r.writeStatus(ctx, parent, status)
+	if err != nil {
+		return err
+	}
+	return r.wroteStatus(after, content, status)
+}
+
+// wroteStatus notes what was written, and what the answer to it had changed already.
+func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) error {
+	written, err := timeless(status)
+	if err != nil {
+		return err
+	}
+	answered, err := timeless(&after.Status)
+	if err != nil {
+		return err
+	}
+	override := subset.Override{}
+	if path := firstDifference(written, answered, statusPath()); path != nil {
+		override = subset.Override{Field: nameOf(path), Admission: true}
+	}
+	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
+	return nil
+}
+
+// judgeOverridden lets the conditions say that the status itself is overridden: none of it
+// can be relied on. What stalls otherwise comes first.
+func judgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, e *subset.OverriddenError, now time.Time) {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
+		return
+	}
+	set := setter(status, parent.Generation, now)
+	say := func(conditionType string, value bool) {
+		// From what it was, so that it does not turn there and back.
+		was, is := meta.FindStatusCondition(parent.Status.Conditions, conditionType), meta.FindStatusCondition(status.Conditions, conditionType)
+		if was != nil && is != nil {
+			*is = *was
+		}
+		set(conditionType, value, v1alpha1.ReasonOverridden, e.Error())
+	}
+	say(v1alpha1.ConditionReady, false)
+	say(v1alpha1.ConditionProgressing, !e.Lasting)
+	if e.Lasting {
+		say(v1alpha1.ConditionStalled, true)
+	}
+}
+
+// sureBy is a wake-up, or when it is sure that the status stands if that is sooner.
+func (r *Reconciler) sureBy(parent *v1alpha1.UnitedDeployment, wake time.Duration) time.Duration {
+	now := r.Clock.Now()
+	e := r.repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
+	if e == nil {
+		return wake
+	}
+	sure := max(e.Until.Sub(now), time.Millisecond)
+	if wake == 0 {
+		return sure
+	}
+	return min(wake, sure)
+}
+
+// timeless is a status as JSON has it, without its times: what they say changes with the
+// rest, and a status that is written again has others.
+func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
+	bare := status.DeepCopy()
+	bare.LastProgressTime, bare.PausedTime, bare.ResumedTime = nil, nil, nil
+	if bare.Rollout != nil {
+		bare.Rollout.StartTime, bare.Rollout.ReachedTime, bare.Rollout.LastProgressTime = nil, nil, nil
+	}
+	for i := range bare.Conditions {
+		bare.Conditions[i].LastTransitionTime.Reset()
+	}
+	raw, err := json.Marshal(bare)
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("status: %w", err)
+	}
+	return fields, nil
+}
+
+// statusOverride is what somebody has made of a status, and who.
+func statusOverride(parent *v1alpha1.UnitedDeployment, before, wanted map[string]any) subset.Override {
+	path := firstDifference(wanted, before, statusPath())
+	by, err := subset.OwnerOf(path, parent.ManagedFields, "status")
+	if err != nil {
+		by = "" // whoever it is
+	}
+	return subset.Override{Field: nameOf(path), By: by}
+}
+
+func statusPath() fieldpath.Path { return fieldpath.MakePathOrDie("status") }
+
+func nameOf(path fieldpath.Path) string {
+	if len(path) == 0 {
+		return "status"
+	}
+	return path.String()[1:]
+}
+
+// firstDifference is the path of the first field, in alphabetical order, in which two
+// statuses differ; nil when they do not. Items of a list go by their name or type.
+func firstDifference(a, b any, at fieldpath.Path) fieldpath.Path {
+	if equality.Semantic.DeepEqual(a, b) {
+		return nil
+	}
+	left, right := fieldsOf(a), fieldsOf(b)
+	if left == nil || right == nil {
+		return at
+	}
+	for _, key := range slices.Sorted(maps.Keys(union(left, right))) {
+		element := right[key].element
+		if _, ok := left[key]; ok {
+			element = left[key].element
+		}
+		if path := firstDifference(left[key].value, right[key].value, append(at.Copy(), element)); path != nil {
+			return path
+		}
+	}
+	return at
+}
+
+// member is a member of an object, or an item of a list.
+type member struct {
+	element fieldpath.PathElement
+	value   any
+}
+
+// fieldsOf are the members of an object, or of a list whose items have a key; nil of
+// anything else.
+func fieldsOf(v any) map[string]member {
+	switch v := v.(type) {
+	case map[string]any:
+		fields := map[string]member{}
+		for name, child := range v {
+			fields[name] = member{fieldpath.PathElement{FieldName: &name}, child}
+		}
+		return fields
+	case []any:
+		fields := map[string]member{}
+		for _, item := range v {
+			object, _ := item.(map[string]any)
+			for _, key := range []string{"name", "type"} {
+				if text, ok := object[key].(string); ok {
+					list := value.FieldList{{Name: key, Value: value.NewValueInterface(text)}}
+					fields[text] = member{fieldpath.PathElement{Key: &list}, item}
+				}
+			}
+		}
+		if len(fields) == len(v) {
+			return fields
+		}
+	}
+	return nil
+}
+
+func union(a, b map[string]member) map[string]member {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}

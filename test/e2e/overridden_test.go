@@ -1,0 +1,181 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// spaced is how many writes there are at most until it is said that what is written is
+// overridden for good: some at once, then one a second for half a minute, and a few that
+// the spec asks for.
+const spaced = 45
+
+// probe is a patch that changes something.
+var probe = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
+
+// TestOverriddenChild: a policy overrides the replicas of each child as it is written, and
+// counts. United says so and writes less and less often; what is asked for is written at
+// once all the same, and others do not wait.
+func TestOverriddenChild(t *testing.T) {
+	t.Parallel()
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	w.SetImage("v2")
+	w.Settle()
+	still := e.History.Forbid(protect("zone-a", 3, "v1"), protect("zone-b", 3, "v1"))
+
+	mark := e.AuditMark()
+	lift := e.Override(children, "", `[
+		JSONPatch{op: "replace", path: "/spec/replicas", value: 5},
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, func() bool {
+		child := w.Child("zone-a")
+		e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
+		return *child.Spec.Replicas == 5
+	})
+	w.SetPartitions(parts{"zone-a": 4}) // the first write is overridden
+	w.Stalls("zone-a", v1alpha1.ReasonOverridden, "StatefulSet web-zone-a: spec.replicas was changed by admission")
+	e.Expect(*w.Child("zone-a").Spec.Replicas).To(BeEquivalentTo(5))
+	e.Expect(w.Child("zone-a").Labels).To(HaveKey("example.com/written"))
+	e.Expect(e.Writes(mark, children)).To(HaveEach(HaveField("Name", "web-zone-a")))
+	e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+	e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", spaced))
+	control.reacts()
+
+	e.Step("another write is made at once", func() {
+		for _, partition := range []int32{5, 3, 5} {
+			w.SetPartitions(parts{"zone-a": partition})
+			e.Eventually(func() int32 { return w.Partition("zone-a") }).WithTimeout(5 * time.Second).Should(Equal(partition))
+		}
+		still.Holds()
+	})
+	e.Step("without the policy all is well", func() {
+		lift()
+		w.Disturbed()
+		w.Settle()
+		e.Expect(*w.Child("zone-a").Spec.Replicas).To(BeEquivalentTo(3))
+	})
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Settle()
+	still.Fires()
+}
+
+// TestOverriddenByOther: another controller sets the replicas of a child each time it sees
+// them changed. It is named.
+func TestOverriddenByOther(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	mark := e.AuditMark()
+	stop := w.otherScales("zone-a", 3)
+	w.Stalls("zone-a", v1alpha1.ReasonOverridden, `spec.replicas was changed by "other-scaler" right after it was written`)
+	e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+	stop()
+	w.Disturbed()
+	w.Settle()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
+}
+
+// TestOverriddenStatus: a policy overrides a field of the status, and counts.
+func TestOverriddenStatus(t *testing.T) {
+	t.Parallel()
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	mark := e.AuditMark()
+	lift := e.Override("uniteddeployments", "status", `[
+		JSONPatch{op: "replace", path: "/status/selector", value: "app=x" + oldObject.metadata.resourceVersion}]`, func() bool {
+		parent := w.Parent()
+		e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+		return strings.HasPrefix(parent.Status.Selector, "app=x")
+	})
+	w.SetImage("v2") // the first write is overridden
+	w.StallsWhole(v1alpha1.ReasonOverridden, "status: status.selector was changed by admission")
+	e.Expect(len(e.Writes(mark, statuses))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+	control.reacts()
+	e.Step("partitions work", func() {
+		w.SetPartitions(parts{"zone-a": 0})
+		w.Runs(images{"zone-a": "v2 v2", "zone-b": "v1 v1"})
+	})
+	lift()
+	w.Disturbed()
+	w.Settle()
+}
+
+// otherScales scales a child again whenever it has other replicas, until stop is called.
+func (w *Workload) otherScales(subset string, replicas int32) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	key := w.key(w.Name + "-" + subset)
+	go func() {
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			child := &appsv1.StatefulSet{}
+			if err := w.Get(ctx, key, child); err == nil && *child.Spec.Replicas != replicas {
+				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+				_ = w.Client.Patch(ctx, child, patch, client.FieldOwner("other-scaler"))
+			}
+			return false, nil
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// Override makes the API server change each update of a resource in the namespace, until
+// lift is called, as a mutating policy of the cluster's owner can. inForce tells whether
+// an update is changed by now.
+func (e *env) Override(resource, subresource, patches string, inForce func() bool) (lift func()) {
+	e.t.Helper()
+	matches := resource
+	if subresource != "" {
+		matches += "/" + subresource
+	}
+	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "override-" + e.Namespace}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{matches}},
+		},
+	}}}
+	policy.Spec.ReinvocationPolicy = admissionv1.NeverReinvocationPolicy
+	policy.Spec.Mutations = []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: patches}}}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta}
+	binding.Spec.PolicyName = policy.Name
+	binding.Spec.MatchResources = &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: e.Namespace}},
+	}
+	e.Expect(e.Client.Create(e.ctx, policy)).To(Succeed())
+	e.Expect(e.Client.Create(e.ctx, binding)).To(Succeed())
+	e.Eventually(inForce).Should(BeTrue())
+	return func() {
+		e.t.Helper()
+		e.Expect(e.Client.Delete(e.ctx, binding)).To(Succeed())
+		e.Expect(e.Client.Delete(e.ctx, policy)).To(Succeed())
+	}
+}
