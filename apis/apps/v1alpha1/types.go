@@ -202,9 +202,11 @@ type Subset struct {
 	// Patch is a strategic merge patch on the workload template {metadata,
 	// spec} for this subset. Lists with a merge key, such as containers, merge
 	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
-	// whole. Patch directives are understood inside spec.template only. What
-	// the controller decides wins over a patch. One that cannot be merged, or whose
-	// result the API server refuses, stalls this subset alone.
+	// whole. Patch directives are understood inside spec.template only. Fields that
+	// the controller decides may not be set, as in the template: replicas, the
+	// partition, a strategy other than RollingUpdate, and a selector other than
+	// spec.selector. A patch that cannot be merged, or whose result the API server
+	// refuses, stalls this subset alone.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
