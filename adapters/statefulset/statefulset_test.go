@@ -276,6 +276,7 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true, NeverReady: true},
 			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Created: epoch(), Since: epoch(), Ready: true, ReadySince: after(5).Time},
 		},
+		Vacant: "web-zone-a-4", // the first ordinal is 2
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -321,7 +322,7 @@ status: {observedGeneration: 1}
 		t.Fatal(err)
 	}
 	got.Meta = metav1.ObjectMeta{}
-	if diff := cmp.Diff(&adapters.Observed{Replicas: 1}, got); diff != "" {
+	if diff := cmp.Diff(&adapters.Observed{Replicas: 1, Vacant: "web-0"}, got); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 	for name, odd := range map[string]*unstructured.Unstructured{

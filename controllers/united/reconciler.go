@@ -44,6 +44,7 @@ type Reconciler struct {
 	failures subset.Failures
 	hidden   hidden
 	looks    subset.Looks
+	holders  holders
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -84,6 +85,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		return ctrl.Result{}, err
 	}
 	w.share = share
+	r.lookUpHolders(ctx, w)
 	switch kept := r.snapshot(ctx, w); {
 	case kept.failure != nil:
 		w.unkept, w.update = kept.failure, w.lastKept()
@@ -110,6 +112,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
 	r.failures.Forget(key)
 	r.looks.Forget(key)
+	r.holders.forget(key)
 	r.Shares.Forget(key)
 }
 

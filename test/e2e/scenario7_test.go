@@ -6,6 +6,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -286,6 +287,34 @@ func TestDisownedChild(t *testing.T) {
 	w.Settle()
 	none.Fires()
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))
+}
+
+// TestRelabelledPod: a replica whose labels somebody changed is none any more, and its
+// StatefulSet cannot make another of its name. The status names it, and why.
+func TestRelabelledPod(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]struct{ labels, lacks []string }{
+		"a label of the selector": {[]string{"app=debug"}, []string{"app=web"}},
+		"all that it is found by": {[]string{"app-", v1alpha1.LabelName + "-", v1alpha1.LabelSubset + "-"},
+			[]string{"app=web", v1alpha1.LabelName + "=web", v1alpha1.LabelSubset + "=zone-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := soundEnv(t)
+			w := e.Create(draft("web", replicas(6), zones("", "", "")))
+			w.Settle()
+			none := e.History.Forbid(anyNewPod)
+			e.Kubectl(append([]string{"label", "--overwrite", "pod", "web-zone-b-1"}, edit.labels...)...)
+			e.Eventually(func() string { return w.Status("zone-b").Message }).Should(Equal("waits: web-zone-b has no replica at position 1: " +
+				"the name web-zone-b-1 is taken by a pod that does not have the labels " + strings.Join(edit.lacks, ", ") + ": label it so, or delete it"))
+			none.Holds()
+			e.Kubectl("delete", "pod", "web-zone-b-1")
+			w.Disturbed()
+			w.Settle()
+			none.Fires()
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v1 v1"))
+		})
+	}
 }
 
 // TestQuota: the third child is over the quota. That may pass by itself, so it
