@@ -35,6 +35,7 @@ const (
 // past the cache: that holds only what has our labels. Without an answer all goes on.
 func (r *Reconciler) lookUpHolders(ctx context.Context, w *world) {
 	parent := client.ObjectKeyFromObject(w.parent)
+	r.holders.keep(parent, w.children)
 	for _, name := range slices.Sorted(maps.Keys(w.children)) {
 		c := w.children[name]
 		ask := r.holders.turn(parent, name, sought(c.observed), w.now)
@@ -175,6 +176,13 @@ func (h *holders) answer(parent types.NamespacedName, subset, holder string) {
 	if v := h.seen[parent][subset]; v != nil {
 		v.holder = holder
 	}
+}
+
+// keep drops the subsets of a parent that have no child.
+func (h *holders) keep(parent types.NamespacedName, children map[string]*child) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.seen[parent], func(subset string, _ *vacancy) bool { return children[subset] == nil })
 }
 
 // forget drops a parent that is gone.
