@@ -60,7 +60,7 @@ CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
 CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
 K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
-$(foreach m,$(K8S_MODULES) etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint,$(eval $(call stamp-rule,$(m))))
+$(foreach m,$(K8S_MODULES) etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
@@ -69,6 +69,7 @@ $(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/hel
 $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen))
 $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
 
 # bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
 OLDEST := $(BIN)/oldest
@@ -78,7 +79,7 @@ $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
 .PHONY: tools control-plane control-plane-oldest
-tools: control-plane control-plane-oldest $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build every tool into bin/ (10 to 20 minutes on 2 cores, once)
+tools: control-plane control-plane-oldest $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck ## Build every tool into bin/ (10 to 20 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
@@ -117,9 +118,21 @@ verify: generate ## Fail when generated files, go.mod or the format are not up t
 		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint $(BIN)/helm ## Run the linters
+lint: $(BIN)/golangci-lint $(BIN)/helm vulnerabilities ## Run the linters, and govulncheck where its database can be reached
 	$(BIN)/golangci-lint run ./...
 	$(BIN)/helm lint --strict --quiet $(CHARTS)
+
+# With -version govulncheck tells when its database was updated, if it can reach it. That it cannot is no fault of the
+# code; whatever goes wrong after that fails. Not every system has timeout.
+GOVULNDB ?= https://vuln.go.dev
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck
+	@limit=; if type -p timeout >/dev/null; then limit='timeout 20'; fi; \
+	if grep -q '^DB updated: ' <<<"$$($$limit $(BIN)/govulncheck -db '$(GOVULNDB)' -version 2>&1)"; then \
+		$(BIN)/govulncheck -db '$(GOVULNDB)' ./...; \
+	else \
+		echo 'govulncheck: the vulnerability database cannot be reached, skipped: $(GOVULNDB)'; \
+	fi
 
 # Packages that start a control plane: they must not overlap, and their inputs (the binaries) are not known to the test
 # cache.

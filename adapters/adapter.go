@@ -41,6 +41,9 @@ type Adapter interface {
 	// {metadata, spec}. It repeats what admission refuses, since the admission
 	// policy may be absent. at is the path of the template in the parent.
 	Validate(template map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
+	// ValidatePatch refuses, in a subset's patch at the path at, what Own would
+	// overrule without a word.
+	ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
 	// Own sets the fields of a built workload that the controller decides and
 	// that differ from kind to kind: replicas, partition, strategy, selector,
 	// minReadySeconds.

@@ -85,7 +85,7 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	if err := CheckTemplate(a, c.Template, where.template); err != nil {
 		return nil, err
 	}
-	if err := CheckPatch(a, c.Patch, where.patch); err != nil {
+	if err := CheckPatch(a, c.Patch, c.Selector, where.patch); err != nil {
 		return nil, err
 	}
 	template, err := withPodPart(c.Template, a.PodPart(), c.PodPart, where.template)

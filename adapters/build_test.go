@@ -180,7 +180,10 @@ spec:
   updateStrategy: {type: OnDelete, rollingUpdate: {partition: 99, maxUnavailable: 2}}
   template: {metadata: {labels: {united.dev/name: other, united.dev/subset: other}}}
 `)
-	c := child(stolen, stolen)
+	patch := object(t, "{}")
+	patch["metadata"] = stolen["metadata"] // in its spec a patch is refused what the controller decides
+	patch["spec"] = map[string]any{"template": stolen["spec"].(map[string]any)["template"]}
+	c := child(stolen, patch)
 	c.ProtectedRevision = ""
 	got, err := adapters.Build(statefulset.New(), c)
 	if err != nil {
@@ -304,6 +307,10 @@ func TestBuildRefuses(t *testing.T) {
 		{"strategy is no object", "spec: {updateStrategy: x}", "{}", template + "spec.updateStrategy: Invalid"},
 		{"rollingUpdate is no object", "spec: {updateStrategy: {rollingUpdate: []}}", "{}", template + "spec.updateStrategy.rollingUpdate: Invalid"},
 		{"a directive outside of the pod part", "{}", "spec: {$retainKeys: [template]}", patch + "spec.$retainKeys: Forbidden"},
+		{"replicas in the patch", "{}", "spec: {replicas: 0}", patch + "spec.replicas: Forbidden"},
+		{"a partition in the patch", "{}", "spec: {updateStrategy: {rollingUpdate: {partition: 0}}}", patch + "spec.updateStrategy.rollingUpdate.partition: Forbidden"},
+		{"another strategy in the patch", "{}", "spec: {updateStrategy: {type: OnDelete}}", patch + "spec.updateStrategy.type: Unsupported value"},
+		{"another selector in the patch", "{}", "spec: {selector: {matchLabels: {app: other}}}", patch + "spec.selector: Invalid value"},
 		{"a patch that deletes the pod template", "{}", "spec: {template: null}", patch + "spec.template: Forbidden"},
 		{"a patch that cannot be merged", "spec: {template: {spec: {containers: [{name: a}]}}}", "spec: {template: {spec: {containers: [{image: b}]}}}",
 			patch + "spec.template.spec.containers[0].name: Required"},

@@ -6,6 +6,7 @@ package adapters
 import (
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters/internal/tree"
@@ -41,13 +42,20 @@ func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 }
 
 // CheckPatch refuses in a subset's patch what CheckTemplate refuses in a
-// template, and patch directives outside of the pod part: they could change
-// pods, of which a revision holds only the pod part.
-func CheckPatch(a Adapter, patch map[string]any, at *field.Path) error {
+// template; patch directives outside of the pod part, which could change pods, of
+// which a revision holds only the pod part; and what the controller decides itself.
+// selector is that of the parent.
+func CheckPatch(a Adapter, patch map[string]any, selector *metav1.LabelSelector, at *field.Path) error {
 	if err := CheckTemplate(a, patch, at); err != nil {
 		return err
 	}
-	return within(at, render.CheckOutside(patch, a.PodPart()))
+	if err := within(at, render.CheckOutside(patch, a.PodPart())); err != nil {
+		return err
+	}
+	if errs := a.ValidatePatch(patch, selector, at); len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
 }
 
 // within makes the path in a *field.Error start at a field of the parent.

@@ -4,6 +4,7 @@
 package adapters
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,6 +39,50 @@ type Observed struct {
 
 	// Members are the replicas that exist, by position.
 	Members []Replica
+
+	// Vacant is the name that the replica at the position Missing would have; "" when
+	// none is missing.
+	Vacant string
+	// Holder says what has that name and is no replica of this child, so that its
+	// controller cannot make one; "" if nothing has, or nobody has looked. It is not read
+	// from the child: such a thing need not have a label by which it would be found.
+	Holder string
+}
+
+// Missing is the lowest position without a replica, -1 when all exist.
+func (o *Observed) Missing() int32 {
+	expected := int32(0)
+	for _, r := range o.Members {
+		if r.Position == expected {
+			expected++
+		}
+	}
+	if expected >= o.Replicas {
+		return -1
+	}
+	return expected
+}
+
+// Awaits tells whether the child's controller should make the replica at the position
+// Missing now: it has seen the spec, and does not wait for a replica below.
+func (o *Observed) Awaits() bool {
+	missing := o.Missing()
+	if missing < 0 || !o.CaughtUp {
+		return false
+	}
+	return !o.Ordered || !slices.ContainsFunc(o.Members, func(r Replica) bool {
+		return r.Position < missing && (!r.Ready || r.Terminating)
+	})
+}
+
+// Lacks says in a few words that the child, or its subset, of that name has no replica at
+// a position. Nil is a child that is not there.
+func (o *Observed) Lacks(name string, position int32) string {
+	text := fmt.Sprintf("%s has no replica at position %d", name, position)
+	if o != nil && o.Holder != "" && position == o.Missing() {
+		text += ": " + o.Holder
+	}
+	return text
 }
 
 // Replica is one replica of a child: a pod, for a StatefulSet.

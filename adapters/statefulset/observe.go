@@ -71,6 +71,9 @@ func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (
 	}
 	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
 	o.Trailing = trailing(&set.Status, o.Members)
+	if missing := o.Missing(); missing >= 0 {
+		o.Vacant = fmt.Sprintf("%s-%d", set.Name, firstOrdinal(set)+missing)
+	}
 	return o, nil
 }
 
@@ -154,10 +157,14 @@ func positionOf(set *appsv1.StatefulSet, pod string) (position int32, ok bool) {
 	if err != nil || strconv.FormatUint(ordinal, 10) != text {
 		return 0, false
 	}
+	return int32(ordinal) - firstOrdinal(set), true
+}
+
+func firstOrdinal(set *appsv1.StatefulSet) int32 {
 	if set.Spec.Ordinals == nil {
-		return int32(ordinal), true
+		return 0
 	}
-	return int32(ordinal) - set.Spec.Ordinals.Start, true
+	return set.Spec.Ordinals.Start
 }
 
 func replicaOf(pod *corev1.Pod, position int32) adapters.Replica {

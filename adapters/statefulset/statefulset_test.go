@@ -117,6 +117,46 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// A patch is refused what a template is refused, but for the pod labels.
+func TestValidatePatch(t *testing.T) {
+	web := matchLabels(map[string]string{"app": "web"})
+	const at = "spec.topology.subsets[zone-a].patch."
+	for _, tc := range []struct{ name, patch, want string }{
+		{"nothing", "{}", ""},
+		{"no spec", "metadata: {name: x}", ""},
+		{"null spec", "spec: null", ""},
+		{"nulls are absent", "spec: {replicas: null, selector: null, updateStrategy: {type: null, rollingUpdate: {partition: null}}}", ""},
+		{"null strategy", "spec: {updateStrategy: null}", ""},
+		{"null rolling update", "spec: {updateStrategy: {rollingUpdate: null}}", ""},
+		{"what is not ours", "spec: {minReadySeconds: 1, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}}", ""},
+		{"the same selector", "spec: {selector: {matchLabels: {app: web}}}", ""},
+		{"other pod labels", "spec: {template: {metadata: {labels: {app: x}}}}", ""},
+
+		{"replicas", "spec: {replicas: 3}", at + "spec.replicas: Forbidden: "},
+		{"replicas of 0", "spec: {replicas: 0}", at + "spec.replicas: Forbidden: "},
+		{"replicas of another type", "spec: {replicas: x}", at + "spec.replicas: Forbidden: "},
+		{"partition", "spec: {updateStrategy: {rollingUpdate: {partition: 0}}}", at + "spec.updateStrategy.rollingUpdate.partition: Forbidden: "},
+		{"OnDelete", "spec: {updateStrategy: {type: OnDelete}}", at + "spec.updateStrategy.type: Unsupported value: \"OnDelete\""},
+		{"a strategy that is no object", "spec: {updateStrategy: x}", at + "spec.updateStrategy: Invalid value: \"string\""},
+		{"rollingUpdate is no object", "spec: {updateStrategy: {rollingUpdate: [x]}}", at + "spec.updateStrategy.rollingUpdate: Invalid value: \"array\""},
+		{"another selector", "spec: {selector: {matchLabels: {app: web, x: q}}}", at + "spec.selector: Invalid value: \"app=web,x=q\": must be absent or equal"},
+		{"part of a selector", "spec: {selector: {matchExpressions: [{key: x, operator: Exists}]}}", at + "spec.selector: Invalid value"},
+		{"an empty selector", "spec: {selector: {}}", at + "spec.selector: Invalid"},
+		{"a selector that is no object", "spec: {selector: x}", at + "spec.selector: Invalid value: \"string\""},
+		{"spec that is no object", "spec: [x]", at + "spec: Invalid value: \"array\""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			errs := statefulset.New().ValidatePatch(object(t, tc.patch), web, field.NewPath("spec", "topology", "subsets").Key("zone-a").Child("patch"))
+			if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), tc.want)) {
+				t.Errorf("want %q\nhave %v", tc.want, errs)
+			}
+		})
+	}
+	if errs := statefulset.New().ValidatePatch(object(t, "spec: {selector: {}}"), nil, nil); len(errs) != 0 {
+		t.Error("the parent's selector is not the patch's to answer for:", errs)
+	}
+}
+
 func TestOwn(t *testing.T) {
 	c := &adapters.Child{
 		Parent: "web", Subset: "zone-a", Replicas: 4, Partition: 9, MinReadySeconds: 30,
@@ -236,6 +276,7 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true, NeverReady: true},
 			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Created: epoch(), Since: epoch(), Ready: true, ReadySince: after(5).Time},
 		},
+		Vacant: "web-zone-a-4", // the first ordinal is 2
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -281,7 +322,7 @@ status: {observedGeneration: 1}
 		t.Fatal(err)
 	}
 	got.Meta = metav1.ObjectMeta{}
-	if diff := cmp.Diff(&adapters.Observed{Replicas: 1}, got); diff != "" {
+	if diff := cmp.Diff(&adapters.Observed{Replicas: 1, Vacant: "web-0"}, got); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 	for name, odd := range map[string]*unstructured.Unstructured{

@@ -28,13 +28,34 @@ func (adapter) Validate(template map[string]any, selector *metav1.LabelSelector,
 		return append(errs, asField(at, err))
 	}
 	at = at.Child("spec")
+	errs = append(errs, validateOwned(spec, required, at)...)
+	if required != nil {
+		errs = append(errs, validatePodLabels(spec, required, at)...)
+	}
+	return errs
+}
+
+// ValidatePatch refuses what Validate refuses in a template, but for the pod labels:
+// those of template and patch together count.
+func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	required, _ := parentSelector(selector) // an error in it is Validate's to tell
+	spec, err := tree.Object(patch, "spec", at)
+	if err != nil {
+		return field.ErrorList{asField(at, err)}
+	}
+	return validateOwned(spec, required, at.Child("spec"))
+}
+
+// validateOwned refuses what Own sets. A null is allowed: it says what an absent
+// field does. Without required the selector is not looked at.
+func validateOwned(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if spec["replicas"] != nil {
 		errs = append(errs, field.Forbidden(at.Child("replicas"), "set spec.replicas, and the replicas of the subsets"))
 	}
 	errs = append(errs, validateStrategy(spec, at)...)
 	if required != nil {
 		errs = append(errs, validateSelector(spec, required, at)...)
-		errs = append(errs, validatePodLabels(spec, required, at)...)
 	}
 	return errs
 }

@@ -36,6 +36,9 @@ type world struct {
 	// looks are what earlier passes have looked at; nil if nothing.
 	looks *subset.Looks
 
+	// holderWake is when what holds the name of a replica is to be looked up; zero if never.
+	holderWake time.Time
+
 	// children by subset, also of subsets that the spec does not have any more.
 	children map[string]*child
 	pods     map[string][]*corev1.Pod

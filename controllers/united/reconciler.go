@@ -45,6 +45,7 @@ type Reconciler struct {
 	hidden   hidden
 	looks    subset.Looks
 	repeats  subset.Repeats
+	holders  holders
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -85,6 +86,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		return ctrl.Result{}, err
 	}
 	w.share = share
+	r.lookUpHolders(ctx, w)
 	switch kept := r.snapshot(ctx, w); {
 	case kept.failure != nil:
 		w.unkept, w.update = kept.failure, w.lastKept()
@@ -112,6 +114,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.failures.Forget(key)
 	r.looks.Forget(key)
 	r.repeats.Forget(key)
+	r.holders.forget(key)
 	r.Shares.Forget(key)
 }
 

@@ -92,7 +92,7 @@ func (w *world) completeOn(p *plan, tallies []*tally) bool {
 	for i, s := range p.subsets {
 		t := tallies[i]
 		// Trap: a surplus replica counts like one that is missing.
-		if observed := w.observed(s.Name); observed != nil && missingPosition(observed) >= 0 {
+		if observed := w.observed(s.Name); observed != nil && observed.Missing() >= 0 {
 			return false
 		}
 		if t.counts.UpdatedReadyReplicas != s.replicas || t.counts.Replicas != s.replicas || !t.observed {
@@ -340,8 +340,8 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 		return "waits: " + worst.Name + " " + worst.Trouble()
 	}
-	if missing := missingPosition(observed); missing >= 0 && observed.CaughtUp {
-		return fmt.Sprintf("waits: %s has no replica at position %d", observed.Meta.Name, missing)
+	if missing := observed.Missing(); missing >= 0 && observed.CaughtUp {
+		return "waits: " + observed.Lacks(observed.Meta.Name, missing)
 	}
 	if !w.paused() && onUpdate && releasedPending(observed) {
 		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, w.update.Name)
@@ -357,20 +357,6 @@ func wayOut(r adapters.Replica, observed *adapters.Observed) string {
 		return ""
 	}
 	return "; its partition keeps it on an earlier revision: delete it, or lower the partition, to replace it"
-}
-
-// missingPosition is the lowest position without a replica, -1 when all exist.
-func missingPosition(observed *adapters.Observed) int32 {
-	expected := int32(0)
-	for _, r := range observed.Members {
-		if r.Position == expected {
-			expected++
-		}
-	}
-	if expected >= observed.Replicas {
-		return -1
-	}
-	return expected
 }
 
 // pauseTimes are since when the parent is paused, and when that last ended.
@@ -444,6 +430,7 @@ func wakeUp(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeployme
 		}
 	}
 	sooner(p.wake)
+	sooner(w.holderWake)
 	if p.rollout != nil {
 		sooner(p.rollout.Wake)
 	}

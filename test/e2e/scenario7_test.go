@@ -6,14 +6,17 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -76,6 +79,49 @@ func TestRefusedPatch(t *testing.T) {
 			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`)
 			w.Settle()
 			e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2", "zone-c": "v2 v2 v2"}))
+			kept.Fires()
+		})
+	}
+}
+
+// TestRefusedOverruledPatch: a patch sets what the controller decides. The API server
+// refuses it; one that is stored all the same, since it is older than the policy, stalls
+// its subset, which stays as it was to the last byte.
+func TestRefusedOverruledPatch(t *testing.T) {
+	t.Parallel()
+	for field, patch := range map[string]string{
+		"spec.replicas": `{"spec":{"replicas":9}}`,
+		"spec.updateStrategy.rollingUpdate.partition": `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
+		"spec.updateStrategy.type":                    `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`,
+		"spec.selector":                               `{"spec":{"selector":{"matchLabels":{"app":"other"}}}}`,
+	} {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			e := soundEnv(t)
+			w := e.Create(draft("web", replicas(6), zones("", "", "")))
+			w.Settle()
+			w.AwaitTold()
+			kept := e.History.Forbid(outside("zone-a", "zone-c"))
+			edit := fmt.Sprintf(`[{"op":"replace","path":%q,"value":%q},{"op":"add","path":"/spec/topology/subsets/1/patch","value":%s}]`,
+				imagePath, image("v2"), patch)
+			path := "spec.topology.subsets[zone-b].patch." + field + ": "
+			err := w.TryPatch(types.JSONPatchType, edit)
+			e.Expect(err).To(MatchError(ContainSubstring(path)))
+			e.Expect(apierrors.IsInvalid(err)).To(BeTrue())
+			e.Unchecked()
+			before := e.Raw(children, "web-zone-b")
+			w.JSONPatch("%s", edit)
+			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, path)
+			w.Scale(9)
+			w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1", "zone-c": "v2 v2 v2"})
+			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, path)
+			e.Expect(e.Raw(children, "web-zone-b")).To(Equal(before))
+			kept.Holds()
+
+			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`)
+			w.Settle()
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2", "zone-c": "v2 v2 v2"}))
+			e.Expect(e.Raw(children, "web-zone-b")).NotTo(Equal(before), "positive control: a change would have been seen")
 			kept.Fires()
 		})
 	}
@@ -241,6 +287,34 @@ func TestDisownedChild(t *testing.T) {
 	w.Settle()
 	none.Fires()
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))
+}
+
+// TestRelabelledPod: a replica whose labels somebody changed is none any more, and its
+// StatefulSet cannot make another of its name. The status names it, and why.
+func TestRelabelledPod(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]struct{ labels, lacks []string }{
+		"a label of the selector": {[]string{"app=debug"}, []string{"app=web"}},
+		"all that it is found by": {[]string{"app-", v1alpha1.LabelName + "-", v1alpha1.LabelSubset + "-"},
+			[]string{"app=web", v1alpha1.LabelName + "=web", v1alpha1.LabelSubset + "=zone-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := soundEnv(t)
+			w := e.Create(draft("web", replicas(6), zones("", "", "")))
+			w.Settle()
+			none := e.History.Forbid(anyNewPod)
+			e.Kubectl(append([]string{"label", "--overwrite", "pod", "web-zone-b-1"}, edit.labels...)...)
+			e.Eventually(func() string { return w.Status("zone-b").Message }).Should(Equal("waits: web-zone-b has no replica at position 1: " +
+				"the name web-zone-b-1 is taken by a pod that does not have the labels " + strings.Join(edit.lacks, ", ") + ": label it so, or delete it"))
+			none.Holds()
+			e.Kubectl("delete", "pod", "web-zone-b-1")
+			w.Disturbed()
+			w.Settle()
+			none.Fires()
+			e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v1 v1"))
+		})
+	}
 }
 
 // TestQuota: the third child is over the quota. That may pass by itself, so it

@@ -69,7 +69,10 @@ func TestAccepted(t *testing.T) {
 		"patch of metadata alone":    put(`{metadata: {labels: {a: b}}}`, inPatch()...),
 		"patch that removes":         put(`{metadata: null, spec: {minReadySeconds: null, template: {metadata: {annotations: null}}}}`, inPatch()...),
 		"patch with a kind":          put(`{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: other}}`, inPatch()...),
-		"patch of what is overruled": put(`{metadata: {name: x}, spec: {replicas: 9, updateStrategy: {rollingUpdate: {partition: 1}}}}`, inPatch()...),
+		"patch of what is overruled": put(`{metadata: {name: x, namespace: y}}`, inPatch()...),
+		"patch with the selector, and nulls for what the controller decides": put(`{spec: {replicas: null, selector: {matchLabels: {app: web}},
+			updateStrategy: {type: null, rollingUpdate: {partition: null, maxUnavailable: 2}}}}`, inPatch()...),
+		"null selector and rolling update in a patch": put(`{spec: {selector: null, updateStrategy: {type: RollingUpdate, rollingUpdate: null}}}`, inPatch()...),
 		"directives in the pod template": put(`{spec: {template: {spec: {$retainKeys: [containers], containers: [
 			{name: old, $patch: delete}], $setElementOrder/containers: [{name: web}]}}}}`, inPatch()...),
 		"labels replaced":             put(`{spec: {template: {metadata: {labels: {$patch: replace, app: web}}}}}`, inPatch()...),

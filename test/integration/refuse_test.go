@@ -148,6 +148,20 @@ func TestRefusedByThePolicy(t *testing.T) {
 			[]string{templatePath + ".spec.updateStrategy.type: must be RollingUpdate or absent"}},
 		{"OnDelete in a patch", put(`{type: OnDelete}`, inPatch("spec", "updateStrategy")...),
 			[]string{patchPath + ".spec.updateStrategy.type: must be RollingUpdate or absent"}},
+		{"strategy of no kind in a patch", put(`{type: 1}`, inPatch("spec", "updateStrategy")...),
+			[]string{patchPath + ".spec.updateStrategy.type: must be RollingUpdate or absent"}},
+		{"replicas in a patch", put(`3`, inPatch("spec", "replicas")...),
+			[]string{patchPath + ".spec.replicas: must not be set: set spec.topology.subsets[zone-b].replicas"}},
+		{"replicas 0 in a patch", put(`0`, inPatch("spec", "replicas")...), []string{patchPath + ".spec.replicas: must not be set"}},
+		{"replicas of no number in a patch", put(`{}`, inPatch("spec", "replicas")...), []string{patchPath + ".spec.replicas: must not be set"}},
+		{"partition in a patch", put(`{rollingUpdate: {partition: 0}}`, inPatch("spec", "updateStrategy")...),
+			[]string{patchPath + ".spec.updateStrategy.rollingUpdate.partition: must not be set: set spec.updateStrategy.manualUpdate"}},
+		{"selector in a patch", put(`{matchLabels: {app: api}}`, inPatch("spec", "selector")...),
+			[]string{patchPath + ".spec.selector: must be absent or equal to spec.selector"}},
+		{"part of a selector in a patch", put(`{matchExpressions: [{key: a, operator: Exists}]}`, inPatch("spec", "selector")...),
+			[]string{patchPath + ".spec.selector: must be absent or equal to spec.selector"}},
+		{"an empty selector in a patch", put(`{}`, inPatch("spec", "selector")...),
+			[]string{patchPath + ".spec.selector: must be absent or equal to spec.selector"}},
 
 		{"no pod labels", drop(templateLabels()...), []string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
 		{"other pod label", set("api", templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector, which asks for app in (web)"}},
@@ -179,6 +193,8 @@ func TestRefusedByThePolicy(t *testing.T) {
 		{"a selector with an expression", put(`{matchLabels: {app: web}, matchExpressions: [{key: a, operator: Exists}]}`,
 			inTemplate("spec", "selector")...), []string{templatePath + ".spec.selector: must be absent or equal"}},
 
+		{"an empty selector", put(`{}`, inTemplate("spec", "selector")...), []string{templatePath + ".spec.selector: must be absent or equal"}},
+
 		{"another kind", set("Deployment", inTemplate("kind")...), []string{templatePath + ".kind: must be absent: metadata and spec of an apps/v1 StatefulSet"}},
 		{"another version", set("apps/v1beta1", inTemplate("apiVersion")...), []string{templatePath + ".apiVersion: must be absent"}},
 		{"status", put(`{}`, inTemplate("status")...), []string{templatePath + ".status: must be absent"}},
@@ -203,11 +219,13 @@ func directives() []refusal {
 	const why = ": patch directives are understood inside patch.spec.template only"
 	var refusals []refusal
 	for path, steps := range map[string][]any{
-		"":                     nil,
-		".metadata":            {"metadata"},
-		".metadata.labels":     {"metadata", "labels"},
-		".spec":                {"spec"},
-		".spec.updateStrategy": {"spec", "updateStrategy"},
+		"":                                   nil,
+		".metadata":                          {"metadata"},
+		".metadata.labels":                   {"metadata", "labels"},
+		".spec":                              {"spec"},
+		".spec.updateStrategy":               {"spec", "updateStrategy"},
+		".spec.selector":                     {"spec", "selector"},
+		".spec.updateStrategy.rollingUpdate": {"spec", "updateStrategy", "rollingUpdate"},
 	} {
 		for directive, value := range map[string]string{
 			"$patch":                              `replace`,
@@ -241,13 +259,15 @@ func misshapen() []refusal {
 				[]string{templatePath + "." + path + ": must be an object"}})
 		}
 		for path, steps := range map[string][]any{
-			"metadata":                      {"metadata"},
-			"spec":                          {"spec"},
-			"spec.template":                 {"spec", "template"},
-			"spec.template.metadata":        {"spec", "template", "metadata"},
-			"spec.template.metadata.labels": {"spec", "template", "metadata", "labels"},
-			"spec.updateStrategy":           {"spec", "updateStrategy"},
-			"metadata.annotations":          {"metadata", "annotations"},
+			"metadata":                          {"metadata"},
+			"spec":                              {"spec"},
+			"spec.template":                     {"spec", "template"},
+			"spec.template.metadata":            {"spec", "template", "metadata"},
+			"spec.template.metadata.labels":     {"spec", "template", "metadata", "labels"},
+			"spec.selector":                     {"spec", "selector"},
+			"spec.updateStrategy":               {"spec", "updateStrategy"},
+			"spec.updateStrategy.rollingUpdate": {"spec", "updateStrategy", "rollingUpdate"},
+			"metadata.annotations":              {"metadata", "annotations"},
 		} {
 			refusals = append(refusals, refusal{"patch " + path + " " + value, put(value, inPatch(steps...)...),
 				[]string{patchPath + "." + path + ": must be an object"}})

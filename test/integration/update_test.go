@@ -82,7 +82,7 @@ func TestOlderThanThePolicy(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	bindings := fixture.client.Resource(bindingResource)
-	bad := put(`3`, inTemplate("spec", "replicas")...)
+	bad := all(put(`3`, inTemplate("spec", "replicas")...), put(`3`, inPatch("spec", "replicas")...))
 	refused := func() (bool, error) {
 		_, err := deployments().Create(context.WithoutCancel(ctx), with(t, "probe", bad), metav1.CreateOptions{DryRun: dryRun})
 		if apierrors.IsInvalid(err) {
@@ -105,7 +105,7 @@ func TestOlderThanThePolicy(t *testing.T) {
 	g.Expect(update(t, name, put(`2`, inSubset(0, "replicas")...))).To(Succeed(), "replicas of a subset")
 	g.Expect(update(t, name, put(`true`, "spec", "paused"))).To(Succeed(), "pausing")
 	g.Expect(update(t, name, put(`{a: b}`, "metadata", "labels"))).To(Succeed(), "a label")
-	g.Expect(update(t, name, drop(inTemplate("spec", "replicas")...))).To(Succeed(), "the repair")
+	g.Expect(update(t, name, all(drop(inTemplate("spec", "replicas")...), drop(inPatch("spec", "replicas")...)))).To(Succeed(), "the repair")
 	status := get(t, name)
 	set(int64(1), "status", "observedGeneration")(status.Object)
 	_, err := deployments().UpdateStatus(ctx, status, metav1.UpdateOptions{})
@@ -115,6 +115,8 @@ func TestOlderThanThePolicy(t *testing.T) {
 		[]string{templatePath + ".spec.replicas: must not be set"})
 	expectInvalid(g, update(t, name, put(`{name: zone-d}`, inSubset(2)...)), "",
 		[]string{templatePath + ".spec.replicas: must not be set"})
+	expectInvalid(g, update(t, name, drop(inTemplate("spec", "replicas")...)), "",
+		[]string{patchPath + ".spec.replicas: must not be set"})
 
 	_, err = deployments().Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	g.Expect(err).NotTo(HaveOccurred(), "removing a finalizer")

@@ -76,8 +76,17 @@ type UnitedDeploymentSpec struct {
 
 	// Selector selects the pods; the labels of the pod template must match it,
 	// or the object is refused. An empty one is refused too, and so is a change.
-	// Both matchLabels and matchExpressions will do. The children select by it and
-	// by the labels united.dev/name and united.dev/subset.
+	// Both matchLabels and matchExpressions will do, with up to 50 entries each and
+	// up to 50 values in an expression. The children select by it and by the labels
+	// united.dev/name and united.dev/subset.
+	// ---
+	// The bounds come first: the rules of the admission policy go through all of it
+	// once for each subset, and would be over their cost budget.
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) <= 50",fieldPath=".matchLabels",message="must have at most 50 entries"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) <= 50",fieldPath=".matchExpressions",message="must have at most 50 entries"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, !has(e.values) || size(e.values) <= 50)",fieldPath=".matchExpressions",message="an expression must have at most 50 values"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) > 50 || self.matchLabels.all(k, size(k) <= 317 && size(self.matchLabels[k]) <= 63)",fieldPath=".matchLabels",message="a label must have at most 317 characters, its value 63"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, size(e.key) <= 317)",fieldPath=".matchExpressions",message="a label must have at most 317 characters"
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod of the namespace"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment of another name instead"
@@ -177,8 +186,10 @@ type Subset struct {
 
 	// NodeSelector says on which nodes the replicas of this subset run. Each of
 	// its terms is ANDed with each of those that the template requires; the result
-	// must not be larger than 1 MiB. It cannot be changed while the subset lives.
+	// must not be larger than 1 MiB. It has at most 100 terms, and cannot be changed
+	// while the subset lives.
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) > 0",fieldPath=".nodeSelectorTerms",message="must have at least one term"
+	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) <= 100",fieldPath=".nodeSelectorTerms",message="must have at most 100 terms"
 	// +optional
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
 
@@ -202,9 +213,11 @@ type Subset struct {
 	// Patch is a strategic merge patch on the workload template {metadata,
 	// spec} for this subset. Lists with a merge key, such as containers, merge
 	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
-	// whole. Patch directives are understood inside spec.template only. What
-	// the controller decides wins over a patch. One that cannot be merged, or whose
-	// result the API server refuses, stalls this subset alone.
+	// whole. Patch directives are understood inside spec.template only. Fields that
+	// the controller decides may not be set, as in the template: replicas, the
+	// partition, a strategy other than RollingUpdate, and a selector other than
+	// spec.selector. A patch that cannot be merged, or whose result the API server
+	// refuses, stalls this subset alone.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -4,7 +4,6 @@
 package coordination
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -280,7 +279,7 @@ func (v *view) name(position int32) string {
 	if m := v.at(position); m != nil {
 		return m.Name + " " + m.Trouble()
 	}
-	return fmt.Sprintf("%s has no replica at position %d", v.Name, position)
+	return v.Observed.Lacks(v.Name, position)
 }
 
 func (v *view) decision() Decision {

@@ -1,0 +1,118 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podReads counts the lists of pods that go past the cache.
+type podReads struct {
+	client.Reader
+	count int
+}
+
+func (r *podReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*corev1.PodList); ok {
+		r.count++
+	}
+	return r.Reader.List(ctx, list, opts...)
+}
+
+// message is what the status says of a subset.
+func (s *scene) message(subset string) string {
+	for _, sub := range s.status().Subsets {
+		if sub.Name == subset {
+			return sub.Message
+		}
+	}
+	return ""
+}
+
+// edit changes a pod behind the back of its StatefulSet.
+func (s *scene) edit(name string, change func(*corev1.Pod)) *scene {
+	pod := s.API.Live.Pods["web-"+name].DeepCopy()
+	change(pod)
+	s.API.PutPod(pod)
+	return s
+}
+
+// letGo takes a pod from its StatefulSet, which does so itself once it does not match.
+func letGo(labels map[string]string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.OwnerReferences, p.Labels = nil, labels }
+}
+
+// A pod that is no replica any more and keeps its name is named, once the replica has been
+// missing for a while, and asked for once in a minute at most.
+func TestHolderIsNamed(t *testing.T) {
+	const lacks = "waits: web-a has no replica at position 1"
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"all labels gone": {letGo(nil),
+			": the name web-a-1 is taken by a pod that does not have the labels app=web, united.dev/name=web, united.dev/subset=a: label it so, or delete it"},
+		"one label changed": {letGo(map[string]string{"app": "debug", "united.dev/name": "web", "united.dev/subset": "a"}),
+			": the name web-a-1 is taken by a pod that does not have the labels app=web: label it so, or delete it"},
+		"another owner": {func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
+		}, ": the name web-a-1 is taken by a pod that is controlled by ReplicaSet other: delete it"},
+		"to be adopted": {letGo(map[string]string{"app": "web", "united.dev/name": "web", "united.dev/subset": "a"}), ""},
+		"gone":          {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).settled()
+			reads := &podReads{Reader: s.Reconciler.Live}
+			s.Reconciler.Live = reads
+			if tc.change == nil {
+				delete(s.API.Live.Pods, "web-a-1")
+			} else {
+				s.edit("a-1", tc.change)
+			}
+			for range 5 { // each takes a second
+				s.pass()
+			}
+			if got := s.message("a"); got != lacks || reads.count != 0 {
+				t.Fatalf("freshly missing: %q, %d reads", got, reads.count)
+			}
+			for range 30 {
+				s.pass()
+			}
+			if got := s.message("a"); got != lacks+tc.want || reads.count != 1 {
+				t.Errorf("after a while: %q, %d reads", got, reads.count)
+			}
+			s.later(time.Minute).pass()
+			if got := s.message("a"); got != lacks+tc.want || reads.count != 2 {
+				t.Errorf("a minute later: %q, %d reads", got, reads.count)
+			}
+		})
+	}
+}
+
+// The pass before it wakes up by itself to ask, and does not once it has.
+func TestHolderIsAskedForInTime(t *testing.T) {
+	s := newScene(t).settled().edit("a-1", letGo(nil)).pass()
+	if s.Wake != 10*time.Second {
+		t.Errorf("wakes up after %s", s.Wake)
+	}
+	s.later(s.Wake).pass()
+	if s.Wake <= time.Minute { // the progress deadline
+		t.Errorf("wakes up again after %s", s.Wake)
+	}
+	if !strings.Contains(s.message("a"), "is taken by") {
+		t.Error(s.message("a"))
+	}
+	s.edit("a-1", letGo(map[string]string{"app": "web", "united.dev/name": "web", "united.dev/subset": "a"})).moves("a").settled()
+	if got := s.message("a"); strings.Contains(got, "position") {
+		t.Errorf("it is a replica again: %q", got)
+	}
+}
