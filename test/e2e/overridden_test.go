@@ -64,7 +64,7 @@ func TestOverriddenChild(t *testing.T) {
 	e.Step("another write is made at once", func() {
 		for _, partition := range []int32{5, 3, 5} {
 			w.SetPartitions(parts{"zone-a": partition})
-			e.Eventually(func() int32 { return w.Partition("zone-a") }).WithTimeout(5 * time.Second).Should(Equal(partition))
+			e.Eventually(func() int32 { return w.Partition("zone-a") }).Should(Equal(partition))
 		}
 		still.Holds()
 	})

@@ -32,7 +32,8 @@ func removes(annotations ...string) string {
 }
 
 // TestStripped: in the middle of a rollout somebody removes from a child what United has
-// written on it, or forges it. No pod moves for that, and it is written again.
+// written on it, or forges it. No pod moves for that, and it is written again. The control
+// is a parent of somebody else.
 func TestStripped(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -44,6 +45,8 @@ func TestStripped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				control := newEnv(e.t).Create(draft("control", replicas(2), zones("", ""), hold()))
+				control.Settle()
 				w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), tc.strategy))
 				w.Settle()
 				w.SetImage("v2")
@@ -55,6 +58,7 @@ func TestStripped(t *testing.T) {
 					w.isStripped(subset)
 				}
 				w.losesItsOwner("zone-a")
+				control.reacts()
 				still.Holds()
 
 				e.Step("what protects is whole", func() {

@@ -120,7 +120,7 @@ func (w *Workload) reacts() {
 	}
 	began := time.Now()
 	w.SetPartitions(parts{"zone-a": want})
-	w.Eventually(of).WithPolling(20 * time.Millisecond).WithTimeout(5 * time.Second).Should(Equal(want))
+	w.Eventually(of).WithPolling(20 * time.Millisecond).Should(Equal(want))
 	w.t.Logf("the control reacts in %s", time.Since(began).Round(time.Millisecond))
 }
 
