@@ -105,7 +105,26 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 			done.removed = append(done.removed, name)
 		}
 	}
+	for _, name := range p.unseen {
+		done.subsets[name] = r.seekGone(ctx, writer, w, name)
+	}
 	return done
+}
+
+// seekGone looks whether the child of a subset that is gone is gone too. One that has only
+// lost its labels gets them back, and is removed when it is seen.
+func (r *Reconciler) seekGone(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
+	child := adapters.Child{
+		Namespace: w.parent.Namespace, Name: adapters.ChildName(w.parent.Name, name),
+		Parent: w.parent.Name, Subset: name, Owner: ownerOf(w.parent),
+	}
+	return r.attempt(ctx, w, name, nil, func(*outcome) error {
+		err := writer.Vacant(ctx, &child)
+		if errors.Is(err, subset.ErrNameConflict) || errors.Is(err, subset.ErrPredecessor) {
+			return nil // the name has gone to another, or is about to be free
+		}
+		return err
+	})
 }
 
 // leave leaves the subsets that are going for another pass.
@@ -113,7 +132,7 @@ func (c *carried) leave(p *plan) {
 	for _, d := range p.drained {
 		c.subsets[d.name] = &outcome{stale: true}
 	}
-	for _, name := range p.removed {
+	for _, name := range slices.Concat(p.removed, p.unseen) {
 		c.subsets[name] = &outcome{stale: true}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // reads are those that wait for writes in flight: to one object, or to all of a kind.
@@ -64,5 +66,37 @@ func TestAPassWaitsForItsOwnWrites(t *testing.T) {
 		if !slices.Contains(r.of, name) {
 			t.Error("it does not wait for its own write to", name)
 		}
+	}
+}
+
+// A subset is removed whose child has lost its labels: it is found all the same.
+func TestARemovedSubsetWhoseChildHasLostItsLabels(t *testing.T) {
+	s := newScene(t).settled()
+	name := s.Child("b")
+	s.API.Live.Sets[name].SetLabels(nil)
+	delete(s.API.Cached.Sets, name)
+	s.comeOrGo("b")
+	s.passes(1)
+	if s.API.Live.Sets[name].GetLabels()[v1alpha1.LabelSubset] != "b" {
+		t.Fatal("it has not got its labels back")
+	}
+	if !slices.ContainsFunc(s.status().Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == "b" }) || s.Wake <= 0 {
+		t.Error("it is forgotten", s.Wake)
+	}
+	s.API.Refresh()
+	s.settled()
+	if s.API.Live.Sets[name] != nil || len(s.status().Subsets) != 1 {
+		t.Error("it is still there", s.status().Subsets)
+	}
+}
+
+// A child that is gone by itself is not told of any more.
+func TestARemovedSubsetWhoseChildIsGone(t *testing.T) {
+	s := newScene(t).settled()
+	s.delete("b", false).comeOrGo("b")
+	s.API.Refresh()
+	s.settled()
+	if len(s.status().Subsets) != 1 {
+		t.Error(s.status().Subsets)
 	}
 }

@@ -34,6 +34,8 @@ type plan struct {
 	// lose replicas first, with what they keep.
 	removed []string
 	drained []drain
+	// unseen are the subsets whose children are gone, or have lost their labels.
+	unseen []string
 	// wake is when time alone changes the plan; zero if never.
 	wake time.Time
 }
@@ -80,7 +82,7 @@ func makePlan(w *world) *plan {
 		s.protected = w.protectedRevision(p, sub.Name, w.observed(sub.Name))
 		p.subsets = append(p.subsets, s)
 	}
-	p.removed = w.unwanted()
+	p.removed, p.unseen = w.unwanted(), w.unseen()
 	if w.coordinates() && p.initialized {
 		w.coordinate(p)
 	}
@@ -101,6 +103,18 @@ func (w *world) unwanted() []string {
 // there: something holds a finalizer.
 func (w *world) leaving() []string {
 	return w.unasked(func(c *child) bool { return c.object.GetDeletionTimestamp() != nil })
+}
+
+// unseen are the subsets that neither the spec has nor a child, and that the status still
+// tells of.
+func (w *world) unseen() []string {
+	var names []string
+	for _, s := range w.parent.Status.Subsets {
+		if w.children[s.Name] == nil && !slices.ContainsFunc(w.spec.subsets, func(asked subsetSpec) bool { return asked.Name == s.Name }) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // unasked are those of the children whose subset the spec does not have, by name.

@@ -54,6 +54,14 @@ func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentSta
 			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
 		}
 	}
+	for _, name := range p.unseen {
+		if o := done.of(name); o != nil && o.refused() {
+			t := w.tallyRemoved(name, o)
+			t.counts = subsetStatus(old, name).ReplicaCounts // as far as is known
+			tallies = append(tallies, t)
+			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
+		}
+	}
 	for _, name := range w.leaving() {
 		t := w.tallyRemoved(name, &outcome{waits: "waits: it is deleted, and held by the finalizers " + strings.Join(w.children[name].object.GetFinalizers(), ", ")})
 		tallies = append(tallies, t)

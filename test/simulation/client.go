@@ -65,7 +65,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		if u == nil {
 			return notFound(key)
 		}
-		into.Name, into.Namespace, into.UID = u.GetName(), u.GetNamespace(), u.GetUID()
+		into.Name, into.Namespace, into.UID, into.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 		into.Labels, into.OwnerReferences = u.GetLabels(), u.GetOwnerReferences()
 	case *appsv1.ControllerRevision:
 		cr := from.Revisions[key.Name]
@@ -183,6 +183,9 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return c.patchSet(u, p)
 	}
+	if meta, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return c.relabelSet(meta, p)
+	}
 	cr, ok := o.(*appsv1.ControllerRevision)
 	if !ok {
 		return fmt.Errorf("unexpected patch of %T", o)
@@ -240,6 +243,30 @@ func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 	c.api.Cached.Sets[u.GetName()] = merged
 	u.Object = merged.DeepCopy().Object
 	return nil
+}
+
+// relabelSet merges a patch of labels into a child.
+func (c apiClient) relabelSet(meta *metav1.PartialObjectMetadata, p client.Patch) error {
+	live := c.api.Live.Sets[meta.Name]
+	if live == nil {
+		return notFound(client.ObjectKeyFromObject(meta))
+	}
+	if meta.ResourceVersion != live.GetResourceVersion() {
+		return conflict(meta.Name, "resourceVersion")
+	}
+	raw, err := p.Data(meta)
+	if err != nil {
+		return err
+	}
+	merged := &unstructured.Unstructured{}
+	if err := merge(live, client.RawPatch(p.Type(), raw), "", merged); err != nil {
+		return err
+	}
+	if err := c.api.wrote(merged, "label %s", meta.Name); err != nil { // by what it has now it is known whose it is
+		return err
+	}
+	c.api.PutSet(merged)
+	return c.api.answered()
 }
 
 // Delete deletes a revision or a child at once, and begins to delete a pod.
