@@ -68,7 +68,7 @@ func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstru
 	case ActionApply:
 		return w.update(ctx, &s.Child, current)
 	case ActionRemind:
-		return w.remind(ctx, s.Hash, current)
+		return w.Remind(ctx, s.Hash, current, func() error { return nil })
 	case ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)
