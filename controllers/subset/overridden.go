@@ -16,16 +16,18 @@ import (
 // contentOf tells writes of a child apart. What rides along with other writes is not in
 // it: that can change with each. An edit of the parent makes another write of it.
 func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
-	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Seeding)
+	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Revision)
 }
 
-// contentNow is the content of the write that would have made a child what it is.
+// contentNow is the content of the write that would have made a child what it is. All that
+// differsFrom compares is in it: what is not would pass for a change of our own mind, and
+// be written again without end.
 func contentNow(o *adapters.Observed) string {
-	return content(parentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, Seeding(o))
+	return content(parentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, RecordedPartition(o), Seeding(o), RevisionOf(o))
 }
 
-func content(generation int64, fingerprint string, replicas, partition int32, seeding bool) string {
-	return fmt.Sprint(generation, fingerprint, replicas, partition, seeding)
+func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding bool, revision string) string {
+	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, revision)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {

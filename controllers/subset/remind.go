@@ -29,35 +29,57 @@ var ErrRevisionGone = errors.New("is gone")
 // forgets again as long as its controller does not see its revisions.
 var ErrForgets = errors.New("forgets what its protected replicas run, and is reminded again")
 
-// remind tells a child again which of its own revisions its protected replicas run, in
+// Remind tells a child again which of its own revisions its protected replicas run, in
 // its status, where a StatefulSet keeps it. Its spec stays, and no pod moves.
 //
 // It looks past the cache before: what seems forgotten may be finished where the
 // replicas are known of later than the child, and a revision that is gone would be
 // forgotten at once.
-func (w *Writer) remind(ctx context.Context, hash string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+//
+// What has to be done for it is done by free, between looking and reminding: the replica
+// that it deletes keeps the child from forgetting again only until another is ready in
+// its place, which can be at once.
+func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.Unstructured, free func() error) (*unstructured.Unstructured, bool, error) {
 	if err := w.stillForgotten(ctx, current); err != nil {
 		return current, false, err
 	}
 	if err := w.keeps(ctx, hash, current); err != nil {
 		return current, false, err
 	}
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
-		"status":   map[string]any{"currentRevision": hash},
-	})
+	if err := free(); err != nil {
+		return current, false, err
+	}
+	raw, err := json.Marshal(reminder(hash, current))
 	if err != nil {
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
 	}
 	after := current.DeepCopy()
-	err = w.Client.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	err = w.Client.Status().Patch(ctx, after, client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err): // invalid: a test failed
 		return current, false, ErrStale
 	case err != nil:
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
 	}
 	return after, true, nil
+}
+
+// reminder is a JSON patch that tests what the decision rests on: that it is this child,
+// of this spec, which makes all its replicas of what its template is.
+//
+// Trap: the resourceVersion is no fence for it. Its controller writes the status within
+// milliseconds after one of its replicas was deleted, as is done just before (Relapses). So
+// the reminder was refused nearly each time; and where replicas are ready in a moment, the
+// next one was deleted in vain, several a second and without end.
+func reminder(hash string, current *unstructured.Unstructured) []map[string]any {
+	now, _, _ := unstructured.NestedString(current.Object, "status", "currentRevision")
+	return []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": current.GetUID()},
+		{"op": "test", "path": "/metadata/generation", "value": current.GetGeneration()},
+		{"op": "test", "path": "/status/currentRevision", "value": now},
+		{"op": "test", "path": "/status/updateRevision", "value": now},
+		{"op": "replace", "path": "/status/currentRevision", "value": hash},
+	}
 }
 
 func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstructured) error {

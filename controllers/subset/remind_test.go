@@ -57,6 +57,11 @@ func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
 	return u
 }
 
+// invalid is the answer to a JSON patch whose test failed.
+func invalid() error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "web-zone-a", nil)
+}
+
 func TestRemind(t *testing.T) {
 	kind := schema.GroupResource{Group: "apps", Resource: "statefulsets"}
 	for _, tc := range []struct {
@@ -76,6 +81,7 @@ func TestRemind(t *testing.T) {
 		{"it cannot have finished, by a replica of before", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h1")}, nil, nil, ""},
 		{"it has finished, as is known past the cache", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h2")}, nil, ErrStale, ""},
 		{"it has changed since", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewConflict(kind, "web-zone-a", errors.New("x")), ErrStale, ""},
+		{"it has another spec since, or remembers", 2, []client.Object{ownRevision("h1", "s-1")}, invalid(), ErrStale, ""},
 		{"it is gone", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewNotFound(kind, "web-zone-a"), ErrStale, ""},
 		{"no right to", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewForbidden(kind, "web-zone-a", errors.New("x")), nil, "remind web-zone-a: "},
 	} {
@@ -98,7 +104,9 @@ func TestRemind(t *testing.T) {
 				t.Error("more was written:", b.applied, b.deleted)
 			}
 			if wrote {
-				want := `status web-zone-a {"metadata":{"resourceVersion":"77","uid":"s-1"},"status":{"currentRevision":"h1"}}`
+				want := `status web-zone-a [{"op":"test","path":"/metadata/uid","value":"s-1"},{"op":"test","path":"/metadata/generation","value":3},` +
+					`{"op":"test","path":"/status/currentRevision","value":"h2"},{"op":"test","path":"/status/updateRevision","value":"h2"},` +
+					`{"op":"replace","path":"/status/currentRevision","value":"h1"}]`
 				if diff := cmp.Diff([]string{want}, b.reminded); diff != "" || after.GetResourceVersion() != "79" {
 					t.Error(diff, after.GetResourceVersion())
 				}

@@ -68,7 +68,7 @@ func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstru
 	case ActionApply:
 		return w.update(ctx, &s.Child, current)
 	case ActionRemind:
-		return w.remind(ctx, s.Hash, current)
+		return w.Remind(ctx, s.Hash, current, func() error { return nil })
 	case ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)
@@ -213,10 +213,28 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
+	fingerprint := fingerprintOf(u)
 	if err := w.apply(ctx, c, u); err != nil {
 		return current, false, err
 	}
-	return u, u.GetResourceVersion() != current.GetResourceVersion(), nil
+	if u.GetResourceVersion() != current.GetResourceVersion() {
+		return u, true, nil
+	}
+	return u, false, w.inVain(c, fingerprint, u)
+}
+
+// inVain is ErrStale when a write changed nothing and the child is not as it was written
+// all the same: admission made of it what it was. No watch tells of that, so nothing else
+// would bring the pass back.
+func (w *Writer) inVain(c *adapters.Child, fingerprint string, answer *unstructured.Unstructured) error {
+	observed, err := w.Adapter.Observe(answer, nil)
+	if err != nil {
+		return err
+	}
+	if w.differsFrom(c, fingerprint, observed).text != "" {
+		return ErrStale
+	}
+	return nil
 }
 
 // differs gives the first place where applying u would change something.
@@ -251,6 +269,9 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return annotationPlace(v1alpha1.AnnotationPartition)
 	case Seeding(observed) != c.Seeding:
 		return annotationPlace(v1alpha1.AnnotationSeeding)
+	case RevisionOf(observed) != c.Revision:
+		// Changed by admission as it was written it is still ours by managedFields.
+		return annotationPlace(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
 		return annotationPlace(v1alpha1.AnnotationFingerprint)
 	}

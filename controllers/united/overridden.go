@@ -60,25 +60,30 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 	if err != nil {
 		return err
 	}
-	return r.wroteStatus(after, content, status)
+	override, err := r.wroteStatus(after, content, status)
+	if err == nil && override != (subset.Override{}) && after.ResourceVersion == parent.ResourceVersion {
+		// Admission made of it what it was: no watch will bring the pass back.
+		return fmt.Errorf("status: %w", subset.ErrStale)
+	}
+	return err
 }
 
 // wroteStatus notes what was written, and what the answer to it had changed already.
-func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) error {
+func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (subset.Override, error) {
 	written, err := timeless(status)
 	if err != nil {
-		return err
+		return subset.Override{}, err
 	}
 	answered, err := timeless(&after.Status)
 	if err != nil {
-		return err
+		return subset.Override{}, err
 	}
 	override := subset.Override{}
 	if path := firstDifference(written, answered, statusPath()); path != nil {
 		override = subset.Override{Field: nameOf(path), Admission: true}
 	}
 	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
-	return nil
+	return override, nil
 }
 
 // judgeOverridden lets the conditions say that the status itself is overridden: none of it

@@ -18,6 +18,10 @@ import (
 // that one has to be reminded again puts off nothing else. It is no name of a subset.
 func memoryOf(name string) string { return name + "/memory" }
 
+// errNotYet says that a child is reminded when a replica of it may be deleted, which a
+// watch tells.
+var errNotYet = errors.New("no replica may be deleted yet")
+
 // remindSubset reminds a child of what it has forgotten. It may do so in vain, for as
 // long as its controller does not see its revisions: so each time counts as one that
 // failed, and the next comes later.
@@ -28,18 +32,26 @@ func (r *Reconciler) remindSubset(ctx context.Context, writer *subset.Writer, w 
 		return &outcome{failure: pending}
 	}
 	o := &outcome{}
-	// What came up unreleased keeps the child from remembering.
-	err := r.deleteReplicas(ctx, writer, w, observed, s.deletes, o)
-	if err == nil && subset.Relapses(observed) && len(o.undone) == 0 {
-		return o // until a replica may be deleted, which is told by a watch
-	}
-	if err == nil {
-		current, o.wrote, err = writer.Carry(ctx, s.step, current)
+	current, wrote, err := writer.Remind(ctx, s.step.Hash, current, func() error {
+		// What came up unreleased keeps the child from remembering.
+		err := r.deleteReplicas(ctx, writer, w, observed, s.deletes, o)
+		if err == nil && subset.Relapses(observed) && len(o.undone) == 0 {
+			return errNotYet
+		}
+		return err
+	})
+	o.wrote = wrote
+	if errors.Is(err, errNotYet) {
+		return o
 	}
 	if err == nil {
 		w.children[s.Name], err = w.read(s.Name, current)
 	}
 	switch {
+	case errors.Is(err, subset.ErrStale) && len(o.undone) > 0:
+		// A replica was deleted for it. The next is not deleted at once, though the
+		// replica may be ready again by then.
+		o.failure = r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, subset.ErrForgets), w.now)
 	case errors.Is(err, subset.ErrStale):
 		o.stale = true
 		if e := (*subset.WaitError)(nil); errors.As(err, &e) {

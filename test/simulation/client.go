@@ -394,7 +394,7 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	switch err := merge(live, p, s.api.Foreign, merged); {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		s.api.untold++
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return testFailed(err)
 	case err != nil:
 		return err
 	}
@@ -417,7 +417,15 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 		return err
 	}
 	s.api.Cached.Parents[updated.Name] = updated
+	if parent, ok := o.(*v1alpha1.UnitedDeployment); ok {
+		updated.DeepCopyInto(parent) // the answer
+	}
 	return nil
+}
+
+// testFailed is the answer to a JSON patch one of whose tests failed.
+func testFailed(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
 // patchSet patches the status of a child: its spec, and so its generation, stay.
@@ -427,11 +435,11 @@ func (s apiStatus) patchSet(u *unstructured.Unstructured, p client.Patch) error 
 		return notFound(client.ObjectKeyFromObject(u))
 	}
 	merged := &unstructured.Unstructured{}
-	if err := merge(live, p, "", merged); err != nil {
+	switch err := merge(live, p, "", merged); {
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		return testFailed(err)
+	case err != nil:
 		return err
-	}
-	if merged.GetUID() != live.GetUID() || merged.GetResourceVersion() != live.GetResourceVersion() {
-		return conflict(u.GetName(), "resourceVersion")
 	}
 	current, _, _ := unstructured.NestedString(merged.Object, "status", "currentRevision")
 	if err := s.api.wrote(live, "remind %s of %s", u.GetName(), current); err != nil {

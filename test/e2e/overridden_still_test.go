@@ -1,0 +1,104 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestOverriddenToWhatItWas: a policy makes of each write what the child is already. So
+// nothing changes, no watch tells of the write, and it has to be repeated all the same: it
+// is said, and put right when the policy is gone.
+func TestOverriddenToWhatItWas(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ patches, says string }{
+		"replicas": {`[JSONPatch{op: "replace", path: "/spec/replicas", value: 2}]`, "spec.replicas was changed by admission"},
+		"revision": {
+			`[JSONPatch{op: "add", path: "/metadata/annotations/united.dev~1revision", value: "web-forged"}]`,
+			`metadata.annotations["united.dev/revision"] was changed by admission`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+			w.Settle()
+			w.SetImage("v2")
+			w.Settle()
+			still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 2, "v1"))
+			lift := e.Override(children, "", tc.patches, func() bool {
+				child := w.Child("zone-a")
+				e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
+				return *child.Spec.Replicas == 2 || child.Annotations[v1alpha1.AnnotationRevision] == "web-forged"
+			})
+			mark := e.AuditMark()
+			w.SetPartitions(parts{"zone-a": 4})
+			e.Eventually(func() string { return w.Status("zone-a").Message }).Should(ContainSubstring(tc.says))
+			w.IsNotReady(v1alpha1.ReasonOverridden)
+			lift()
+			w.Disturbed()
+			w.Settle()
+			e.Expect(*w.Child("zone-a").Spec.Replicas).To(BeEquivalentTo(3))
+			e.Expect(w.Child("zone-a").Annotations[v1alpha1.AnnotationRevision]).To(Equal(w.Parent().Status.UpdateRevision))
+			e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", spaced))
+			still.Holds()
+		})
+	}
+}
+
+// TestOverriddenPartitionOnRecord: a policy overrides what is on record of the partition,
+// and counts. It was written 40 times a second.
+func TestOverriddenPartitionOnRecord(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	w.SetImage("v2")
+	w.Settle()
+	mark := e.AuditMark()
+	lift := e.Override(children, "", `[
+		JSONPatch{op: "add", path: "/metadata/annotations/united.dev~1partition", value: "0"},
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, func() bool {
+		child := w.Child("zone-a")
+		e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
+		return child.Annotations[v1alpha1.AnnotationPartition] == "0"
+	})
+	w.SetPartitions(parts{"zone-a": 4})
+	w.Stalls("zone-a", v1alpha1.ReasonOverridden, `metadata.annotations["united.dev/partition"] was changed by admission`)
+	e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+	lift()
+	w.SetPartitions(parts{"zone-a": 3})
+	w.Disturbed()
+	w.Settle()
+}
+
+// TestOverriddenStatusToWhatItWas: the same of the status.
+func TestOverriddenStatusToWhatItWas(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	lift := e.Override("uniteddeployments", "status", `[JSONPatch{op: "replace", path: "/status/selector", value: "app=x"}]`, func() bool {
+		parent := w.Parent()
+		e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+		return parent.Status.Selector == "app=x"
+	})
+	mark := e.AuditMark()
+	w.SetImage("v2")
+	w.IsNotReady(v1alpha1.ReasonOverridden)
+	e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", spaced))
+	lift()
+	w.Disturbed()
+	w.Settle()
+	e.Eventually(func() string { return w.Parent().Status.Selector }).ShouldNot(Equal("app=x"))
+}
