@@ -24,9 +24,9 @@ type Repeats struct {
 }
 
 const (
-	// repeatsAtOnce is how often in a row the same write is repeated without delay: an
-	// edit by hand is put right at once.
-	repeatsAtOnce = 3
+	// repeatsAtOnce is how often in a row the same write is repeated without delay, and
+	// nothing is said: edits by hand are put right at once.
+	repeatsAtOnce = 10
 	// repeatsEachSecond is how often in a row it is repeated before the delay, a second
 	// until then, begins to grow.
 	repeatsEachSecond = 30

@@ -327,7 +327,7 @@ func TestPatches(t *testing.T) {
 		},
 		{
 			"ours-stays-ours", `{"metadata":{"name":"x","namespace":"y","labels":{"united.dev/name":"x"},"ownerReferences":[],"annotations":{"united.dev/revision":"x"}},
-				"spec":{"replicas":7,"selector":{"matchLabels":{"a":"b"}},"updateStrategy":{"rollingUpdate":{"partition":3}},"template":{"metadata":{"labels":{"united.dev/subset":"x"}}}}}`,
+				"spec":{"replicas":null,"selector":null,"updateStrategy":{"rollingUpdate":{"partition":null}},"template":{"metadata":{"labels":{"united.dev/subset":"x"}}}}}`, // with values they are refused
 			func(g Gomega, set *appsv1.StatefulSet, _ corev1.PodSpec) {
 				g.Expect(*set.Spec.Replicas).To(BeEquivalentTo(1))
 				g.Expect(*set.Spec.UpdateStrategy.RollingUpdate.Partition).To(BeZero())
