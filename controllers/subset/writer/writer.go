@@ -1,7 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+// Package writer carries out what package subset decides for one child workload,
+// fenced so that it can neither create a thing twice nor touch a thing that is not
+// ours. It remembers, in memory alone, what failed, what was undone, and which
+// children are as they were written.
+package writer
 
 import (
 	"context"
@@ -24,6 +28,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // absent as the resourceVersion of a server-side apply means: create, never
@@ -61,31 +66,31 @@ type Writer struct {
 // is none. It gives the child as it is now, and whether it was written. Errors
 // are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
 // wrote, or what the API server answered; the child is then as it was.
-func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) Carry(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	switch s.Action {
-	case ActionWait, ActionHalt:
+	case subset.ActionWait, subset.ActionHalt:
 		return current, false, nil
-	case ActionApply:
+	case subset.ActionApply:
 		return w.update(ctx, &s.Child, current)
-	case ActionRemind:
+	case subset.ActionRemind:
 		return w.remind(ctx, s.Hash, current)
-	case ActionSeed:
+	case subset.ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)
 		}
-	case ActionCreate:
+	case subset.ActionCreate:
 	}
 	return w.create(ctx, s)
 }
 
-func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstructured, bool, error) {
 	if err := w.Vacant(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
 	if err := w.clean(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
-	if s.Action == ActionSeed {
+	if s.Action == subset.ActionSeed {
 		if err := w.keepOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
@@ -246,10 +251,10 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return fieldPlace(fields.Replicas...)
 	case observed.Partition != c.Partition:
 		return fieldPlace(fields.Partition...)
-	case RecordedPartition(observed) != c.Partition:
+	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.
 		return annotationPlace(v1alpha1.AnnotationPartition)
-	case Seeding(observed) != c.Seeding:
+	case subset.Seeding(observed) != c.Seeding:
 		return annotationPlace(v1alpha1.AnnotationSeeding)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
 		return annotationPlace(v1alpha1.AnnotationFingerprint)
@@ -350,7 +355,7 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	metadata := maps.Clone(object["metadata"].(map[string]any))
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
-	for _, key := range recordKeys() {
+	for _, key := range subset.RecordKeys() {
 		if key != v1alpha1.AnnotationRevision { // another one is worth a write
 			delete(annotations, key)
 		}
