@@ -23,6 +23,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
@@ -119,8 +120,8 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Shares.Forget(key)
 }
 
-func (r *Reconciler) store() *revision.Store {
-	return &revision.Store{Client: r.Client, Live: r.Live}
+func (r *Reconciler) store() *store.Store {
+	return &store.Store{Client: r.Client, Live: r.Live}
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
