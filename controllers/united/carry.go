@@ -177,7 +177,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, wr *writer.Writer, w *worl
 	if s.step.Action == subset.ActionHalt {
 		return r.haltSubset(ctx, wr, w, s, current)
 	}
-	if subset.Yields(s.step, w.observed(s.Name), w.now) {
+	if s.defers {
 		return &outcome{stale: true} // as if it had been refused
 	}
 	if s.step.Action == subset.ActionRemind {
