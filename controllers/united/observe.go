@@ -43,6 +43,9 @@ type world struct {
 	// children by subset, also of subsets that the spec does not have any more.
 	children map[string]*child
 	pods     map[string][]*corev1.Pod
+	// outlived are the pods of subsets whose child is gone and may be made now, as they
+	// were a moment ago past the cache.
+	outlived map[string][]corev1.Pod
 
 	revisions []*revision.Revision
 	// update is the revision that the spec asks for; of those that are kept, the last
@@ -123,6 +126,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			return nil, err
 		}
 	}
+	r.readOutlived(ctx, w)
 	return w, r.readUnlisted(ctx, w)
 }
 

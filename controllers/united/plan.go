@@ -152,7 +152,7 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		s.goal.Protected = ptr.To(sub.version(protected))
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
-	s.step = subset.Next(s.goal, observed)
+	s.step = w.around(subset.Next(s.goal, observed))
 	s.defers = subset.Yields(s.step, observed, w.now)
 	w.planDeletes(p, s)
 }

@@ -91,7 +91,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 		return nil, false, err
 	}
 	if s.Action == subset.ActionSeed {
-		if err := w.keepOrphans(ctx, &s.Child); err != nil {
+		if err := w.keepsOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
 	}
@@ -172,23 +172,32 @@ func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
 	return nil
 }
 
-// keepOrphans makes room in a seed for pods that outlived an earlier child
-// (deleted with --cascade=orphan). The new child adopts them, and would delete
-// those for which it had no replicas. The list must be live: a cache may still show
-// them as owned by the child that is gone.
-func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
+// Outlived gives the pods of a subset that has no child, past the cache: that may still
+// show them as owned by the child that is gone.
+func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := w.Live.List(ctx, pods, client.InNamespace(c.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: c.Parent, v1alpha1.LabelSubset: c.Subset})
+	err := w.Live.List(ctx, pods, client.InNamespace(namespace),
+		client.MatchingLabels{v1alpha1.LabelName: parent, v1alpha1.LabelSubset: subset})
 	if err != nil {
-		return fmt.Errorf("list pods that outlived %s: %w", c.Name, err)
+		return nil, fmt.Errorf("list pods that outlived %s: %w", adapters.ChildName(parent, subset), err)
+	}
+	return pods.Items, nil
+}
+
+// keepsOrphans looks whether a seed still has room for the pods that outlived an earlier
+// child (subset.Around). It is an ErrStale when more have been orphaned since.
+func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
+	pods, err := w.Outlived(ctx, c.Namespace, c.Parent, c.Subset)
+	if err != nil {
+		return err
 	}
 	u, err := adapters.Build(w.Adapter, c)
 	if err != nil {
 		return err
 	}
-	c.Replicas = max(c.Replicas, w.Adapter.Orphans(u, pods.Items))
-	c.Partition = max(c.Partition, c.Replicas)
+	if needed := w.Adapter.Orphans(u, pods); needed > c.Replicas || needed > c.Partition {
+		return ErrStale
+	}
 	return nil
 }
 

@@ -289,7 +289,8 @@ func TestApplyErrors(t *testing.T) {
 	}
 }
 
-// A seed keeps the pods that outlived an earlier child, on what they run.
+// A seed keeps the pods that outlived an earlier child, on what they run. One that was
+// decided on before they did is not made.
 func TestSeedKeepsOrphans(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
@@ -313,7 +314,22 @@ func TestSeedKeepsOrphans(t *testing.T) {
 			b := newBench(t, tc.pods...)
 			c := childSpec()
 			c.Replicas, c.Partition = tc.replicas, tc.partition
-			if _, _, err := b.carry(subset.Step{Action: tc.action, Child: c}, nil); err != nil {
+			step := subset.Step{Action: tc.action, Child: c}
+			outlived, err := b.Outlived(t.Context(), c.Namespace, c.Parent, c.Subset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := adapters.Build(b.Adapter, &c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			around := subset.Around(step, b.Adapter.Orphans(u, outlived))
+			if around.Child.Replicas != step.Child.Replicas {
+				if _, wrote, err := b.carry(step, nil); !errors.Is(err, ErrStale) || wrote || len(b.applied) > 0 {
+					t.Fatal("a child is made that deletes pods, which were orphaned after it was decided on:", wrote, err)
+				}
+			}
+			if _, _, err := b.carry(around, nil); err != nil {
 				t.Fatal(err)
 			}
 			o, err := b.Adapter.Observe(b.applied[0], nil)
