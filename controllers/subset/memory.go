@@ -1,12 +1,12 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subset brings one child workload to what it shall be.
+// Package subset decides how one child workload is brought to what it shall be.
 //
-// Next is pure: it looks at what a child shall be and what it is, and names the
-// next write. Writer carries it out, fenced so that it can neither create a
-// thing twice nor touch a thing that is not ours. Stuck names the replicas that
-// the child's own controller would wait for forever.
+// Next looks at what a child shall be and what it is, and names the next write.
+// Package writer carries that out. Stuck names the replicas that the child's own
+// controller would wait for forever. All of it is pure: it has no client, no clock
+// and no logger, and remembers nothing.
 //
 // # What a child remembers
 //
@@ -76,7 +76,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	case o.Replicas == 0:
 		// A child without replicas settles on anything, and never finishes.
 		return note
-	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= parentGeneration(o):
+	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= ParentGeneration(o):
 		return revision
 	case note != "":
 		return note
@@ -92,7 +92,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 // the child is ahead: then its template or its note is what the status knows, or
 // the status is the older.)
 func Behind(o *adapters.Observed, known string, knownAt int64) bool {
-	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && parentGeneration(o) < knownAt
+	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && ParentGeneration(o) < knownAt
 }
 
 // Completing tells whether the child's template was replaced while there was
@@ -102,9 +102,9 @@ func Completing(o *adapters.Observed) bool {
 	return protectedNote(o) == "" && !settled(o)
 }
 
-// parentGeneration is the generation of the parent that the child was written
-// from; 0 when it cannot be read.
-func parentGeneration(o *adapters.Observed) int64 {
+// ParentGeneration is the generation of the parent that the child was written
+// from; 0 when that is not on record or cannot be read.
+func ParentGeneration(o *adapters.Observed) int64 {
 	generation, err := strconv.ParseInt(o.Meta.Annotations[v1alpha1.AnnotationParentGeneration], 10, 64)
 	if err != nil {
 		return 0
@@ -124,5 +124,5 @@ func protectsAnother(o *adapters.Observed) bool {
 // WrittenLater tells whether the child was written from a later generation of
 // its parent than the given one. Whoever sees that looks at a stale parent.
 func WrittenLater(o *adapters.Observed, generation int64) bool {
-	return parentGeneration(o) > generation
+	return ParentGeneration(o) > generation
 }

@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -23,9 +21,9 @@ import (
 // is rolled over. So all of them are always written, what another has taken or changed is
 // told by managedFields, and a copy of them is in the parent's status.
 
-// recordKeys are the annotations that tell what a child runs. A child that United has
-// written has all of them.
-func recordKeys() []string {
+// RecordKeys are the annotations that tell what a child runs, in a fixed order. A child
+// that United has written has all of them.
+func RecordKeys() []string {
 	return []string{
 		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
 		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
@@ -37,7 +35,7 @@ func recordKeys() []string {
 // parent tells nobody that it is stale.
 func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildRecord {
 	record := &v1alpha1.ChildRecord{UID: string(o.Meta.UID), Generation: o.Meta.Generation, Annotations: map[string]string{}}
-	for _, key := range recordKeys() {
+	for _, key := range RecordKeys() {
 		if v, ok := o.Meta.Annotations[key]; ok && key != v1alpha1.AnnotationParentGeneration {
 			record.Annotations[key] = v
 		}
@@ -49,22 +47,6 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 		record.Hash = was.Hash
 	}
 	return record
-}
-
-// Taken gives those of the recorded annotations that another has removed or changed
-// since United wrote the child, in a fixed order.
-func Taken(meta metav1.Object) ([]string, error) {
-	owned, err := ownedFields(meta)
-	if err != nil {
-		return nil, err
-	}
-	var taken []string
-	for _, key := range recordKeys() {
-		if _, there := meta.GetAnnotations()[key]; !there || owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", key)) {
-			taken = append(taken, key)
-		}
-	}
-	return taken, nil
 }
 
 // Restore puts back into o what was taken, as far as the copy tells of this very child.

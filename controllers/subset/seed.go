@@ -28,6 +28,18 @@ func (g *Goal) seed(replicas int32, why string) Step {
 	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
 }
 
+// Around is a step with room for the pods that outlived an earlier child (deleted with
+// --cascade=orphan): a new child adopts them, and would delete those for which it has no
+// replicas. needed is how many replicas keep all of them, on what they run. Only a seed
+// keeps them: with nothing to protect they may be replaced.
+func Around(s Step, needed int32) Step {
+	if s.Action == ActionSeed && needed > 0 {
+		s.Child.Replicas = max(s.Child.Replicas, needed)
+		s.Child.Partition = max(s.Child.Partition, s.Child.Replicas)
+	}
+	return s
+}
+
 // restart is the next step of a child that has no replicas and shall get some. It
 // has settled on whatever its template was, so it is taught the protected revision
 // also when the update revision makes the same pods.

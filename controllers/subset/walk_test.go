@@ -103,14 +103,13 @@ func (m *model) united() {
 
 // write applies a child, and tells whether that changed it.
 func (m *model) write(s Step) bool {
+	if m.child == nil && m.outlived {
+		for position := range m.pods {
+			s = Around(s, position+1)
+		}
+	}
 	c := s.Child
 	if m.child == nil {
-		if m.outlived && s.Action == ActionSeed { // as Writer.keepOrphans
-			for position := range m.pods {
-				c.Replicas = max(c.Replicas, position+1)
-			}
-			c.Partition = max(c.Partition, c.Replicas)
-		}
 		m.child = aChild().hashes("", "")
 		m.child.CaughtUp = false
 	} else if Seeding(&m.child.Observed) == c.Seeding && m.child.Replicas == c.Replicas && m.child.Partition == c.Partition &&

@@ -17,6 +17,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // retryStale is how soon to look again when the cluster had moved on. The watch
@@ -66,13 +67,13 @@ func (c *carried) waitsOf(name string) string {
 // back. The world is brought up to date with what was written.
 func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 	done := &carried{subsets: map[string]*outcome{}}
-	writer := r.writer(w.spec.adapter)
+	wr := r.writer(w.spec.adapter)
 	capacity := w.capacity()
 	for _, s := range p.order(w) {
 		before := w.replicas(s.Name)
 		o := &outcome{stale: true}
 		if r.goOn(ctx, w) {
-			o = r.carrySubset(ctx, writer, w, s, capacity)
+			o = r.carrySubset(ctx, wr, w, s, capacity)
 		}
 		done.subsets[s.Name] = o
 		wanted := s.asks
@@ -90,7 +91,7 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 		if keep := capacity.keep(before, d.replicas); keep > d.replicas {
 			d = drain{d.name, keep, capacity.why(keep)}
 		}
-		done.subsets[d.name] = r.drainSubset(ctx, writer, w, d)
+		done.subsets[d.name] = r.drainSubset(ctx, wr, w, d)
 		capacity.wrote(d.name, before, w.replicas(d.name), 0)
 	}
 	for _, name := range p.removed {
@@ -99,28 +100,28 @@ func (r *Reconciler) carryOut(ctx context.Context, w *world, p *plan) *carried {
 			done.subsets[name] = &outcome{waits: capacity.why(has)}
 			continue
 		}
-		done.subsets[name] = r.removeSubset(ctx, writer, w, name)
+		done.subsets[name] = r.removeSubset(ctx, wr, w, name)
 		if done.subsets[name].wrote {
 			capacity.living -= int64(has)
 			done.removed = append(done.removed, name)
 		}
 	}
 	for _, name := range p.unseen {
-		done.subsets[name] = r.seekGone(ctx, writer, w, name)
+		done.subsets[name] = r.seekGone(ctx, wr, w, name)
 	}
 	return done
 }
 
 // seekGone looks whether the child of a subset that is gone is gone too. One that has only
 // lost its labels gets them back, and is removed when it is seen.
-func (r *Reconciler) seekGone(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
+func (r *Reconciler) seekGone(ctx context.Context, wr *writer.Writer, w *world, name string) *outcome {
 	child := adapters.Child{
 		Namespace: w.parent.Namespace, Name: adapters.ChildName(w.parent.Name, name),
 		Parent: w.parent.Name, Subset: name, Owner: ownerOf(w.parent),
 	}
 	return r.attempt(ctx, w, name, nil, func(*outcome) error {
-		err := writer.Vacant(ctx, &child)
-		if errors.Is(err, subset.ErrNameConflict) || errors.Is(err, subset.ErrPredecessor) {
+		err := wr.Vacant(ctx, &child)
+		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
 			return nil // the name has gone to another, or is about to be free
 		}
 		return err
@@ -137,10 +138,10 @@ func (c *carried) leave(p *plan) {
 	}
 }
 
-func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w *world, name string) *outcome {
+func (r *Reconciler) removeSubset(ctx context.Context, wr *writer.Writer, w *world, name string) *outcome {
 	current := w.children[name].object
 	return r.attemptGone(ctx, w, name, current, func(o *outcome) error {
-		if err := writer.Remove(ctx, current); err != nil {
+		if err := wr.Remove(ctx, current); err != nil {
 			return err
 		}
 		o.wrote = true
@@ -149,13 +150,13 @@ func (r *Reconciler) removeSubset(ctx context.Context, writer *subset.Writer, w 
 }
 
 // drainSubset takes replicas from the child of a subset that is being removed.
-func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *world, d drain) *outcome {
+func (r *Reconciler) drainSubset(ctx context.Context, wr *writer.Writer, w *world, d drain) *outcome {
 	c := w.children[d.name]
 	if c.observed.Replicas == d.replicas {
 		return &outcome{}
 	}
 	o := r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
-		after, err := writer.Shrink(ctx, c.object, d.replicas)
+		after, err := wr.Shrink(ctx, c.object, d.replicas)
 		if err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, writer *subset.Writer, w *
 		w.children[d.name], err = w.read(d.name, after)
 		return err
 	})
-	return o.unlessOverridden(writer.Overridden(client.ObjectKeyFromObject(w.parent), c.object.GetName()))
+	return o.unlessOverridden(wr.Overridden(client.ObjectKeyFromObject(w.parent), c.object.GetName()))
 }
 
 // attemptGone is attempt on the child of a subset that is gone, if it still is.
@@ -187,19 +188,19 @@ func (w *world) replicas(name string) int32 {
 // refused: the child is not as the plan asks, whether for good or for now.
 func (o *outcome) refused() bool { return o.failure != nil || o.stale }
 
-func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan, capacity *capacity) *outcome {
+func (r *Reconciler) carrySubset(ctx context.Context, wr *writer.Writer, w *world, s *subsetPlan, capacity *capacity) *outcome {
 	var current *unstructured.Unstructured
 	if c := w.children[s.Name]; c != nil {
 		current = c.object
 	}
 	if s.step.Action == subset.ActionHalt {
-		return r.haltSubset(ctx, writer, w, s, current)
+		return r.haltSubset(ctx, wr, w, s, current)
 	}
-	if subset.Yields(s.step, w.observed(s.Name), w.now) {
+	if s.defers {
 		return &outcome{stale: true} // as if it had been refused
 	}
 	if s.step.Action == subset.ActionRemind {
-		return r.remindSubset(ctx, writer, w, s)
+		return r.remindSubset(ctx, wr, w, s)
 	}
 	r.failures.Calm(client.ObjectKeyFromObject(w.parent), memoryOf(s.Name), w.now)
 	step, waits := s.step, ""
@@ -210,41 +211,41 @@ func (r *Reconciler) carrySubset(ctx context.Context, writer *subset.Writer, w *
 	}
 	o := r.attempt(ctx, w, s.Name, current, func(o *outcome) error {
 		o.waits = waits
-		after, wrote, err := writer.Carry(ctx, step, current)
+		after, wrote, err := wr.Carry(ctx, step, current)
 		o.wrote = wrote
 		if err != nil {
 			return err
 		}
 		o.why = s.does
 		if !wrote {
-			return r.deleteReplicas(ctx, writer, w, w.observed(s.Name), s.deletes, o)
+			return r.deleteReplicas(ctx, wr, w, w.observed(s.Name), s.deletes, o)
 		}
 		w.children[s.Name], err = w.read(s.Name, after)
 		return err
 	})
-	return o.unlessOverridden(writer.Overridden(client.ObjectKeyFromObject(w.parent), s.workload))
+	return o.unlessOverridden(wr.Overridden(client.ObjectKeyFromObject(w.parent), s.workload))
 }
 
 // unlessOverridden is the outcome, and a failure while it is not sure that what was
 // written stands: it was undone each time before. So what the status says of it does not
 // come and go with each write.
-func (o *outcome) unlessOverridden(e *subset.OverriddenError) *outcome {
+func (o *outcome) unlessOverridden(e *writer.OverriddenError) *outcome {
 	if e != nil && !o.refused() {
 		o.failure = overridden(e)
 	}
 	return o
 }
 
-func overridden(e *subset.OverriddenError) *subset.Failure {
+func overridden(e *writer.OverriddenError) *subset.Failure {
 	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
 // haltSubset says that nobody knows what the subset's protected replicas run. Where no
 // child is seen it is looked up first: one that has lost its labels still knows.
-func (r *Reconciler) haltSubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan, current *unstructured.Unstructured) *outcome {
+func (r *Reconciler) haltSubset(ctx context.Context, wr *writer.Writer, w *world, s *subsetPlan, current *unstructured.Unstructured) *outcome {
 	if current == nil {
 		child := w.childOf(s)
-		if o := r.attempt(ctx, w, s.Name, nil, func(*outcome) error { return writer.Vacant(ctx, &child) }); o.refused() {
+		if o := r.attempt(ctx, w, s.Name, nil, func(*outcome) error { return wr.Vacant(ctx, &child) }); o.refused() {
 			return o
 		}
 	}
@@ -252,8 +253,8 @@ func (r *Reconciler) haltSubset(ctx context.Context, writer *subset.Writer, w *w
 }
 
 // attemptOn is what is tried on a subset's child now.
-func (w *world) attemptOn(current *unstructured.Unstructured) subset.Attempt {
-	attempt := subset.Attempt{UID: w.parent.UID, Generation: w.parent.Generation}
+func (w *world) attemptOn(current *unstructured.Unstructured) writer.Attempt {
+	attempt := writer.Attempt{UID: w.parent.UID, Generation: w.parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
 	}
@@ -267,13 +268,13 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 	if pending := r.failures.Pending(parent, name, attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
-	o, putOff := &outcome{}, (*subset.OverriddenError)(nil)
+	o, putOff := &outcome{}, (*writer.OverriddenError)(nil)
 	switch err := try(o); {
 	case errors.As(err, &putOff):
 		o.failure = overridden(putOff)
-	case errors.Is(err, subset.ErrStale):
+	case errors.Is(err, writer.ErrStale):
 		o.stale = true
-		if e := (*subset.WaitError)(nil); errors.As(err, &e) {
+		if e := (*writer.WaitError)(nil); errors.As(err, &e) {
 			o.waits = "waits: " + e.For
 		}
 		if old := subsetStatus(&w.parent.Status, name); o.waits != "" && (old == nil || old.Message != o.waits) { // once
@@ -290,10 +291,10 @@ func (r *Reconciler) attempt(ctx context.Context, w *world, name string, current
 
 // deleteReplicas deletes what the plan says. A child that was just written has to be
 // observed first.
-func (r *Reconciler) deleteReplicas(ctx context.Context, writer *subset.Writer, w *world, observed *adapters.Observed, deletes []adapters.Replica, o *outcome) error {
+func (r *Reconciler) deleteReplicas(ctx context.Context, wr *writer.Writer, w *world, observed *adapters.Observed, deletes []adapters.Replica, o *outcome) error {
 	unreleased := subset.Unreleased(observed)
 	for _, replica := range deletes {
-		if err := writer.Free(ctx, w.parent.Namespace, replica); err != nil {
+		if err := wr.Free(ctx, w.parent.Namespace, replica); err != nil {
 			return fmt.Errorf("delete the replica %s: %w", replica.Name, err)
 		}
 		if among(unreleased, replica) {

@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -34,7 +35,7 @@ type world struct {
 	share *share
 
 	// looks are what earlier passes have looked at; nil if nothing.
-	looks *subset.Looks
+	looks *writer.Looks
 
 	// holderWake is when what holds the name of a replica is to be looked up; zero if never.
 	holderWake time.Time
@@ -42,6 +43,9 @@ type world struct {
 	// children by subset, also of subsets that the spec does not have any more.
 	children map[string]*child
 	pods     map[string][]*corev1.Pod
+	// outlived are the pods of subsets whose child is gone and may be made now, as they
+	// were a moment ago past the cache.
+	outlived map[string][]corev1.Pod
 
 	revisions []*revision.Revision
 	// update is the revision that the spec asks for; of those that are kept, the last
@@ -122,6 +126,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			return nil, err
 		}
 	}
+	r.readOutlived(ctx, w)
 	return w, r.readUnlisted(ctx, w)
 }
 
@@ -203,7 +208,7 @@ func (w *world) restore(name string, object *unstructured.Unstructured, observed
 	if w.looks.Intact(client.ObjectKeyFromObject(w.parent), object) {
 		return nil
 	}
-	taken, err := subset.Taken(object)
+	taken, err := writer.Taken(object)
 	if err != nil {
 		return err
 	}
@@ -262,13 +267,13 @@ func (r *Reconciler) snapshot(ctx context.Context, w *world) *outcome {
 // unlessStale: a revision that has changed, or is gone, is read again.
 func unlessStale(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return subset.ErrStale
+		return writer.ErrStale
 	}
 	return err
 }
 
 // confirm tells whether the parent still has the template and the subsets that it was
-// read to have; the error is subset.ErrStale when not. A controller that does not know
+// read to have; the error is writer.ErrStale when not. A controller that does not know
 // yet that another leads would make a revision again that is gone, or remove a subset
 // that is back.
 func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
@@ -279,7 +284,7 @@ func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if live.UID != parent.UID ||
 		!equality.Semantic.DeepEqual(&live.Spec.Template, &parent.Spec.Template) ||
 		!equality.Semantic.DeepEqual(&live.Spec.Topology, &parent.Spec.Topology) {
-		return fmt.Errorf("%s has changed: %w", parent.Name, subset.ErrStale)
+		return fmt.Errorf("%s has changed: %w", parent.Name, writer.ErrStale)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // statusObject is what a parent's status is called where repeated writes are counted. A
@@ -27,7 +27,7 @@ import (
 const statusObject = "status"
 
 // tellStatus writes the status if it changed. One that somebody changes again each time is
-// written less and less often, and says so: an *subset.OverriddenError puts it off.
+// written less and less often, and says so: an *writer.OverriddenError puts it off.
 func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
@@ -47,7 +47,7 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 		return err
 	}
 	content := fmt.Sprint(parent.Generation, fields)
-	e := r.repeats.PutOff(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() subset.Override {
+	e := r.repeats.PutOff(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() writer.Override {
 		return statusOverride(parent, before, fields)
 	}, now)
 	if e != nil {
@@ -61,26 +61,26 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 		return err
 	}
 	override, err := r.wroteStatus(after, content, status)
-	if err == nil && override != (subset.Override{}) && after.ResourceVersion == parent.ResourceVersion {
+	if err == nil && override != (writer.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission made of it what it was: no watch will bring the pass back.
-		return fmt.Errorf("status: %w", subset.ErrStale)
+		return fmt.Errorf("status: %w", writer.ErrStale)
 	}
 	return err
 }
 
 // wroteStatus notes what was written, and what the answer to it had changed already.
-func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (subset.Override, error) {
+func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (writer.Override, error) {
 	written, err := timeless(status)
 	if err != nil {
-		return subset.Override{}, err
+		return writer.Override{}, err
 	}
 	answered, err := timeless(&after.Status)
 	if err != nil {
-		return subset.Override{}, err
+		return writer.Override{}, err
 	}
-	override := subset.Override{}
+	override := writer.Override{}
 	if path := firstDifference(written, answered, statusPath()); path != nil {
-		override = subset.Override{Field: nameOf(path), Admission: true}
+		override = writer.Override{Field: nameOf(path), Admission: true}
 	}
 	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
 	return override, nil
@@ -88,7 +88,7 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 
 // judgeOverridden lets the conditions say that the status itself is overridden: none of it
 // can be relied on. What stalls otherwise comes first.
-func judgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, e *subset.OverriddenError, now time.Time) {
+func judgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, e *writer.OverriddenError, now time.Time) {
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
 		return
 	}
@@ -145,13 +145,13 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 }
 
 // statusOverride is what somebody has made of a status, and who.
-func statusOverride(parent *v1alpha1.UnitedDeployment, before, wanted map[string]any) subset.Override {
+func statusOverride(parent *v1alpha1.UnitedDeployment, before, wanted map[string]any) writer.Override {
 	path := firstDifference(wanted, before, statusPath())
-	by, err := subset.OwnerOf(path, parent.ManagedFields, "status")
+	by, err := writer.OwnerOf(path, parent.ManagedFields, "status")
 	if err != nil {
 		by = "" // whoever it is
 	}
-	return subset.Override{Field: nameOf(path), By: by}
+	return writer.Override{Field: nameOf(path), By: by}
 }
 
 func statusPath() fieldpath.Path { return fieldpath.MakePathOrDie("status") }

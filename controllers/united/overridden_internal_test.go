@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 func aStatus() *v1alpha1.UnitedDeploymentStatus {
@@ -70,7 +70,7 @@ func TestFirstDifference(t *testing.T) {
 
 // What is said of a status that is overridden stays as it is from pass to pass.
 func TestJudgeOverridden(t *testing.T) {
-	parent, e := &v1alpha1.UnitedDeployment{Status: *aStatus()}, &subset.OverriddenError{Object: "status", Override: subset.Override{Field: "status.x"}}
+	parent, e := &v1alpha1.UnitedDeployment{Status: *aStatus()}, &writer.OverriddenError{Object: "status", Override: writer.Override{Field: "status.x"}}
 	first := time.Unix(1e9, 0)
 	pass := func(now time.Time) *v1alpha1.UnitedDeploymentStatus {
 		status := parent.Status.DeepCopy()

@@ -64,6 +64,8 @@ type subsetPlan struct {
 	protected string
 	goal      subset.Goal
 	step      subset.Step
+	// defers: the step is left for the next pass, which comes soon.
+	defers bool
 }
 
 func makePlan(w *world) *plan {
@@ -164,7 +166,8 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 		s.goal.Protected = ptr.To(sub.version(protected))
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
-	s.step = subset.Next(s.goal, observed)
+	s.step = w.around(subset.Next(s.goal, observed))
+	s.defers = subset.Yields(s.step, observed, w.now)
 	w.planDeletes(p, s)
 }
 

@@ -21,7 +21,9 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
@@ -41,10 +43,10 @@ type Reconciler struct {
 	Shares *shares.Shares
 	Meter  Meter
 
-	failures subset.Failures
+	failures writer.Failures
 	hidden   hidden
-	looks    subset.Looks
-	repeats  subset.Repeats
+	looks    writer.Looks
+	repeats  writer.Repeats
 	holders  holders
 }
 
@@ -94,7 +96,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 			return r.tellBlocked(ctx, parent, kept.failure)
 		}
 	case kept.stale:
-		return r.again(subset.ErrStale)
+		return r.again(writer.ErrStale)
 	}
 	p := makePlan(w)
 	done := r.carryOut(ctx, w, p)
@@ -118,12 +120,12 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Shares.Forget(key)
 }
 
-func (r *Reconciler) store() *revision.Store {
-	return &revision.Store{Client: r.Client, Live: r.Live}
+func (r *Reconciler) store() *store.Store {
+	return &store.Store{Client: r.Client, Live: r.Live}
 }
 
-func (r *Reconciler) writer(adapter adapters.Adapter) *subset.Writer {
-	return &subset.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks, Repeats: &r.repeats, Now: r.Clock.Now}
+func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
+	return &writer.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks, Repeats: &r.repeats, Now: r.Clock.Now}
 }
 
 // truncate deletes the revisions that neither the status, as it was and as it

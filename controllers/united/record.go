@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // writeStatus replaces the status that was read, and no other: it remembers what
 // each subset protects and how far a rollout is, and a controller that stood still
 // while another one led would move that back. So the status itself is tested, and
 // not the resourceVersion, which anybody changes who patches the spec at that
-// moment. It gives the parent as it is then. The error is subset.ErrStale when it is another
+// moment. It gives the parent as it is then. The error is writer.ErrStale when it is another
 // by now, or gone.
 func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
 	raw, err := json.Marshal(testAndReplace(parent, status))
@@ -40,7 +40,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 		return nil, err
 	}
 	if live.UID != parent.UID || !equality.Semantic.DeepEqual(&live.Status, &parent.Status) {
-		return nil, fmt.Errorf("write status: %w", subset.ErrStale)
+		return nil, fmt.Errorf("write status: %w", writer.ErrStale)
 	}
 	if raw, err = difference(live, status); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	return r.patchStatus(ctx, live, types.MergePatchType, raw)
 }
 
-// readLive reads the parent past the cache; the error is subset.ErrStale when it is
+// readLive reads the parent past the cache; the error is writer.ErrStale when it is
 // gone. It lists, so as to need no right to get.
 func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
 	list := &v1alpha1.UnitedDeploymentList{}
@@ -56,7 +56,7 @@ func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeploy
 		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
+		return nil, fmt.Errorf("read %s: %w", parent.Name, writer.ErrStale)
 	}
 	return &list.Items[0], nil
 }
@@ -72,7 +72,7 @@ func staleOr(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		err = subset.ErrStale
+		err = writer.ErrStale
 	}
 	return fmt.Errorf("write status: %w", err)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // memoryOf stands for the memory of a subset's child where failures are kept by subset:
@@ -25,16 +26,16 @@ var errNotYet = errors.New("no replica may be deleted yet")
 // remindSubset reminds a child of what it has forgotten. It may do so in vain, for as
 // long as its controller does not see its revisions: so each time counts as one that
 // failed, and the next comes later.
-func (r *Reconciler) remindSubset(ctx context.Context, writer *subset.Writer, w *world, s *subsetPlan) *outcome {
+func (r *Reconciler) remindSubset(ctx context.Context, wr *writer.Writer, w *world, s *subsetPlan) *outcome {
 	parent, current, observed := client.ObjectKeyFromObject(w.parent), w.children[s.Name].object, w.observed(s.Name)
 	attempt := w.attemptOn(current)
 	if pending := r.failures.Pending(parent, memoryOf(s.Name), attempt, w.now); pending != nil {
 		return &outcome{failure: pending}
 	}
 	o := &outcome{}
-	current, wrote, err := writer.Remind(ctx, s.step.Hash, current, func() error {
+	current, wrote, err := wr.Remind(ctx, s.step.Hash, current, func() error {
 		// What came up unreleased keeps the child from remembering.
-		err := r.deleteReplicas(ctx, writer, w, observed, s.deletes, o)
+		err := r.deleteReplicas(ctx, wr, w, observed, s.deletes, o)
 		if err == nil && subset.Relapses(observed) && len(o.undone) == 0 {
 			return errNotYet
 		}
@@ -48,20 +49,20 @@ func (r *Reconciler) remindSubset(ctx context.Context, writer *subset.Writer, w 
 		w.children[s.Name], err = w.read(s.Name, current)
 	}
 	switch {
-	case errors.Is(err, subset.ErrStale) && len(o.undone) > 0:
+	case errors.Is(err, writer.ErrStale) && len(o.undone) > 0:
 		// A replica was deleted for it. The next is not deleted at once, though the
 		// replica may be ready again by then.
-		o.failure = r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, subset.ErrForgets), w.now)
-	case errors.Is(err, subset.ErrStale):
+		o.failure = r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, writer.ErrForgets), w.now)
+	case errors.Is(err, writer.ErrStale):
 		o.stale = true
-		if e := (*subset.WaitError)(nil); errors.As(err, &e) {
+		if e := (*writer.WaitError)(nil); errors.As(err, &e) {
 			o.waits = "waits: " + e.For
 		}
 	case err != nil:
 		o.failure = r.failures.Failed(parent, memoryOf(s.Name), attempt, err, w.now)
 		ctrl.LoggerFrom(ctx).Info("could not remind", "subset", s.Name, "error", err.Error(), "retryAt", o.failure.RetryAt)
 	default:
-		again := r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, subset.ErrForgets), w.now)
+		again := r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, writer.ErrForgets), w.now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o

@@ -29,7 +29,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
@@ -181,7 +181,7 @@ func wakeUps(s *shares.Shares) source.Source {
 // hour; when the API server had been away as long, a rollout would stand still as long
 // again.
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, subset.MaxBackOff)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, writer.MaxBackOff)
 }
 
 // parentByLabel finds the parent of a child or a pod, also of one that lost its

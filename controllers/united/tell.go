@@ -19,12 +19,13 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // tell writes the status if it changed, and when that is done the events and
-// the metrics. Nothing else writes any of the three. The error is subset.ErrStale
+// the metrics. Nothing else writes any of the three. The error is writer.ErrStale
 // when the parent is gone, or its status is not what it was when it was read, and a
-// *subset.OverriddenError when the write is put off.
+// *writer.OverriddenError when the write is put off.
 func (r *Reconciler) tell(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, done *carried) error {
 	if err := r.tellStatus(ctx, parent, status); err != nil {
 		return err
@@ -69,11 +70,11 @@ func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDep
 // usually is sooner; but a conflict can be answered where nothing did, and then no
 // watch tells.
 func (r *Reconciler) again(err error) (ctrl.Result, error) {
-	putOff := (*subset.OverriddenError)(nil)
+	putOff := (*writer.OverriddenError)(nil)
 	switch {
 	case errors.As(err, &putOff):
 		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil
-	case errors.Is(err, subset.ErrStale):
+	case errors.Is(err, writer.ErrStale):
 		return ctrl.Result{RequeueAfter: retryStale}, nil
 	}
 	return ctrl.Result{}, err

@@ -23,7 +23,7 @@ func runPlanner(ctx context.Context, _ *options, r *report) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", ".", "-benchmem", "./adapters", "./controllers/subset", "./controllers/united/coordination", "./test/simulation")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", ".", "-benchmem", "./adapters", "./controllers/subset/...", "./controllers/united/coordination", "./test/simulation")
 	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

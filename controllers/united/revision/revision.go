@@ -11,7 +11,7 @@
 // one that goes is struck out there: adding or removing a subset makes no
 // revision, and a later change of its patch is still told from what it was.
 //
-// Everything but Store is pure.
+// All of it is pure. Package store writes them.
 package revision
 
 import (

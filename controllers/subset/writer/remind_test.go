@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"errors"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // ownedBy makes an object a part of the child of zone-a; owner "" makes it an orphan.
@@ -90,7 +91,7 @@ func TestRemind(t *testing.T) {
 			b.remindErr = tc.answer
 			current := b.forgetfulSet(tc.from)
 			before := current.DeepCopy()
-			after, wrote, err := b.carry(Step{Action: ActionRemind, Hash: "h1"}, current)
+			after, wrote, err := b.carry(subset.Step{Action: subset.ActionRemind, Hash: "h1"}, current)
 			if fails := tc.want != nil || tc.says != ""; fails != (err != nil) || wrote == fails || fails && after != current {
 				t.Fatal(after, wrote, err)
 			}
@@ -120,12 +121,12 @@ func TestForgetfulSetIsForgetful(t *testing.T) {
 	b := newBench(t)
 	for from, want := range map[int32]bool{2: true, 0: false} {
 		o, err := b.Adapter.Observe(b.forgetfulSet(from), nil)
-		if err != nil || Forgot(o) != want {
+		if err != nil || subset.Forgot(o) != want {
 			t.Error(from, err)
 		}
 	}
 	var none []adapters.Replica
-	if o, err := b.Adapter.Observe(b.forgetfulSet(2), nil); err != nil || !cmp.Equal(none, Unreleased(o)) {
+	if o, err := b.Adapter.Observe(b.forgetfulSet(2), nil); err != nil || !cmp.Equal(none, subset.Unreleased(o)) {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // ErrRevisionGone says that a child cannot be reminded of what its protected replicas
@@ -95,7 +96,7 @@ func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	if !Forgot(live) {
+	if !subset.Forgot(live) {
 		return ErrStale
 	}
 	return nil

@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package revision
+// Package store keeps the revisions that package revision names.
+package store
 
 import (
 	"context"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // maxCollisions bounds the search for a free name. Two contents clash once in
@@ -37,20 +39,20 @@ type Store struct {
 // left out: whoever needs it by name is told that it is lost. It does not wait until the
 // cache has what was written, since that would be for all parents; Snapshot finds out when
 // it lags.
-func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*Revision, error) {
+func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
 		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	revisions := make([]*Revision, 0, len(list.Items))
+	revisions := make([]*revision.Revision, 0, len(list.Items))
 	for i := range list.Items {
 		cr := &list.Items[i]
 		// A child's own ControllerRevisions carry the labels of its pods.
 		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) {
 			continue
 		}
-		r, err := Parse(cr)
+		r, err := revision.Parse(cr)
 		if err != nil {
 			continue
 		}
@@ -63,16 +65,16 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 // made from it: an equal one that is kept already, brought to the front, or a
 // new one.
 func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
-	kept []*Revision, c Content,
-) (*Revision, error) {
-	if found := Find(kept, c, parent.Status.UpdateRevision); found != nil {
+	kept []*revision.Revision, c revision.Content,
+) (*revision.Revision, error) {
+	if found := revision.Find(kept, c, parent.Status.UpdateRevision); found != nil {
 		return s.bringToFront(ctx, kept, found, parent.Status.UpdateRevision)
 	}
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
 	for collision := range maxCollisions {
-		cr := New(parent, owner, c, NextNumber(kept), collision)
+		cr := revision.New(parent, owner, c, revision.NextNumber(kept), collision)
 		err := s.Client.Create(ctx, cr)
 		if apierrors.IsAlreadyExists(err) {
 			// A cache that lags, or another content or owner of the same name.
@@ -80,7 +82,7 @@ func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment,
 			if err := s.Live.Get(ctx, client.ObjectKeyFromObject(cr), live); err != nil {
 				return nil, fmt.Errorf("get revision %s: %w", cr.Name, err)
 			}
-			r, err := Parse(live)
+			r, err := revision.Parse(live)
 			if err == nil && metav1.IsControlledBy(live, parent) && r.Matches(c) {
 				return r, nil
 			}
@@ -89,15 +91,15 @@ func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment,
 		if err != nil {
 			return nil, fmt.Errorf("create revision %s: %w", cr.Name, err)
 		}
-		return Parse(cr)
+		return revision.Parse(cr)
 	}
 	return nil, fmt.Errorf("no free name for a revision of %s after %d tries", parent.Name, maxCollisions)
 }
 
 // bringToFront gives a revision that is used again the highest number, so that
 // the history is truncated by last use. The update revision is there already.
-func (s *Store) bringToFront(ctx context.Context, kept []*Revision, r *Revision, updateRevision string) (*Revision, error) {
-	next := NextNumber(kept)
+func (s *Store) bringToFront(ctx context.Context, kept []*revision.Revision, r *revision.Revision, updateRevision string) (*revision.Revision, error) {
+	next := revision.NextNumber(kept)
 	if r.Name == updateRevision || r.Number == next-1 {
 		return r, nil
 	}
@@ -106,7 +108,7 @@ func (s *Store) bringToFront(ctx context.Context, kept []*Revision, r *Revision,
 
 // Amend records in a revision the subsets that came and went after it was
 // taken; it writes nothing when there are none.
-func (s *Store) Amend(ctx context.Context, r *Revision, living map[string]Overlay) (*Revision, error) {
+func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[string]revision.Overlay) (*revision.Revision, error) {
 	annotation, changed := r.Amend(living)
 	if !changed {
 		return r, nil
@@ -119,7 +121,7 @@ func (s *Store) Amend(ctx context.Context, r *Revision, living map[string]Overla
 // patch is fenced by the UID, since the name may have been given to another revision,
 // and by the resourceVersion. Trap: a client that waits to read its own writes waits
 // for ever for one that its cache has lost in the meantime.
-func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*Revision, error) {
+func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[string]any) (*revision.Revision, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func (s *Store) patch(ctx context.Context, r *Revision, patch map[string]any) (*
 	if err := s.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
 	}
-	return Parse(cr)
+	return revision.Parse(cr)
 }
 
 func (s *Store) confirm(ctx context.Context) error {
@@ -150,8 +152,8 @@ func (s *Store) confirm(ctx context.Context) error {
 // Truncate deletes revisions that are not in use, but for the limit youngest. The
 // deletes are fenced by resourceVersion: a revision that is used again was brought
 // to the front since.
-func (s *Store) Truncate(ctx context.Context, kept []*Revision, inUse map[string]bool, limit int) error {
-	for _, r := range Surplus(kept, inUse, limit) {
+func (s *Store) Truncate(ctx context.Context, kept []*revision.Revision, inUse map[string]bool, limit int) error {
+	for _, r := range revision.Surplus(kept, inUse, limit) {
 		uid, version := r.Object.UID, r.Object.ResourceVersion
 		err := s.Client.Delete(ctx, r.Object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 var webParent = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -223,7 +224,7 @@ func (b *bench) fight(c adapters.Child, current *unstructured.Unstructured, time
 	b.t.Helper()
 	for range times {
 		var wrote bool
-		if current, wrote, last = b.carry(Step{Action: ActionApply, Child: c}, current); last == nil && !wrote {
+		if current, wrote, last = b.carry(subset.Step{Action: subset.ActionApply, Child: c}, current); last == nil && !wrote {
 			b.t.Fatal("nothing was written, so nothing is undone")
 		}
 		if b.undo != nil {
@@ -246,7 +247,7 @@ func TestOverriddenByAdmission(t *testing.T) {
 		t.Error(e)
 	}
 	*now = e.Until
-	if _, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current); err != nil || !wrote {
+	if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); err != nil || !wrote {
 		t.Error("it is time again:", wrote, err)
 	}
 	if e := b.Overridden(webParent, "web-zone-a"); e == nil {
@@ -294,7 +295,7 @@ func TestCreatedAgainAndAgain(t *testing.T) {
 	b, _ := overriding(t, func(*unstructured.Unstructured) {})
 	var err error
 	for range 50 {
-		_, _, err = b.carry(Step{Action: ActionCreate, Child: childSpec()}, nil)
+		_, _, err = b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
 	}
 	if err == nil || !strings.Contains(err.Error(), "all of it was removed") || len(b.applied) != repeatsAtOnce+1 {
 		t.Error(err, len(b.applied))

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // contentOf tells writes of a child apart. What rides along with other writes is not in
@@ -23,7 +24,7 @@ func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
 // differsFrom compares is in it: what is not would pass for a change of our own mind, and
 // be written again without end.
 func contentNow(o *adapters.Observed) string {
-	return content(parentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, RecordedPartition(o), Seeding(o), RevisionOf(o))
+	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), subset.RevisionOf(o))
 }
 
 func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding bool, revision string) string {

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package revision_test
+package store_test
 
 import (
 	"context"
@@ -19,13 +19,14 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 )
 
 // history is a store on a fake API server, and the writes it has seen. The fake
 // one knows what is used here, creates that clash and merge patches, but not
 // what fences a delete: that is only looked at.
 type history struct {
-	revision.Store
+	store.Store
 	t      *testing.T
 	server client.Client
 	writes []string

@@ -1,13 +1,14 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"context"
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,7 +30,11 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
+
+// epoch is when everything in these tests happens.
+func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // bench is a writer on a fake API server. Applies never reach that: it is not
 // faithful there, and what they do is tested end to end. They are kept.
@@ -112,7 +117,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-func (b *bench) carry(s Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (b *bench) carry(s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	return b.Carry(b.t.Context(), s, current)
 }
 
@@ -153,11 +158,11 @@ func orphan(name string) *corev1.Pod {
 func TestCarryDoesNothing(t *testing.T) {
 	b := newBench(t)
 	current := &unstructured.Unstructured{}
-	for _, action := range []Action{ActionWait, ActionHalt} {
-		if after, wrote, err := b.carry(Step{Action: action}, current); after != current || wrote || err != nil {
+	for _, action := range []subset.Action{subset.ActionWait, subset.ActionHalt} {
+		if after, wrote, err := b.carry(subset.Step{Action: action}, current); after != current || wrote || err != nil {
 			t.Error(action, after, wrote, err)
 		}
-		if after, wrote, err := b.carry(Step{Action: action}, nil); after != nil || wrote || err != nil {
+		if after, wrote, err := b.carry(subset.Step{Action: action}, nil); after != nil || wrote || err != nil {
 			t.Error(action, after, wrote, err)
 		}
 	}
@@ -167,9 +172,9 @@ func TestCarryDoesNothing(t *testing.T) {
 }
 
 func TestCreate(t *testing.T) {
-	for _, action := range []Action{ActionCreate, ActionSeed} {
+	for _, action := range []subset.Action{subset.ActionCreate, subset.ActionSeed} {
 		b := newBench(t)
-		after, wrote, err := b.carry(Step{Action: action, Child: childSpec()}, nil)
+		after, wrote, err := b.carry(subset.Step{Action: action, Child: childSpec()}, nil)
 		if err != nil || !wrote || after.GetName() != "web-zone-a" || len(b.applied) != 1 {
 			t.Fatal(action, after, wrote, err)
 		}
@@ -205,9 +210,9 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 		{"our own with another's label", set(func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelSubset] = "zone-b" }), ErrStale, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, action := range []Action{ActionCreate, ActionSeed} {
+			for _, action := range []subset.Action{subset.ActionCreate, subset.ActionSeed} {
 				b := newBench(t, tc.there.DeepCopy())
-				after, wrote, err := b.carry(Step{Action: action, Child: childSpec()}, nil)
+				after, wrote, err := b.carry(subset.Step{Action: action, Child: childSpec()}, nil)
 				if !errors.Is(err, tc.want) || wrote || after != nil || len(b.applied) > 0 {
 					t.Fatal(action, after, wrote, err)
 				}
@@ -242,7 +247,7 @@ func TestRelabelErrors(t *testing.T) {
 	} {
 		b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Labels = nil }))
 		b.patchErr = tc.answer
-		_, _, err := b.carry(Step{Action: ActionCreate, Child: childSpec()}, nil)
+		_, _, err := b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
 		if errors.Is(err, ErrStale) != tc.stale || err == nil {
 			t.Error(err)
 		}
@@ -267,12 +272,12 @@ func TestApplyErrors(t *testing.T) {
 			current := b.asStored(childSpec(), nil)
 			for _, try := range []func() (*unstructured.Unstructured, bool, error){
 				func() (*unstructured.Unstructured, bool, error) {
-					return b.carry(Step{Action: ActionCreate, Child: childSpec()}, nil)
+					return b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
 				},
 				func() (*unstructured.Unstructured, bool, error) {
 					c := childSpec()
 					c.Replicas++
-					return b.carry(Step{Action: ActionApply, Child: c}, current)
+					return b.carry(subset.Step{Action: subset.ActionApply, Child: c}, current)
 				},
 			} {
 				_, wrote, err := try()
@@ -284,31 +289,47 @@ func TestApplyErrors(t *testing.T) {
 	}
 }
 
-// A seed keeps the pods that outlived an earlier child, on what they run.
+// A seed keeps the pods that outlived an earlier child, on what they run. One that was
+// decided on before they did is not made.
 func TestSeedKeepsOrphans(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
-		action              Action
+		action              subset.Action
 		replicas, partition int32
 		pods                []client.Object
 		wantReplicas        int32
 		wantPartition       int32
 	}{
-		{"none", ActionSeed, 0, 2, nil, 0, 2},
-		{"none, some are protected", ActionSeed, 2, 2, nil, 2, 2},
-		{"fewer than are to be made", ActionSeed, 5, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 5, 9},
-		{"more than are to be made", ActionSeed, 2, 2, []client.Object{orphan("web-zone-a-3")}, 4, 4},
-		{"fewer than are protected", ActionSeed, 0, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 4, 9},
-		{"more than are protected", ActionSeed, 0, 2, []client.Object{orphan("web-zone-a-10"), orphan("web-zone-a-9")}, 11, 11},
-		{"of another subset", ActionSeed, 0, 2, []client.Object{labelled(orphan("web-zone-a-3"), v1alpha1.LabelSubset, "zone-b")}, 0, 2},
-		{"in another namespace", ActionSeed, 0, 2, []client.Object{elsewhere(orphan("web-zone-a-3"))}, 0, 2},
-		{"with nothing to protect they may be replaced", ActionCreate, 3, 0, []client.Object{orphan("web-zone-a-7")}, 3, 0},
+		{"none", subset.ActionSeed, 0, 2, nil, 0, 2},
+		{"none, some are protected", subset.ActionSeed, 2, 2, nil, 2, 2},
+		{"fewer than are to be made", subset.ActionSeed, 5, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 5, 9},
+		{"more than are to be made", subset.ActionSeed, 2, 2, []client.Object{orphan("web-zone-a-3")}, 4, 4},
+		{"fewer than are protected", subset.ActionSeed, 0, 9, []client.Object{orphan("web-zone-a-0"), orphan("web-zone-a-3")}, 4, 9},
+		{"more than are protected", subset.ActionSeed, 0, 2, []client.Object{orphan("web-zone-a-10"), orphan("web-zone-a-9")}, 11, 11},
+		{"of another subset", subset.ActionSeed, 0, 2, []client.Object{labelled(orphan("web-zone-a-3"), v1alpha1.LabelSubset, "zone-b")}, 0, 2},
+		{"in another namespace", subset.ActionSeed, 0, 2, []client.Object{elsewhere(orphan("web-zone-a-3"))}, 0, 2},
+		{"with nothing to protect they may be replaced", subset.ActionCreate, 3, 0, []client.Object{orphan("web-zone-a-7")}, 3, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, tc.pods...)
 			c := childSpec()
 			c.Replicas, c.Partition = tc.replicas, tc.partition
-			if _, _, err := b.carry(Step{Action: tc.action, Child: c}, nil); err != nil {
+			step := subset.Step{Action: tc.action, Child: c}
+			outlived, err := b.Outlived(t.Context(), c.Namespace, c.Parent, c.Subset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := adapters.Build(b.Adapter, &c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			around := subset.Around(step, b.Adapter.Orphans(u, outlived))
+			if around.Child.Replicas != step.Child.Replicas {
+				if _, wrote, err := b.carry(step, nil); !errors.Is(err, ErrStale) || wrote || len(b.applied) > 0 {
+					t.Fatal("a child is made that deletes pods, which were orphaned after it was decided on:", wrote, err)
+				}
+			}
+			if _, _, err := b.carry(around, nil); err != nil {
 				t.Fatal(err)
 			}
 			o, err := b.Adapter.Observe(b.applied[0], nil)
@@ -378,11 +399,11 @@ func TestUpdate(t *testing.T) {
 		{"owner", change(func(c *adapters.Child) { c.Owner.BlockOwnerDeletion = ptr.To(true) }), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, action := range []Action{ActionApply, ActionSeed} {
+			for _, action := range []subset.Action{subset.ActionApply, subset.ActionSeed} {
 				b := newBench(t)
 				current := b.asStored(childSpec(), nil)
 				before := current.DeepCopy()
-				after, wrote, err := b.carry(Step{Action: action, Child: tc.child}, current)
+				after, wrote, err := b.carry(subset.Step{Action: action, Child: tc.child}, current)
 				if err != nil || wrote != tc.wrote || len(b.applied) != map[bool]int{true: 1}[wrote] {
 					t.Fatal(action, wrote, err, len(b.applied))
 				}
@@ -413,7 +434,7 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 		current := b.asStored(childSpec(), func(owned *fieldpath.Set) {
 			*owned = *owned.Difference(fieldpath.NewSet(path))
 		})
-		if _, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current); err != nil || !wrote {
+		if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); err != nil || !wrote {
 			t.Error(name, "was taken, and is not taken back:", err)
 		}
 	}
@@ -426,7 +447,7 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 		current := b.asStored(childSpec(), func(owned *fieldpath.Set) {
 			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", path)))
 		})
-		if _, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current); err != nil || !wrote {
+		if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); err != nil || !wrote {
 			t.Error(path, "was taken, and is not taken back:", err)
 		}
 	}
@@ -457,12 +478,12 @@ func TestUpdatePutsForeignNumbersRight(t *testing.T) {
 			current, c := b.asStored(childSpec(), nil), childSpec()
 			tc.edit(current)
 			c.Partition = tc.asked
-			if _, wrote, err := b.carry(Step{Action: ActionApply, Child: c}, current); err != nil || wrote != tc.wrote {
+			if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: c}, current); err != nil || wrote != tc.wrote {
 				t.Fatal(wrote, err)
 			}
 			if tc.wrote {
 				o, err := b.Adapter.Observe(b.applied[0], nil)
-				if err != nil || o.Partition != tc.asked || RecordedPartition(o) != tc.asked || o.Replicas != 3 {
+				if err != nil || o.Partition != tc.asked || subset.RecordedPartition(o) != tc.asked || o.Replicas != 3 {
 					t.Error(o, err)
 				}
 			}
@@ -485,7 +506,7 @@ func TestUpdateThatChangesNothing(t *testing.T) {
 		current := b.asStored(childSpec(), func(owned *fieldpath.Set) {
 			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
 		})
-		_, wrote, err := b.carry(Step{Action: ActionApply, Child: childSpec()}, current)
+		_, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current)
 		if err != nil || wrote == idle || len(b.applied) != 1 {
 			t.Error(idle, wrote, err, len(b.applied))
 		}
@@ -496,7 +517,7 @@ func TestCarryRefusesABadPatch(t *testing.T) {
 	c := childSpec()
 	c.Patch = map[string]any{"spec": "text"}
 	b := newBench(t)
-	for _, s := range []Step{{Action: ActionCreate, Child: c}, {Action: ActionSeed, Child: c}} {
+	for _, s := range []subset.Step{{Action: subset.ActionCreate, Child: c}, {Action: subset.ActionSeed, Child: c}} {
 		var invalid *field.Error
 		if _, _, err := b.carry(s, nil); !errors.As(err, &invalid) || invalid.Field != "spec.topology.subsets[zone-a].patch.spec" {
 			t.Error(s.Action, err)
@@ -504,7 +525,7 @@ func TestCarryRefusesABadPatch(t *testing.T) {
 	}
 	var invalid *field.Error
 	current := b.asStored(childSpec(), nil)
-	if after, _, err := b.carry(Step{Action: ActionApply, Child: c}, current); !errors.As(err, &invalid) || after != current {
+	if after, _, err := b.carry(subset.Step{Action: subset.ActionApply, Child: c}, current); !errors.As(err, &invalid) || after != current {
 		t.Error(err)
 	}
 	if len(b.applied) > 0 {

@@ -1,7 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+// Package writer carries out what package subset decides for one child workload,
+// fenced so that it can neither create a thing twice nor touch a thing that is not
+// ours. It remembers, in memory alone, what failed, what was undone, and which
+// children are as they were written.
+package writer
 
 import (
 	"context"
@@ -24,6 +28,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // absent as the resourceVersion of a server-side apply means: create, never
@@ -61,32 +66,32 @@ type Writer struct {
 // is none. It gives the child as it is now, and whether it was written. Errors
 // are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
 // wrote, or what the API server answered; the child is then as it was.
-func (w *Writer) Carry(ctx context.Context, s Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) Carry(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	switch s.Action {
-	case ActionWait, ActionHalt:
+	case subset.ActionWait, subset.ActionHalt:
 		return current, false, nil
-	case ActionApply:
+	case subset.ActionApply:
 		return w.update(ctx, &s.Child, current)
-	case ActionRemind:
+	case subset.ActionRemind:
 		return w.Remind(ctx, s.Hash, current, func() error { return nil })
-	case ActionSeed:
+	case subset.ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)
 		}
-	case ActionCreate:
+	case subset.ActionCreate:
 	}
 	return w.create(ctx, s)
 }
 
-func (w *Writer) create(ctx context.Context, s Step) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstructured, bool, error) {
 	if err := w.Vacant(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
 	if err := w.clean(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
-	if s.Action == ActionSeed {
-		if err := w.keepOrphans(ctx, &s.Child); err != nil {
+	if s.Action == subset.ActionSeed {
+		if err := w.keepsOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
 	}
@@ -167,23 +172,32 @@ func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
 	return nil
 }
 
-// keepOrphans makes room in a seed for pods that outlived an earlier child
-// (deleted with --cascade=orphan). The new child adopts them, and would delete
-// those for which it had no replicas. The list must be live: a cache may still show
-// them as owned by the child that is gone.
-func (w *Writer) keepOrphans(ctx context.Context, c *adapters.Child) error {
+// Outlived gives the pods of a subset that has no child, past the cache: that may still
+// show them as owned by the child that is gone.
+func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := w.Live.List(ctx, pods, client.InNamespace(c.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: c.Parent, v1alpha1.LabelSubset: c.Subset})
+	err := w.Live.List(ctx, pods, client.InNamespace(namespace),
+		client.MatchingLabels{v1alpha1.LabelName: parent, v1alpha1.LabelSubset: subset})
 	if err != nil {
-		return fmt.Errorf("list pods that outlived %s: %w", c.Name, err)
+		return nil, fmt.Errorf("list pods that outlived %s: %w", adapters.ChildName(parent, subset), err)
+	}
+	return pods.Items, nil
+}
+
+// keepsOrphans looks whether a seed still has room for the pods that outlived an earlier
+// child (subset.Around). It is an ErrStale when more have been orphaned since.
+func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
+	pods, err := w.Outlived(ctx, c.Namespace, c.Parent, c.Subset)
+	if err != nil {
+		return err
 	}
 	u, err := adapters.Build(w.Adapter, c)
 	if err != nil {
 		return err
 	}
-	c.Replicas = max(c.Replicas, w.Adapter.Orphans(u, pods.Items))
-	c.Partition = max(c.Partition, c.Replicas)
+	if needed := w.Adapter.Orphans(u, pods); needed > c.Replicas || needed > c.Partition {
+		return ErrStale
+	}
 	return nil
 }
 
@@ -264,12 +278,12 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return fieldPlace(fields.Replicas...)
 	case observed.Partition != c.Partition:
 		return fieldPlace(fields.Partition...)
-	case RecordedPartition(observed) != c.Partition:
+	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.
 		return annotationPlace(v1alpha1.AnnotationPartition)
-	case Seeding(observed) != c.Seeding:
+	case subset.Seeding(observed) != c.Seeding:
 		return annotationPlace(v1alpha1.AnnotationSeeding)
-	case RevisionOf(observed) != c.Revision:
+	case subset.RevisionOf(observed) != c.Revision:
 		// Changed by admission as it was written it is still ours by managedFields.
 		return annotationPlace(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
@@ -371,7 +385,7 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	metadata := maps.Clone(object["metadata"].(map[string]any))
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
-	for _, key := range recordKeys() {
+	for _, key := range subset.RecordKeys() {
 		if key != v1alpha1.AnnotationRevision { // another one is worth a write
 			delete(annotations, key)
 		}

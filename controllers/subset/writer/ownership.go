@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // place is where a field is: as text for people, and as managedFields have it.
@@ -110,6 +111,22 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		return owned, err
 	}
 	return nil, nil //nolint:nilnil // nothing is ours
+}
+
+// Taken gives those of the recorded annotations that another has removed or changed
+// since United wrote the child, in a fixed order.
+func Taken(meta metav1.Object) ([]string, error) {
+	owned, err := ownedFields(meta)
+	if err != nil {
+		return nil, err
+	}
+	var taken []string
+	for _, key := range subset.RecordKeys() {
+		if _, there := meta.GetAnnotations()[key]; !there || owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", key)) {
+			taken = append(taken, key)
+		}
+	}
+	return taken, nil
 }
 
 // withoutIdentity drops what managedFields never list.

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // WaitError is an ErrStale that says what is waited for, for people. Time makes no
@@ -24,18 +25,6 @@ func (e *WaitError) Error() string { return e.For + ": " + ErrStale.Error() }
 
 // Unwrap makes it an ErrStale.
 func (e *WaitError) Unwrap() error { return ErrStale }
-
-// Failure is why a subset's child could not be written.
-type Failure struct {
-	// Reason is a reason of the condition Stalled.
-	Reason string
-	// Message is in the API server's own words where it spoke.
-	Message string
-	// Stalled tells whether it is beyond hope that it passes by itself soon.
-	Stalled bool
-	// RetryAt is when the write is tried again, if nothing changes before.
-	RetryAt time.Time
-}
 
 const (
 	// patience is how often something that may pass by itself must fail in a row
@@ -62,7 +51,7 @@ type failureKey struct {
 type record struct {
 	attempt Attempt
 	count   int
-	failure Failure
+	failure subset.Failure
 }
 
 // Attempt is what was tried on what. Another attempt is made at once.
@@ -77,10 +66,10 @@ type Attempt struct {
 
 // Pending gives the failure of the same attempt if it is not yet time to try
 // again; nil means: go ahead.
-func (f *Failures) Pending(parent types.NamespacedName, subset string, a Attempt, now time.Time) *Failure {
+func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, now time.Time) *subset.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r := f.failed[failureKey{parent, subset}]
+	r := f.failed[failureKey{parent, name}]
 	if r == nil || r.attempt != a || !now.Before(r.failure.RetryAt) {
 		return nil
 	}
@@ -89,13 +78,13 @@ func (f *Failures) Pending(parent types.NamespacedName, subset string, a Attempt
 }
 
 // Failed records a failure and tells what to make of it.
-func (f *Failures) Failed(parent types.NamespacedName, subset string, a Attempt, err error, now time.Time) *Failure {
+func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, err error, now time.Time) *subset.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed == nil {
 		f.failed = map[failureKey]*record{}
 	}
-	key := failureKey{parent, subset}
+	key := failureKey{parent, name}
 	r := f.failed[key]
 	if r == nil || r.attempt != a {
 		r = &record{attempt: a}
@@ -103,7 +92,7 @@ func (f *Failures) Failed(parent types.NamespacedName, subset string, a Attempt,
 	}
 	r.count++
 	reason, final := classify(err)
-	r.failure = Failure{
+	r.failure = subset.Failure{
 		Reason: reason, Message: err.Error(),
 		Stalled: final || r.count >= patience,
 		RetryAt: now.Add(backOff(r.count)),
@@ -113,19 +102,19 @@ func (f *Failures) Failed(parent types.NamespacedName, subset string, a Attempt,
 }
 
 // Succeeded forgets a failure.
-func (f *Failures) Succeeded(parent types.NamespacedName, subset string) {
+func (f *Failures) Succeeded(parent types.NamespacedName, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.failed, failureKey{parent, subset})
+	delete(f.failed, failureKey{parent, name})
 }
 
 // Calm forgets a failure that is past: it was to be tried again longer ago than it
 // would ever be put off. That ends a back-off whose attempts succeeded, and had to be
 // repeated all the same.
-func (f *Failures) Calm(parent types.NamespacedName, subset string, now time.Time) {
+func (f *Failures) Calm(parent types.NamespacedName, name string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := failureKey{parent, subset}
+	key := failureKey{parent, name}
 	if r := f.failed[key]; r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
 		delete(f.failed, key)
 	}

@@ -1,15 +1,19 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package subset
+package writer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // applied is what the controller applies, with everything that managedFields
@@ -265,4 +269,32 @@ func FuzzLost(f *testing.F) {
 		// It finds something or not, or says that it cannot read the fields.
 		_, _ = lost(u, []metav1.ManagedFieldsEntry{{Manager: "united", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(string(raw))}})
 	})
+}
+
+// TestTaken: an annotation that is gone, or that another has set, is not ours any more.
+func TestTaken(t *testing.T) {
+	b := newBench(t)
+	whole := b.asStored(childSpec(), nil)
+	if taken, err := Taken(whole); err != nil || len(taken) > 0 {
+		t.Fatal("nobody has touched it", taken, err)
+	}
+	for _, key := range subset.RecordKeys() {
+		changed := b.asStored(childSpec(), func(owned *fieldpath.Set) {
+			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", key)))
+		})
+		removed := whole.DeepCopy()
+		annotations := removed.GetAnnotations()
+		delete(annotations, key)
+		removed.SetAnnotations(annotations)
+		if taken, err := Taken(changed); err != nil || !slices.Equal(taken, []string{key}) {
+			t.Error(key, "was changed:", taken, err)
+		}
+		if taken, err := Taken(removed); err != nil || !slices.Equal(taken, []string{key}) {
+			t.Error(key, "was removed:", taken, err)
+		}
+	}
+	whole.SetManagedFields(nil)
+	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, subset.RecordKeys()) {
+		t.Error("managedFields were cleared:", taken, err)
+	}
 }

@@ -1,0 +1,19 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import "time"
+
+// Failure is why a subset's child could not be written, or why nothing can be done for
+// the parent.
+type Failure struct {
+	// Reason is a reason of the condition Stalled.
+	Reason string
+	// Message is in the API server's own words where it spoke.
+	Message string
+	// Stalled tells whether it is beyond hope that it passes by itself soon.
+	Stalled bool
+	// RetryAt is when the write is tried again, if nothing changes before.
+	RetryAt time.Time
+}
