@@ -115,18 +115,21 @@ type Decision struct {
 }
 
 // Coordinate decides one pass. See the package comment for the algorithm.
-func Coordinate(in Input) Plan {
-	c := newCoordinator(in)
-	switch {
-	case in.Paused != "":
+func Coordinate(in Input) Plan { return coordinate(in, gates()) }
+
+func coordinate(in Input, gates []gate) Plan {
+	c := newCoordinator(in, gates)
+	c.aim()
+	c.scale()
+	switch c.held = c.ask(theRollout, &release{}); {
+	case c.held.closed:
 		c.freeze()
 	case !c.goOn():
 		c.begin()
 	case c.empty():
 		c.rest()
 	default:
-		c.aim()
-		c.scale()
+		c.held = c.ask(allReleases, &release{})
 		c.hold()
 		c.takeBack()
 		c.release()
@@ -143,6 +146,12 @@ type coordinator struct {
 	views []*view
 	state *v1alpha1.RolloutStatus
 	ledger
+	// gates are what a release passes, exempt why this rollout passes some of them.
+	gates  []gate
+	exempt exemption
+	// held is what keeps every release back; heldOne what keeps back one subset, if the
+	// rollout is to say it.
+	held, heldOne verdict
 	// back: the update revision is the one that all replicas ran last. It is proven.
 	back bool
 	// failed are the updated replicas that failed. They stop a rollout, but not the
@@ -157,8 +166,14 @@ type coordinator struct {
 	wake    time.Time
 }
 
-func newCoordinator(in Input) *coordinator {
-	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), back: in.Update == in.Current}
+func newCoordinator(in Input, gates []gate) *coordinator {
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, back: in.Update == in.Current}
+	if c.rules.forced {
+		c.exempt |= byForce
+	}
+	if c.back {
+		c.exempt |= goingBack
+	}
 	for i := range in.Subsets {
 		c.views = append(c.views, c.look(&in.Subsets[i]))
 	}
@@ -176,8 +191,6 @@ func (c *coordinator) goOn() bool {
 func (c *coordinator) begin() {
 	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.stamp(), Phase: v1alpha1.RolloutStaging}
 	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
-	c.aim()
-	c.scale()
 	for _, v := range c.views {
 		switch {
 		case v.Removed:
@@ -202,10 +215,9 @@ func (c *coordinator) begin() {
 	c.wakeAt(c.Now) // the state is to be acted on as soon as it is on record
 }
 
-// freeze leaves everything as it is. Scaling goes on.
+// freeze leaves everything as it is, for what holds the rollout. Scaling goes on.
 func (c *coordinator) freeze() {
-	c.aim()
-	c.scale()
+	c.wakeAt(c.held.again)
 	for _, v := range c.views {
 		v.next = v.partition
 		c.grow(v)
@@ -217,7 +229,7 @@ func (c *coordinator) freeze() {
 		return
 	}
 	c.soak(c.reached())
-	c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
+	c.tell(c.held)
 }
 
 // empty: the parent has no replicas. That finishes nothing.
@@ -233,8 +245,6 @@ func (c *coordinator) empty() bool {
 // rest leaves a rollout without replicas where it is, with its step and approvals.
 // It goes on when there are replicas again, which come up protected.
 func (c *coordinator) rest() {
-	c.aim()
-	c.scale()
 	c.hold()
 	c.soak(false)
 	if c.state.Phase != v1alpha1.RolloutComplete {
@@ -302,7 +312,7 @@ func (c *coordinator) stage(v *view) {
 	ready, broken := c.comesUp(v)
 	open := v.target == 0 && v.partition == 0
 	switch {
-	case open && !c.halted() && (!ready || broken && c.rules.forced):
+	case open && (!ready || broken && c.rules.forced) && !c.ask(allReleases, &release{view: v, exempt: neverUp}).closed:
 		v.next = v.partition
 		v.waits = "is given " + c.Update + " at once: it never came up on what it has"
 	case broken:
@@ -337,10 +347,14 @@ func (c *coordinator) allClean() bool {
 	return true
 }
 
-func (c *coordinator) wakeAt(at time.Time) {
-	if !at.IsZero() && (c.wake.IsZero() || at.Before(c.wake)) {
-		c.wake = at
+func (c *coordinator) wakeAt(at time.Time) { c.wake = earlier(c.wake, at) }
+
+// earlier is the earlier of two times, of which each may be zero: never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 func (c *coordinator) plan() Plan {
