@@ -288,7 +288,7 @@ func (v *view) decision() Decision {
 		reason = v.waits
 	}
 	d := Decision{Replicas: v.replicas, Delete: v.deletes, Does: v.does, Waits: v.waits}
-	d.Line = line(v.next, v.Desired, v.floor.Hold, reason)
+	d.Line = Line{Partition: v.next, Reason: reason}
 	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }
