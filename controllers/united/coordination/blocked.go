@@ -131,10 +131,3 @@ func (c *coordinator) stuck() verdict {
 	}
 	return verdict{}
 }
-
-func countedReplicas(n int64) string {
-	if n == 1 {
-		return "1 replica is"
-	}
-	return fmt.Sprintf("%d replicas are", n)
-}

@@ -93,10 +93,9 @@ func ledgerFull(c *coordinator, r *release) verdict {
 	if r.mark == nil || !r.mark.usable {
 		return verdict{}
 	}
-	limit := c.rules.maxUnavailable
 	return verdict{
-		closed: c.unavailable+1 > limit,
-		reason: fmt.Sprintf("waits: %s unavailable, maxUnavailable is %d", countedReplicas(c.unavailable), limit),
+		closed: c.unavailable+1 > c.rules.maxUnavailable,
+		reason: c.tooMany(c.unavailable, "unavailable"),
 	}
 }
 
@@ -112,7 +111,7 @@ func tooManyInFlight(c *coordinator, r *release) verdict {
 	limit := c.rules.maxUnavailable
 	return verdict{
 		closed: c.inFlight+1 > limit,
-		reason: fmt.Sprintf("waits: %s on the way, maxUnavailable is %d", countedReplicas(c.inFlight), limit),
+		reason: c.tooMany(c.inFlight, "on the way"),
 		atMost: limit - c.inFlight,
 	}
 }
@@ -148,6 +147,14 @@ func notApproved(c *coordinator, r *release) verdict {
 		closed: c.Approved == "" || c.Approved != key,
 		phase:  v1alpha1.RolloutAwaitingApproval, message: message, approvalKey: key,
 	}
+}
+
+func (c *coordinator) tooMany(replicas int64, are string) string {
+	verb := "are"
+	if replicas == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("waits: %s %s %s, maxUnavailable is %d", plural(replicas, "replica"), verb, are, c.rules.maxUnavailable)
 }
 
 func (c *coordinator) stepReached(step int) string {

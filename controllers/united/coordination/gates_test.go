@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
@@ -155,26 +156,35 @@ func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 		}
 	})
 	t.Run("deletions", func(t *testing.T) {
-		for _, scope := range []string{"theRollout", "allReleases"} {
-			w := toDelete()
-			if w.decide(); w.last.Subsets[0].Delete == nil {
-				t.Fatal("nothing would be deleted without a gate")
+		for name, scene := range map[string]func() *world{"to replace": toReplace, "to take back": toTakeBack} {
+			if p := scene().decide(); len(p.Subsets[0].Delete) == 0 {
+				t.Fatalf("%s: nothing would be deleted without a gate", name)
 			}
-			w = toDelete().gated(coordination.Gate{Holds: []string{scope}})
-			if w.decide(); w.last.Subsets[0].Delete != nil {
-				t.Errorf("%s lets %s be deleted", scope, w.last.Subsets[0].Delete[0].Name)
+			for _, scope := range []string{"theRollout", "allReleases"} {
+				p := scene().gated(coordination.Gate{Holds: []string{scope}}).decide()
+				if d := p.Subsets[0].Delete; len(d) > 0 {
+					t.Errorf("%s: %s lets %s be deleted", name, scope, d[0].Name)
+				}
 			}
 		}
 	})
 }
 
-// toDelete has a released replica that is broken, and not updated.
-func toDelete() *world {
-	w := newWorld(nil, 2).roll("v2")
-	w.decide()
-	w.decide()
+// toReplace has a released replica that is broken, and not updated.
+func toReplace() *world {
+	w := staged(newWorld(nil, 2))
 	w.sicken(0, 1)
 	w.subsets[0].Observed.Partition = 1
+	return w
+}
+
+// toTakeBack has a replica that was updated without having been released.
+func toTakeBack() *world {
+	w := staged(newWorld(nil, 2))
+	c := w.subsets[0]
+	w.drop(0, 1).make(c, 1, "v2")
+	w.ready()
+	c.Unreleased = []adapters.Replica{*c.member(1)}
 	return w
 }
 

@@ -82,16 +82,16 @@ func effect(amount percent.Amount, partition, replicas int32) string {
 	case amount == everything:
 		return amount.String() + " holds all replicas"
 	case replicas > 0 && partition >= replicas:
-		return fmt.Sprintf("%s of %s protects all", amount, counted(replicas))
+		return fmt.Sprintf("%s of %s protects all", amount, plural(int64(replicas), "replica"))
 	default:
-		return fmt.Sprintf("%s of %s protects %d", amount, counted(replicas), min(partition, replicas))
+		return fmt.Sprintf("%s of %s protects %d", amount, plural(int64(replicas), "replica"), min(partition, replicas))
 	}
 }
 
-// counted is "1 replica", "2 replicas".
-func counted(replicas int32) string {
-	if replicas == 1 {
-		return "1 replica"
+// plural is "1 replica", "2 replicas".
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d replicas", replicas)
+	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -4,7 +4,6 @@
 package coordination
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -177,11 +176,4 @@ func (r *rules) floorOf(replicas int32) Line {
 func Floor(s *v1alpha1.RollingUpdate, replicas int32) Line {
 	r := readRules(Input{Strategy: s})
 	return r.floorOf(max(replicas, 0))
-}
-
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
