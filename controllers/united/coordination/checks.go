@@ -14,7 +14,8 @@ import (
 // What the gates check, in the order of the table.
 
 // paused: the user has paused the rollout, or what it needs cannot be kept for the
-// moment. The subsets keep the reason of their line; the rollout says it.
+// moment. It is more than a gate, for not even staging goes on: see freeze. The subsets
+// keep the reason of their line; the rollout says it.
 func paused(c *coordinator, _ *release) verdict {
 	return verdict{closed: c.Paused != "", phase: v1alpha1.RolloutPaused, message: c.Paused}
 }

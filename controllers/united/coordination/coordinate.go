@@ -121,15 +121,15 @@ func coordinate(in Input, gates []gate) Plan {
 	c := newCoordinator(in, gates)
 	c.aim()
 	c.scale()
-	switch c.held = c.ask(theRollout, &release{}); {
-	case c.held.closed:
+	c.held = c.ask(allReleases, &release{})
+	switch {
+	case c.Paused != "":
 		c.freeze()
 	case !c.goOn():
 		c.begin()
 	case c.empty():
 		c.rest()
 	default:
-		c.held = c.ask(allReleases, &release{})
 		c.hold()
 		c.takeBack()
 		c.release()
@@ -187,9 +187,9 @@ func (c *coordinator) goOn() bool {
 	return c.state != nil && c.state.Revision == c.Update
 }
 
-// freeze leaves everything as it is, for what holds the rollout. Scaling goes on.
+// freeze leaves everything as it is: the controller gives no child another template
+// meanwhile, so there is nothing to stage. Scaling goes on.
 func (c *coordinator) freeze() {
-	c.wakeAt(c.held.again)
 	for _, v := range c.views {
 		v.next = v.partition
 		c.grow(v)

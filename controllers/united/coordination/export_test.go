@@ -21,7 +21,7 @@ type Gate struct {
 }
 
 var scopes = map[string]scope{
-	"theRollout": theRollout, "allReleases": allReleases, "oneSubset": oneSubset, "nextReplica": nextReplica, "endOfStep": endOfStep,
+	"allReleases": allReleases, "oneSubset": oneSubset, "nextReplica": nextReplica, "endOfStep": endOfStep,
 }
 
 var exemptions = map[string]exemption{

@@ -27,10 +27,8 @@ type gate struct {
 type scope uint8
 
 const (
-	// theRollout: nothing is staged, released or deleted, and no step ends. Scaling goes on.
-	theRollout scope = 1 << iota
-	// allReleases: nothing is released or deleted, in any subset.
-	allReleases
+	// allReleases: nothing is released or deleted, in any subset. Staging and scaling go on.
+	allReleases scope = 1 << iota
 	// oneSubset: nothing of a subset is released.
 	oneSubset
 	// nextReplica: the replica of a subset that would be released next. It is asked for
@@ -65,7 +63,7 @@ const (
 // gives the reason.
 func gates() []gate {
 	return []gate{
-		{"paused", theRollout, 0, paused},
+		{"paused", allReleases | endOfStep, 0, paused},
 		{"failed", allReleases | endOfStep, byForce | goingBack, hasFailed},
 		{"unobserved", allReleases, goingBack | neverUp, unobserved},
 		{"staged", oneSubset, 0, notStaged},

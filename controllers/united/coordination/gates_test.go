@@ -123,20 +123,9 @@ func TestAGateIsTold(t *testing.T) {
 	}
 }
 
-// TestAGateHoldsWhatIsOfItsScope: one of the whole rollout holds staging as well, and one
-// of the end of a step nothing but that.
+// TestAGateHoldsWhatIsOfItsScope: one of the end of a step holds no release, and one of all
+// releases holds deletions too.
 func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
-	t.Run("theRollout", func(t *testing.T) {
-		w := newWorld(nil, 2).roll("v2")
-		w.decide() // it is on record
-		again := w.now.Add(time.Minute)
-		before := w.subsets[0].Observed.Partition
-		w.gated(coordination.Gate{Holds: []string{"theRollout"}, Again: again})
-		p := w.decide()
-		if p.Subsets[0].Partition != before || p.State.Message != closedFor || !p.Wake.Equal(again) {
-			t.Errorf("%+v, %+v, again at %s", p.Subsets[0], p.State, p.Wake)
-		}
-	})
 	t.Run("endOfStep", func(t *testing.T) {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1")}}
@@ -160,11 +149,9 @@ func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 			if p := scene().decide(); len(p.Subsets[0].Delete) == 0 {
 				t.Fatalf("%s: nothing would be deleted without a gate", name)
 			}
-			for _, scope := range []string{"theRollout", "allReleases"} {
-				p := scene().gated(coordination.Gate{Holds: []string{scope}}).decide()
-				if d := p.Subsets[0].Delete; len(d) > 0 {
-					t.Errorf("%s: %s lets %s be deleted", name, scope, d[0].Name)
-				}
+			p := scene().gated(coordination.Gate{Holds: []string{"allReleases"}}).decide()
+			if d := p.Subsets[0].Delete; len(d) > 0 {
+				t.Errorf("%s: %s is deleted", name, d[0].Name)
 			}
 		}
 	})
