@@ -6,6 +6,7 @@ package coordination
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,26 @@ var exemptions = map[string]exemption{
 
 // Exemptions are the names of all exemptions.
 func Exemptions() []string { return slices.Sorted(maps.Keys(exemptions)) }
+
+// Gates are the lines of the table: name, scopes, exemptions.
+func Gates() [][]string {
+	var lines [][]string
+	for _, g := range gates() {
+		var holds, passedBy []string
+		for _, name := range slices.Sorted(maps.Keys(scopes)) {
+			if g.holds&scopes[name] != 0 {
+				holds = append(holds, name)
+			}
+		}
+		for _, name := range Exemptions() {
+			if g.passedBy&exemptions[name] != 0 {
+				passedBy = append(passedBy, name)
+			}
+		}
+		lines = append(lines, []string{g.name, strings.Join(holds, " "), strings.Join(passedBy, " ")})
+	}
+	return lines
+}
 
 // CoordinateWith is Coordinate with more gates.
 func CoordinateWith(in Input, more ...Gate) Plan {

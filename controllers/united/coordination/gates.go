@@ -14,6 +14,7 @@ import (
 // every step that ends, passes the gates of the table below; CONTRIBUTING.md says how
 // to add one.
 type gate struct {
+	// name is what docs/design.md calls it.
 	name string
 	// holds is what does not happen while the gate is closed.
 	holds scope
@@ -73,7 +74,7 @@ func gates() []gate {
 		{"order", nextReplica, updatedAlready | downGoingBack | isBroken, outOfTurn},
 		{"counted", nextReplica, updatedAlready | downGoingBack | isBroken, countedAlready},
 		{"skew", nextReplica, updatedAlready | downGoingBack | isBroken | byForce, tooFarAhead},
-		{"ordered", nextReplica, updatedAlready | downGoingBack | isBroken | unlocking, outOfOrder},
+		{"ordered", nextReplica, updatedAlready | unlocking, outOfOrder},
 		{"ledger", nextReplica, updatedAlready | byForce, ledgerFull},
 		{"in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlight},
 		{"soak", endOfStep, 0, soaking},

@@ -5,11 +5,14 @@ package coordination_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -35,6 +38,35 @@ func (w *world) gated(g coordination.Gate) *world {
 func (w *world) open() *world {
 	w.more = nil
 	return w
+}
+
+// TestGatesAreAsDocumented: the table in docs/design.md has the same lines.
+func TestGatesAreAsDocumented(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "design.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, line := range coordination.Gates() {
+		want = append(want, strings.Join(line, ": "))
+	}
+	_, table, _ := strings.Cut(string(raw), "| gate | closed while | holds | passed by |\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 4 {
+			break
+		}
+		clean := func(cell string) string {
+			words := strings.FieldsFunc(cell, func(r rune) bool { return strings.ContainsRune(" ,`|–", r) })
+			return strings.Join(words, " ")
+		}
+		if name := clean(cells[0]); name != "---" {
+			got = append(got, name+": "+clean(cells[2])+": "+clean(cells[3]))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-gates() +docs/design.md\n%s", diff)
+	}
 }
 
 // heldScopes are the three ways to hold a release.
