@@ -4,6 +4,7 @@
 package united
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,16 +107,13 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
-	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutComplete})
-	if replicasOf(w.parent) == 0 && status.Replicas == 0 && rollout.Phase == v1alpha1.RolloutProgressing {
+	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
+	phase := meaningOf(status.Rollout, w.parent.Spec.Paused)
+	switch {
+	case replicasOf(w.parent) == 0 && status.Replicas == 0 && phase.tellsAll:
 		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
-	}
-	switch rollout.Phase {
-	case v1alpha1.RolloutFailed:
-		return false, v1alpha1.ReasonReplicaFailed, rollout.Message
-	case v1alpha1.RolloutBlocked:
-		return false, v1alpha1.ReasonBlocked, rollout.Message
-	default:
+	case phase.trouble != "":
+		return false, phase.trouble, rollout.Message
 	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
@@ -127,7 +125,7 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
 		if said := sayings(status, blocker.phases); len(said) > 0 {
-			if blocker.reason != v1alpha1.ReasonReconciling && rollout.Phase == v1alpha1.RolloutProgressing && rollout.Message != "" {
+			if blocker.reason != v1alpha1.ReasonReconciling && phase.tellsAll && rollout.Message != "" {
 				return false, v1alpha1.ReasonRollingOut, rollout.Message // it knows what keeps all of them
 			}
 			return false, blocker.reason, shorten(said, "; ")
@@ -138,12 +136,8 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
 	switch held := protecting(status); {
-	case rollout.Phase == v1alpha1.RolloutAwaitingApproval:
-		return true, v1alpha1.ReasonAwaitingApproval, updated + "; " + rollout.Message
-	case rollout.Phase == v1alpha1.RolloutPaused && !w.parent.Spec.Paused:
-		return false, v1alpha1.ReasonStepPaused, updated + "; " + rollout.Message
-	case rollout.Phase == v1alpha1.RolloutStaging, rollout.Phase == v1alpha1.RolloutProgressing:
-		return false, v1alpha1.ReasonRollingOut, updated + "; " + rollout.Message
+	case phase.reason != "":
+		return phase.ready, phase.reason, updated + "; " + rollout.Message
 	case w.parent.Spec.Paused:
 		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
 	case len(held) > 0:
@@ -192,10 +186,7 @@ func stalledBy(p *plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tall
 		}
 	}
 	if p.rollout != nil && p.rollout.Stalled {
-		if status.Rollout.Phase == v1alpha1.RolloutBlocked {
-			return v1alpha1.ReasonBlocked, status.Rollout.Message
-		}
-		return v1alpha1.ReasonReplicaFailed, status.Rollout.Message
+		return cmp.Or(meaningOf(status.Rollout, false).trouble, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
 	return "", ""
 }
@@ -211,7 +202,7 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
 		return time.Time{}, false
 	}
-	if parent.Spec.Paused || status.Rollout != nil && status.Rollout.Phase == v1alpha1.RolloutPaused {
+	if parent.Spec.Paused || meaningOf(status.Rollout, false).clockStops {
 		return time.Time{}, false // a pause stops the clock; its end is a change of the spec, and so starts it anew
 	}
 	start := status.LastProgressTime.Time

@@ -257,9 +257,9 @@ func (w *world) line(p *plan, s *subsetPlan, observed *adapters.Observed) coordi
 	case !p.initialized && !paused && subset.RevisionOf(observed) != w.update.Name:
 		// A corrected template must reach every replica. Without one the child
 		// knows one revision only, and there is nothing to tell apart.
-		return openLine(line, replicas, 0)
+		return openLine(0)
 	case !p.initialized && subset.Completing(observed):
-		return openLine(line, replicas, subset.RecordedPartition(observed))
+		return openLine(subset.RecordedPartition(observed))
 	case paused:
 		return coordination.Freeze(line, subset.RecordedPartition(observed), observed.Replicas, replicas, w.freezeFrom(observed))
 	}
@@ -279,13 +279,8 @@ func (w *world) freezeFrom(observed *adapters.Observed) int32 {
 // openLine is the line of a child of which no replica was ever ready, and whose
 // template was corrected: open until the child's controller has forgotten the
 // revision before, which never worked. Freezing it would hold replicas on that.
-func openLine(asked coordination.Line, replicas, partition int32) coordination.Line {
-	return coordination.Line{
-		Partition:       partition,
-		ExpectedUpdated: max(0, replicas-partition),
-		Hold:            asked.Hold && partition == asked.Partition,
-		Reason:          "no replica was ever ready before, so nothing is protected yet",
-	}
+func openLine(partition int32) coordination.Line {
+	return coordination.Line{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is

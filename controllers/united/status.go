@@ -300,15 +300,7 @@ func (w *world) floor(s *subsetPlan) coordination.Line {
 
 // moving: a coordinated rollout is about to release more by itself.
 func (p *plan) moving() bool {
-	if p.rollout == nil {
-		return false
-	}
-	switch p.rollout.State.Phase {
-	case v1alpha1.RolloutPaused, v1alpha1.RolloutAwaitingApproval, v1alpha1.RolloutComplete:
-		return false
-	default:
-		return true
-	}
+	return p.rollout != nil && meaningOf(p.rollout.State, false).moves
 }
 
 // releasedPending tells whether a replica at or above the partition is not on
@@ -404,8 +396,8 @@ func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	if before == nil || after == nil {
 		return before != after
 	}
-	waited := before.Phase == v1alpha1.RolloutPaused || before.Phase == v1alpha1.RolloutAwaitingApproval
-	return before.Revision != after.Revision || before.Step != after.Step || waited && before.Phase != after.Phase
+	stood := meaningOf(before, false).stands
+	return before.Revision != after.Revision || before.Step != after.Step || stood && before.Phase != after.Phase
 }
 
 func progressed(before, after *v1alpha1.SubsetStatus) bool {

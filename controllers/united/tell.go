@@ -182,11 +182,11 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []e
 		list = append(list, event{corev1.EventTypeWarning, eventForced, "Rollout",
 			"the rollout to " + after.Revision + " goes on whatever the health of the replicas", ""})
 	}
-	waits := after.Phase == v1alpha1.RolloutPaused && !paused || after.Phase == v1alpha1.RolloutAwaitingApproval
-	if waits && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
+	phase := meaningOf(after, paused)
+	if phase.stepReached && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
 		list = append(list, event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
 	}
-	if same && !back && after.Step > before.Step && after.Phase != v1alpha1.RolloutComplete {
+	if same && !back && after.Step > before.Step && !phase.done {
 		list = append(list, event{corev1.EventTypeNormal, eventStepPassed, "Rollout", after.Message, ""})
 	}
 	return list

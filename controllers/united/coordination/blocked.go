@@ -64,21 +64,22 @@ func (c *coordinator) raisingHelps() bool {
 	return false
 }
 
-// blocked names the replicas that keep a rollout from going on by itself; broken:
-// they will not come back by themselves.
-func (c *coordinator) blocked() (message string, broken bool) {
+// blocked names the replicas that keep a rollout from going on by itself. It is a stall
+// when they are broken: they will not come back by themselves.
+func (c *coordinator) blocked() verdict {
 	var culprits few
+	broken := false
 	kept := true // all are protected, of children that work in order: not even force helps
 	for _, v := range c.views {
 		if v.Removed {
 			continue
 		}
 		if !v.through() && !v.staged || v.live < v.Desired {
-			return "", false // something else goes on
+			return verdict{} // something else goes on
 		}
 		p := v.unavailableBelow(min(v.partition, v.live))
 		if c.inFlightOf(v, true) > 0 && (!v.barred || p < 0) {
-			return "", false // replicas are on their way
+			return verdict{} // replicas are on their way
 		}
 		if p < 0 {
 			continue
@@ -91,23 +92,27 @@ func (c *coordinator) blocked() (message string, broken bool) {
 	}
 	switch {
 	case len(culprits.names) == 0:
-		return "", false
+		return verdict{}
 	case kept:
-		return culprits.list(" subsets") + "; with OrderedReady nothing moves while a replica is not available, and it is protected: " +
-			"repair it, or release it (a lower partition, or a step that does)", broken
+		return blockedBy(culprits.list(" subsets")+"; with OrderedReady nothing moves while a replica is not available, and it is protected: "+
+			"repair it, or release it (a lower partition, or a step that does)", broken)
 	}
 	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
 	if c.raisingHelps() {
 		why = fmt.Sprintf("%d of maxUnavailable %d in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
 		ways += ", raise maxUnavailable"
 	}
-	return fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
-		culprits.list(" subsets"), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken
+	return blockedBy(fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
+		culprits.list(" subsets"), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken)
 }
 
-// stuck names what keeps a subset on a first template that it does not come up on;
-// broken: that will not come up by itself.
-func (c *coordinator) stuck() (message string, broken bool) {
+func blockedBy(what string, stall bool) verdict {
+	return verdict{closed: true, stall: stall, phase: v1alpha1.RolloutBlocked, message: what}
+}
+
+// stuck names what keeps a subset on a first template that it does not come up on. It is a
+// stall when that will not come up by itself.
+func (c *coordinator) stuck() verdict {
 	for _, v := range c.views {
 		p := int32(-1)
 		if v.stuck {
@@ -122,14 +127,7 @@ func (c *coordinator) stuck() (message string, broken bool) {
 		} else {
 			ways += fmt.Sprintf(", or set the annotation %s to %s", v1alpha1.AnnotationForceUpdate, c.Update)
 		}
-		return fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waits, ways), m != nil && m.Failure != ""
+		return blockedBy(fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waits, ways), m != nil && m.Failure != "")
 	}
-	return "", false
-}
-
-func countedReplicas(n int64) string {
-	if n == 1 {
-		return "1 replica is"
-	}
-	return fmt.Sprintf("%d replicas are", n)
+	return verdict{}
 }

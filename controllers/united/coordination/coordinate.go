@@ -115,18 +115,21 @@ type Decision struct {
 }
 
 // Coordinate decides one pass. See the package comment for the algorithm.
-func Coordinate(in Input) Plan {
-	c := newCoordinator(in)
+func Coordinate(in Input) Plan { return coordinate(in, gates()) }
+
+func coordinate(in Input, gates []gate) Plan {
+	c := newCoordinator(in, gates)
+	c.aim()
+	c.scale()
+	c.held = c.ask(allReleases, &release{})
 	switch {
-	case in.Paused != "":
+	case c.Paused != "":
 		c.freeze()
 	case !c.goOn():
 		c.begin()
 	case c.empty():
 		c.rest()
 	default:
-		c.aim()
-		c.scale()
 		c.hold()
 		c.takeBack()
 		c.release()
@@ -143,6 +146,12 @@ type coordinator struct {
 	views []*view
 	state *v1alpha1.RolloutStatus
 	ledger
+	// gates are what a release passes, exempt why this rollout passes some of them.
+	gates  []gate
+	exempt exemption
+	// held is what keeps every release back; heldOne what keeps back one subset, if the
+	// rollout is to say it.
+	held, heldOne verdict
 	// back: the update revision is the one that all replicas ran last. It is proven.
 	back bool
 	// failed are the updated replicas that failed. They stop a rollout, but not the
@@ -157,8 +166,14 @@ type coordinator struct {
 	wake    time.Time
 }
 
-func newCoordinator(in Input) *coordinator {
-	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), back: in.Update == in.Current}
+func newCoordinator(in Input, gates []gate) *coordinator {
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, back: in.Update == in.Current}
+	if c.rules.forced {
+		c.exempt |= byForce
+	}
+	if c.back {
+		c.exempt |= goingBack
+	}
 	for i := range in.Subsets {
 		c.views = append(c.views, c.look(&in.Subsets[i]))
 	}
@@ -172,40 +187,9 @@ func (c *coordinator) goOn() bool {
 	return c.state != nil && c.state.Revision == c.Update
 }
 
-// begin puts a new revision on record and stages it: nothing is released.
-func (c *coordinator) begin() {
-	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.stamp(), Phase: v1alpha1.RolloutStaging}
-	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
-	c.aim()
-	c.scale()
-	for _, v := range c.views {
-		switch {
-		case v.Removed:
-		case v.clean():
-			v.next = max(v.partition, v.target)
-		case v.staged && v.updatedFrom() < v.live:
-			// Another strategy, or a status that was lost, has released some already.
-			// What has not moved yet stays.
-			v.next = max(v.partition, v.updatedFrom(), v.target)
-		default:
-			v.next = Held
-		}
-		v.waits = c.stagedFirst()
-		c.grow(v)
-	}
-	if c.allClean() && !c.empty() {
-		c.complete()
-		for _, v := range c.views {
-			v.next, v.waits = max(v.partition, v.floor.Partition), ""
-		}
-	}
-	c.wakeAt(c.Now) // the state is to be acted on as soon as it is on record
-}
-
-// freeze leaves everything as it is. Scaling goes on.
+// freeze leaves everything as it is: the controller gives no child another template
+// meanwhile, so there is nothing to stage. Scaling goes on.
 func (c *coordinator) freeze() {
-	c.aim()
-	c.scale()
 	for _, v := range c.views {
 		v.next = v.partition
 		c.grow(v)
@@ -217,7 +201,7 @@ func (c *coordinator) freeze() {
 		return
 	}
 	c.soak(c.reached())
-	c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
+	c.tell(c.held)
 }
 
 // empty: the parent has no replicas. That finishes nothing.
@@ -233,8 +217,6 @@ func (c *coordinator) empty() bool {
 // rest leaves a rollout without replicas where it is, with its step and approvals.
 // It goes on when there are replicas again, which come up protected.
 func (c *coordinator) rest() {
-	c.aim()
-	c.scale()
 	c.hold()
 	c.soak(false)
 	if c.state.Phase != v1alpha1.RolloutComplete {
@@ -244,76 +226,6 @@ func (c *coordinator) rest() {
 
 // noReplicas is why a rollout of nothing does not go on.
 const noReplicas = "there are no replicas; it goes on when there are"
-
-// hold stages what is not staged yet, and raises partitions to higher targets.
-func (c *coordinator) hold() {
-	for _, v := range c.views {
-		switch {
-		case v.Removed:
-		case v.Observed == nil && v.Same:
-			v.next = v.target
-		case v.vacant():
-			v.next = c.vacantAt(v)
-		case v.Observed != nil && v.Revision != c.Update:
-			c.stage(v)
-		case !v.staged:
-			v.next = max(v.partition, v.target)
-			v.waits = "waits until its controller has observed it"
-		default:
-			v.next = max(v.partition, v.target)
-		}
-		c.grow(v)
-	}
-}
-
-// vacantAt is the partition of a child without replicas. It has forgotten what it
-// protected, so what it gets comes up protected, unless all replicas ran the update
-// revision since.
-func (c *coordinator) vacantAt(v *view) int32 {
-	switch {
-	case v.Proven || c.back && c.state.Phase == v1alpha1.RolloutComplete:
-		return v.target
-	case v.Desired == 0:
-		return v.partition
-	}
-	v.waits = "comes up protected"
-	return Held
-}
-
-// grow protects replicas that a scale-up adds in mid-rollout. Those that the ledger
-// allows are released after that, as any other.
-func (c *coordinator) grow(v *view) {
-	if v.Observed == nil || v.Removed || c.back || v.live >= v.Desired || v.clean() {
-		return
-	}
-	v.next = max(v.next, v.Desired)
-}
-
-// stage gives a child the update revision, with everything protected. One that has
-// yet to come up on a first template gets it when that is done; or at once, in place
-// of a template of which nothing is ready: all of the child is released to that. Force
-// does the same for one that is broken half-way.
-func (c *coordinator) stage(v *view) {
-	v.next = Held
-	v.waits = c.stagedFirst()
-	if !v.Completing || !v.Observed.CaughtUp {
-		return
-	}
-	ready, broken := c.comesUp(v)
-	open := v.target == 0 && v.partition == 0
-	switch {
-	case open && !c.halted() && (!ready || broken && c.rules.forced):
-		v.next = v.partition
-		v.waits = "is given " + c.Update + " at once: it never came up on what it has"
-	case broken:
-		v.stuck = true
-		v.waits = "comes up on " + v.Revision + " before it is given another"
-	}
-}
-
-func (c *coordinator) stagedFirst() string {
-	return "is given " + c.Update + " first, with everything protected"
-}
 
 // stamp is now, as the API server keeps it.
 func (c *coordinator) stamp() *metav1.Time {
@@ -337,10 +249,14 @@ func (c *coordinator) allClean() bool {
 	return true
 }
 
-func (c *coordinator) wakeAt(at time.Time) {
-	if !at.IsZero() && (c.wake.IsZero() || at.Before(c.wake)) {
-		c.wake = at
+func (c *coordinator) wakeAt(at time.Time) { c.wake = earlier(c.wake, at) }
+
+// earlier is the earlier of two times, of which each may be zero: never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 func (c *coordinator) plan() Plan {

@@ -21,6 +21,14 @@
 // aim (targets), scale, hold (staging, growth), takeBack, release, free (deletions)
 // and advance (steps, status), in this order.
 //
+// Gates. Everything that is released, and every step that ends, passes the gates of the
+// table in gates.go. Each is one function in checks.go that tells whether it is closed, why,
+// when time alone may open it, and whether it is a stall. Its line in the table says what it
+// holds: all releases (and deletions), one subset, the next replica of a subset, or the end
+// of a step; and which releases pass it all the same: by force, on the way back, because
+// the replica is broken or updated already, and so on. The first gate that is closed gives
+// the reason. The sections below say what the gates check, and why.
+//
 // Staging. A new revision is written to every child together with the partition
 // [Held], which protects everything whatever the scale. Nothing is released before
 // that, and status.rollout of that revision, have been written and read back: what

@@ -10,7 +10,7 @@ import (
 // free names the replicas to delete. What is released counts as down before its
 // controller takes it: so nothing is deleted beside what they are about to take.
 func (c *coordinator) free() {
-	if c.releasesNothing() != "" {
+	if c.held.closed {
 		return
 	}
 	for _, v := range c.views {
@@ -48,7 +48,7 @@ func (v *view) takenNext() *mark {
 // takeBack deletes replicas that came up on the update revision without having been
 // released: they come back as they were. They go before anything is released.
 func (c *coordinator) takeBack() {
-	if c.releasesNothing() != "" {
+	if c.held.closed {
 		return
 	}
 	for _, v := range c.views {

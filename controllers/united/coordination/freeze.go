@@ -31,8 +31,7 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 		partition, why = desired, fmt.Sprintf("scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
 	}
 	if partition == asked.Partition {
-		return line(partition, desired, asked.Hold, "paused; "+asked.Reason)
+		return Line{Partition: partition, Reason: "paused; " + asked.Reason}
 	}
-	return line(partition, desired, asked.Hold,
-		fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why))
+	return Line{Partition: partition, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
 }

@@ -18,24 +18,8 @@ type Line struct {
 	// replicas. Where the workload's ordinals do not start at 0, it counts
 	// positions.
 	Partition int32
-	// ExpectedUpdated is how many replicas the update revision may have:
-	// max(0, replicas - Partition).
-	ExpectedUpdated int32
-	// Hold is "100%": everything is protected now and after any scaling. An
-	// integer is never a hold, for scaling can outgrow it.
-	Hold bool
 	// Reason is one short phrase for status and events.
 	Reason string
-}
-
-// line puts the partition among the replicas.
-func line(partition, replicas int32, hold bool, reason string) Line {
-	return Line{
-		Partition:       partition,
-		ExpectedUpdated: max(replicas-partition, 0),
-		Hold:            hold,
-		Reason:          reason,
-	}
 }
 
 // Resolve is the partition that value puts on a subset with so many replicas:
@@ -67,7 +51,7 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
-		return line(0, replicas, false, "no manualUpdate: nothing is protected"), nil
+		return Line{Partition: 0, Reason: "no manualUpdate: nothing is protected"}, nil
 	}
 	value, named := m.Partitions[subset]
 	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"
@@ -77,12 +61,11 @@ func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, erro
 	}
 	amount, err := percent.Parse(value)
 	if err != nil {
-		return line(replicas, replicas, true, "malformed "+word+" holds all replicas"),
+		return Line{Partition: replicas, Reason: "malformed " + word + " holds all replicas"},
 			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
 	}
 	partition := resolve(amount, replicas)
-	hold := amount.IsPercent && amount.Value == 100
-	return line(partition, replicas, hold, word+" "+effect(amount, partition, replicas, hold)), nil
+	return Line{Partition: partition, Reason: word + " " + effect(amount, partition, replicas)}, nil
 }
 
 func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {
@@ -92,22 +75,23 @@ func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {
 	return *m.DefaultPartition
 }
 
-// effect is such as `"80%" of 10 replicas protects 8`.
-func effect(amount percent.Amount, partition, replicas int32, hold bool) string {
+// effect is such as `"80%" of 10 replicas protects 8`. "100%" is a hold: everything is
+// protected now and after any scaling. An integer is none, for scaling can outgrow it.
+func effect(amount percent.Amount, partition, replicas int32) string {
 	switch {
-	case hold:
+	case amount == everything:
 		return amount.String() + " holds all replicas"
 	case replicas > 0 && partition >= replicas:
-		return fmt.Sprintf("%s of %s protects all", amount, counted(replicas))
+		return fmt.Sprintf("%s of %s protects all", amount, plural(int64(replicas), "replica"))
 	default:
-		return fmt.Sprintf("%s of %s protects %d", amount, counted(replicas), min(partition, replicas))
+		return fmt.Sprintf("%s of %s protects %d", amount, plural(int64(replicas), "replica"), min(partition, replicas))
 	}
 }
 
-// counted is "1 replica", "2 replicas".
-func counted(replicas int32) string {
-	if replicas == 1 {
-		return "1 replica"
+// plural is "1 replica", "2 replicas".
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d replicas", replicas)
+	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -4,7 +4,6 @@
 package coordination
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -170,19 +169,11 @@ func (s *step) target(replicas int32) int32 {
 // floorOf is the line that the user asks for in a subset.
 func (r *rules) floorOf(replicas int32) Line {
 	partition := resolve(r.floor, replicas)
-	hold := r.floor.IsPercent && r.floor.Value == 100
-	return line(partition, replicas, hold, "partition "+effect(r.floor, partition, replicas, hold))
+	return Line{Partition: partition, Reason: "partition " + effect(r.floor, partition, replicas)}
 }
 
 // Floor is the line of a subset once the rollout is through.
 func Floor(s *v1alpha1.RollingUpdate, replicas int32) Line {
 	r := readRules(Input{Strategy: s})
 	return r.floorOf(max(replicas, 0))
-}
-
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

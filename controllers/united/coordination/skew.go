@@ -19,7 +19,7 @@ func (c *coordinator) capPotential(candidates []*view) {
 			slowest = v
 		}
 	}
-	skewed := c.rules.maxSkew >= 0 && !c.rules.forced && slowest != nil
+	skewed := c.rules.maxSkew >= 0 && slowest != nil
 	anybody := false
 	for _, v := range candidates {
 		v.potential = v.released()

@@ -172,13 +172,17 @@ func (c *coordinator) advance() {
 	s.ApprovalKey = ""
 	reached := c.reached()
 	c.soak(reached)
-	switch {
-	case !reached, c.halted():
+	if !reached {
 		c.judge()
+		return
+	}
+	switch held := c.ask(endOfStep, &release{step: running}); {
+	case held.closed:
+		c.tell(held)
 	case running == len(c.rules.steps):
 		c.complete()
 	default:
-		c.pause(running)
+		c.nextStep(running)
 	}
 }
 
@@ -270,28 +274,9 @@ func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 	return until
 }
 
-// pause waits at the end of a step as the step asks for, and goes on.
-func (c *coordinator) pause(running int) {
-	s, step := c.state, &c.rules.steps[running]
-	switch {
-	case step.Pause == nil:
-	case step.pause > 0:
-		soaked := time.Duration(s.SoakedSeconds) * time.Second
-		if end := s.ReachedTime.Add(step.pause - soaked); end.After(c.Now) {
-			s.Phase = v1alpha1.RolloutPaused
-			s.Message = fmt.Sprintf("step %d of %d is reached; goes on at %s", running+1, len(c.rules.steps), end.UTC().Format(time.RFC3339))
-			c.wakeAt(end)
-			return
-		}
-	case c.Approved == "" || c.Approved != c.key(running):
-		s.Phase, s.ApprovalKey = v1alpha1.RolloutAwaitingApproval, c.key(running)
-		s.Message = fmt.Sprintf("step %d of %d is reached; goes on when the annotation %s is %s",
-			running+1, len(c.rules.steps), v1alpha1.AnnotationApproved, s.ApprovalKey)
-		if c.Approved != "" {
-			s.Message += "; it " + quoted(c.Approved) + ", which is for another step or rollout"
-		}
-		return
-	}
+// nextStep goes on to the step after the running one.
+func (c *coordinator) nextStep(running int) {
+	s := c.state
 	s.Step, s.StepKey = c.number(running+1), c.passedKey(running+1)
 	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
@@ -320,23 +305,23 @@ func (c *coordinator) complete() {
 
 // judge says what a rollout waits for that has something to do.
 func (c *coordinator) judge() {
-	s := c.state
-	s.Phase, s.Message = v1alpha1.RolloutProgressing, ""
+	c.wakeAt(c.held.again)
+	held := verdict{}
 	switch {
-	case c.halted(), c.back && !c.moved && len(c.failed) > 0 && c.onlyFailedAreAway():
-		s.Phase, s.Message = v1alpha1.RolloutFailed, c.failedMessage()
-		c.stalled = c.failedForGood()
+	case c.held.phase != "":
+		held = c.held
+	case c.back && !c.moved && len(c.failed) > 0 && c.onlyFailedAreAway():
+		held = hasFailed(c, nil)
 	case c.moved, c.back && len(c.failed) > 0:
 	default:
-		message, broken := c.stuck()
-		if message == "" {
-			message, broken = c.blocked()
-		}
-		if message != "" {
-			s.Phase, s.Message, c.stalled = v1alpha1.RolloutBlocked, message, broken
+		for _, why := range []func() verdict{func() verdict { return c.heldOne }, c.stuck, c.blocked} {
+			if held = why(); held.closed {
+				break
+			}
 		}
 	}
-	s.Message = cmp.Or(s.Message, c.onTheWay(), c.firstWait())
+	c.tell(held)
+	c.state.Message = cmp.Or(c.state.Message, c.onTheWay(), c.firstWait())
 }
 
 // onTheWay names replicas that are released and not back.
@@ -363,17 +348,18 @@ func (c *coordinator) onTheWay() string {
 }
 
 // failedForGood: waiting alone will not help. A container that crashed once may
-// come up yet.
-func (c *coordinator) failedForGood() bool {
+// come up yet; then, since nothing else tells of one that runs and is not ready, at is
+// when it will have taken too long.
+func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	for _, r := range c.failed {
 		r.Crashed = false
-		failed, at := c.terms().Failed(&r)
+		failed, when := c.terms().Failed(&r)
 		if failed {
-			return true
+			return true, at
 		}
-		c.wakeAt(at) // while it runs and is not ready nothing else tells
+		at = earlier(at, when)
 	}
-	return false
+	return false, at
 }
 
 // onlyFailedAreAway: nothing is on its way that has not failed.

@@ -34,8 +34,8 @@ type view struct {
 	// stuck: it is broken on a template that it never came up on, and protected from
 	// any other.
 	stuck bool
-	// outOfTurn: another subset is not done, so only broken replicas are released.
-	outOfTurn bool
+	// behind is the subset whose turn it is, if that is another one.
+	behind *view
 	// freed is how many replicas it releases in this pass, freedDown how many of
 	// them were unavailable.
 	freed, freedDown int64
@@ -288,7 +288,7 @@ func (v *view) decision() Decision {
 		reason = v.waits
 	}
 	d := Decision{Replicas: v.replicas, Delete: v.deletes, Does: v.does, Waits: v.waits}
-	d.Line = line(v.next, v.Desired, v.floor.Hold, reason)
+	d.Line = Line{Partition: v.next, Reason: reason}
 	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }

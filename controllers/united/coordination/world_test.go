@@ -43,6 +43,8 @@ type world struct {
 	// most is how many replicas were unavailable at once at most.
 	most int
 	last coordination.Plan
+	// more are gates that a test adds.
+	more []coordination.Gate
 }
 
 type child struct {
@@ -181,7 +183,7 @@ func (w *world) sync(c *child) {
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
 	in := w.input()
-	p := coordination.Coordinate(in)
+	p := coordination.CoordinateWith(in, w.more...)
 	w.tell(in, p)
 	for i, d := range p.Subsets {
 		c := w.subsets[i]

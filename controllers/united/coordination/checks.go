@@ -1,0 +1,163 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// What the gates check, in the order of the table.
+
+// paused: the user has paused the rollout, or what it needs cannot be kept for the
+// moment. It is more than a gate, for not even staging goes on: see freeze. The subsets
+// keep the reason of their line; the rollout says it.
+func paused(c *coordinator, _ *release) verdict {
+	return verdict{closed: c.Paused != "", phase: v1alpha1.RolloutPaused, message: c.Paused}
+}
+
+// hasFailed: an updated replica failed, which shows that the update revision does not
+// work. All subsets halt together. It is a stall unless the replica may come up yet.
+func hasFailed(c *coordinator, _ *release) verdict {
+	if len(c.failed) == 0 {
+		return verdict{}
+	}
+	stall, again := c.failedForGood()
+	return verdict{
+		closed: true, reason: "nothing is released while " + c.failed[0].Name + " is broken",
+		again: again, stall: stall,
+		phase: v1alpha1.RolloutFailed, message: c.failedMessage(),
+	}
+}
+
+// unobserved: a replica failed of a child whose controller has not observed its spec, so
+// that it is not known whether it is an updated one. That is known in a moment, so the
+// rollout says what it waits for otherwise.
+func unobserved(c *coordinator, _ *release) verdict {
+	return verdict{closed: c.unsure != "", reason: "waits until " + c.unsure + " has been observed by its controller"}
+}
+
+// notStaged: the child has not got the update revision yet, or its controller has not
+// looked at it, or it has forgotten what it protects. What stages it has said so.
+func notStaged(_ *coordinator, r *release) verdict { return verdict{closed: !r.staged} }
+
+// notTakenBack: replicas came up on the update revision without having been released, and
+// are not back on what is protected. Those that cannot be taken back hold nothing.
+func notTakenBack(_ *coordinator, r *release) verdict {
+	return verdict{closed: len(r.Unreleased) > 0 && !r.kept}
+}
+
+// hasSurplus: the subset is being scaled down. Its surplus replicas lie above any
+// partition that could be set, and would be taken down.
+func hasSurplus(_ *coordinator, r *release) verdict {
+	return verdict{closed: r.live > r.Desired, reason: cmp.Or(r.waits, "waits until its surplus replicas are gone")}
+}
+
+// atTarget: the user's floor and the steps up to the running one release no more.
+func atTarget(_ *coordinator, r *release) verdict { return verdict{closed: r.top <= r.target} }
+
+// outOfTurn: order is Sequential, and a subset before is not done.
+func outOfTurn(_ *coordinator, r *release) verdict {
+	return verdict{closed: r.behind != nil, reason: r.waits}
+}
+
+// countedAlready: as many are released or updated as the step releases. What is left is an
+// updated replica that is being deleted: it comes back as the partition says.
+func countedAlready(c *coordinator, r *release) verdict {
+	room := r.size() - r.potential
+	return verdict{closed: room <= 0, reason: c.ahead(), atMost: room}
+}
+
+// tooFarAhead: the subset would be further ahead of the slowest than maxSkew.
+func tooFarAhead(c *coordinator, r *release) verdict {
+	room := r.potentialCap - r.potential
+	return verdict{closed: room <= 0, reason: c.ahead(), atMost: room}
+}
+
+// outOfOrder: the child works in order (OrderedReady), and so moves an available replica
+// only while all of them are available.
+func outOfOrder(c *coordinator, r *release) verdict {
+	if !r.Observed.Ordered || r.down() {
+		return verdict{}
+	}
+	why := c.orderedWait(r.view)
+	return verdict{closed: why != "", reason: why}
+}
+
+// ledgerFull: one more available replica that goes down would be more than
+// maxUnavailable.
+func ledgerFull(c *coordinator, r *release) verdict {
+	if r.mark == nil || !r.mark.usable {
+		return verdict{}
+	}
+	return verdict{
+		closed: c.unavailable+1 > c.rules.maxUnavailable,
+		reason: c.tooMany(c.unavailable, "unavailable"),
+	}
+}
+
+// tooManyInFlight: as many replicas as maxUnavailable are released and not back. It is
+// for replicas that are unavailable anyway, and under force for all.
+func tooManyInFlight(c *coordinator, r *release) verdict {
+	switch {
+	case r.mark != nil && r.mark.usable && !c.rules.forced:
+		return verdict{} // it is the ledger's
+	case c.countsWithAnother(r):
+		return verdict{}
+	}
+	limit := c.rules.maxUnavailable
+	return verdict{
+		closed: c.inFlight+1 > limit,
+		reason: c.tooMany(c.inFlight, "on the way"),
+		atMost: limit - c.inFlight,
+	}
+}
+
+// soaking: the running step has a timed pause, and has not stood for as long.
+func soaking(c *coordinator, r *release) verdict {
+	pause := time.Duration(0)
+	if r.step < len(c.rules.steps) {
+		pause = c.rules.steps[r.step].pause
+	}
+	if pause == 0 {
+		return verdict{}
+	}
+	soaked := time.Duration(c.state.SoakedSeconds) * time.Second
+	end := c.state.ReachedTime.Add(pause - soaked)
+	return verdict{
+		closed: end.After(c.Now), again: end, phase: v1alpha1.RolloutPaused,
+		message: c.stepReached(r.step) + "; goes on at " + end.UTC().Format(time.RFC3339),
+	}
+}
+
+// notApproved: the running step waits for approval, and the annotation is not its key.
+func notApproved(c *coordinator, r *release) verdict {
+	if r.step >= len(c.rules.steps) || c.rules.steps[r.step].Pause == nil || c.rules.steps[r.step].pause > 0 {
+		return verdict{}
+	}
+	key := c.key(r.step)
+	message := fmt.Sprintf("%s; goes on when the annotation %s is %s", c.stepReached(r.step), v1alpha1.AnnotationApproved, key)
+	if c.Approved != "" {
+		message += "; it " + quoted(c.Approved) + ", which is for another step or rollout"
+	}
+	return verdict{
+		closed: c.Approved == "" || c.Approved != key,
+		phase:  v1alpha1.RolloutAwaitingApproval, message: message, approvalKey: key,
+	}
+}
+
+func (c *coordinator) tooMany(replicas int64, are string) string {
+	verb := "are"
+	if replicas == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("waits: %s %s %s, maxUnavailable is %d", plural(replicas, "replica"), verb, are, c.rules.maxUnavailable)
+}
+
+func (c *coordinator) stepReached(step int) string {
+	return fmt.Sprintf("step %d of %d is reached", step+1, len(c.rules.steps))
+}

@@ -1,0 +1,72 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Gate is a gate that a test adds to the table.
+type Gate struct {
+	// Holds and PassedBy are names of scopes and exemptions.
+	Holds    []string
+	PassedBy []string
+	Open     bool
+	Reason   string
+	Again    time.Time
+	Stall    bool
+}
+
+var scopes = map[string]scope{
+	"allReleases": allReleases, "oneSubset": oneSubset, "nextReplica": nextReplica, "endOfStep": endOfStep,
+}
+
+var exemptions = map[string]exemption{
+	"byForce": byForce, "goingBack": goingBack, "downGoingBack": downGoingBack, "neverUp": neverUp,
+	"updatedAlready": updatedAlready, "isBroken": isBroken, "unlocking": unlocking,
+}
+
+// Exemptions are the names of all exemptions.
+func Exemptions() []string { return slices.Sorted(maps.Keys(exemptions)) }
+
+// Gates are the lines of the table: name, scopes, exemptions.
+func Gates() [][]string {
+	var lines [][]string
+	for _, g := range gates() {
+		var holds, passedBy []string
+		for _, name := range slices.Sorted(maps.Keys(scopes)) {
+			if g.holds&scopes[name] != 0 {
+				holds = append(holds, name)
+			}
+		}
+		for _, name := range Exemptions() {
+			if g.passedBy&exemptions[name] != 0 {
+				passedBy = append(passedBy, name)
+			}
+		}
+		lines = append(lines, []string{g.name, strings.Join(holds, " "), strings.Join(passedBy, " ")})
+	}
+	return lines
+}
+
+// CoordinateWith is Coordinate with more gates.
+func CoordinateWith(in Input, more ...Gate) Plan {
+	all := gates()
+	for _, m := range more {
+		g := gate{name: "of a test", check: func(*coordinator, *release) verdict {
+			return verdict{closed: !m.Open, reason: m.Reason, again: m.Again, stall: m.Stall}
+		}}
+		for _, name := range m.Holds {
+			g.holds |= scopes[name]
+		}
+		for _, name := range m.PassedBy {
+			g.passedBy |= exemptions[name]
+		}
+		all = append(all, g)
+	}
+	return coordinate(in, all)
+}
