@@ -68,14 +68,18 @@ func outOfTurn(_ *coordinator, r *release) verdict {
 // countedAlready: as many are released or updated as the step releases. What is left is an
 // updated replica that is being deleted: it comes back as the partition says.
 func countedAlready(c *coordinator, r *release) verdict {
-	room := r.size() - r.potential
-	return verdict{closed: room <= 0, reason: c.ahead(), atMost: room}
+	if room := r.size() - r.potential; room > 0 {
+		return verdict{atMost: room}
+	}
+	return verdict{closed: true, reason: c.ahead()}
 }
 
 // tooFarAhead: the subset would be further ahead of the slowest than maxSkew.
 func tooFarAhead(c *coordinator, r *release) verdict {
-	room := r.potentialCap - r.potential
-	return verdict{closed: room <= 0, reason: c.ahead(), atMost: room}
+	if room := r.potentialCap - r.potential; room > 0 {
+		return verdict{atMost: room}
+	}
+	return verdict{closed: true, reason: c.ahead()}
 }
 
 // outOfOrder: the child works in order (OrderedReady), and so moves an available replica
@@ -91,13 +95,10 @@ func outOfOrder(c *coordinator, r *release) verdict {
 // ledgerFull: one more available replica that goes down would be more than
 // maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
-	if r.mark == nil || !r.mark.usable {
+	if r.mark == nil || !r.mark.usable || c.unavailable+1 <= c.rules.maxUnavailable {
 		return verdict{}
 	}
-	return verdict{
-		closed: c.unavailable+1 > c.rules.maxUnavailable,
-		reason: c.tooMany(c.unavailable, "unavailable"),
-	}
+	return verdict{closed: true, reason: c.tooMany(c.unavailable, "unavailable")}
 }
 
 // tooManyInFlight: as many replicas as maxUnavailable are released and not back. It is
@@ -109,12 +110,10 @@ func tooManyInFlight(c *coordinator, r *release) verdict {
 	case c.countsWithAnother(r):
 		return verdict{}
 	}
-	limit := c.rules.maxUnavailable
-	return verdict{
-		closed: c.inFlight+1 > limit,
-		reason: c.tooMany(c.inFlight, "on the way"),
-		atMost: limit - c.inFlight,
+	if room := c.rules.maxUnavailable - c.inFlight; room > 0 {
+		return verdict{atMost: room}
 	}
+	return verdict{closed: true, reason: c.tooMany(c.inFlight, "on the way")}
 }
 
 // soaking: the running step has a timed pause, and has not stood for as long.
