@@ -8,9 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -35,11 +32,9 @@ func TestOverriddenToWhatItWas(t *testing.T) {
 			w.SetImage("v2")
 			w.Settle()
 			still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 2, "v1"))
-			lift := e.Override(children, "", tc.patches, func() bool {
-				child := w.Child("zone-a")
-				e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
+			lift := e.Override(children, "", tc.patches, w.childComesOut(func(child *appsv1.StatefulSet) bool {
 				return *child.Spec.Replicas == 2 || child.Annotations[v1alpha1.AnnotationRevision] == "web-forged"
-			})
+			}))
 			mark := e.AuditMark()
 			w.SetPartitions(parts{"zone-a": 4})
 			e.Eventually(func() string { return w.Status("zone-a").Message }).Should(ContainSubstring(tc.says))
@@ -67,11 +62,7 @@ func TestOverriddenPartitionOnRecord(t *testing.T) {
 	mark := e.AuditMark()
 	lift := e.Override(children, "", `[
 		JSONPatch{op: "add", path: "/metadata/annotations/united.dev~1partition", value: "0"},
-		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, func() bool {
-		child := w.Child("zone-a")
-		e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
-		return child.Annotations[v1alpha1.AnnotationPartition] == "0"
-	})
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, w.childComesOut(func(child *appsv1.StatefulSet) bool { return child.Annotations[v1alpha1.AnnotationPartition] == "0" }))
 	w.SetPartitions(parts{"zone-a": 4})
 	w.Stalls("zone-a", v1alpha1.ReasonOverridden, `metadata.annotations["united.dev/partition"] was changed by admission`)
 	e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
@@ -87,12 +78,7 @@ func TestOverriddenStatusToWhatItWas(t *testing.T) {
 	e := newEnv(t)
 	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
 	w.Settle()
-	lift := e.Override("uniteddeployments", "status", `[JSONPatch{op: "replace", path: "/status/selector", value: "app=x"}]`, func() bool {
-		parent := w.Parent()
-		e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
-			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
-		return parent.Status.Selector == "app=x"
-	})
+	lift := e.Override("uniteddeployments", "status", `[JSONPatch{op: "replace", path: "/status/selector", value: "app=x"}]`, w.selectorComesOut("app=x"))
 	mark := e.AuditMark()
 	w.SetImage("v2")
 	w.IsNotReady(v1alpha1.ReasonOverridden)

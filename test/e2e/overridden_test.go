@@ -27,9 +27,6 @@ import (
 // the spec asks for.
 const spaced = 45
 
-// probe is a patch that changes something.
-var probe = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
-
 // TestOverriddenChild: a policy overrides the replicas of each child as it is written, and
 // counts. United says so and writes less and less often; what is asked for is written at
 // once all the same, and others do not wait.
@@ -47,11 +44,7 @@ func TestOverriddenChild(t *testing.T) {
 	mark := e.AuditMark()
 	lift := e.Override(children, "", `[
 		JSONPatch{op: "replace", path: "/spec/replicas", value: 5},
-		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, func() bool {
-		child := w.Child("zone-a")
-		e.Expect(e.Client.Patch(e.ctx, child, probe, client.DryRunAll)).To(Succeed())
-		return *child.Spec.Replicas == 5
-	})
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}]`, w.childComesOut(func(child *appsv1.StatefulSet) bool { return *child.Spec.Replicas == 5 }))
 	w.SetPartitions(parts{"zone-a": 4}) // the first write is overridden
 	w.Stalls("zone-a", v1alpha1.ReasonOverridden, "StatefulSet web-zone-a: spec.replicas was changed by admission")
 	e.Expect(*w.Child("zone-a").Spec.Replicas).To(BeEquivalentTo(5))
@@ -106,12 +99,7 @@ func TestOverriddenStatus(t *testing.T) {
 	w.Settle()
 	mark := e.AuditMark()
 	lift := e.Override("uniteddeployments", "status", `[
-		JSONPatch{op: "replace", path: "/status/selector", value: "app=x" + oldObject.metadata.resourceVersion}]`, func() bool {
-		parent := w.Parent()
-		e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
-			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
-		return strings.HasPrefix(parent.Status.Selector, "app=x")
-	})
+		JSONPatch{op: "replace", path: "/status/selector", value: "app=x" + oldObject.metadata.resourceVersion}]`, w.selectorComesOut("app=x"))
 	w.SetImage("v2") // the first write is overridden
 	w.StallsWhole(v1alpha1.ReasonOverridden, "status: status.selector was changed by admission")
 	e.Expect(len(e.Writes(mark, statuses))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
@@ -144,6 +132,30 @@ func (w *Workload) otherScales(subset string, replicas int32) (stop func()) {
 	return func() {
 		cancel()
 		<-done
+	}
+}
+
+// childComesOut tells whether a change of the child of zone-a comes out so by now.
+func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool {
+	return func() bool {
+		w.t.Helper()
+		child := w.Child("zone-a")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
+		w.Expect(w.Client.Patch(w.ctx, child, patch, client.DryRunAll)).To(Succeed())
+		return so(child)
+	}
+}
+
+// selectorComesOut tells whether a change of the status comes out with such a selector by
+// now.
+func (w *Workload) selectorComesOut(prefix string) func() bool {
+	return func() bool {
+		w.t.Helper()
+		parent := w.Parent()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))
+		w.Expect(w.Client.Status().Patch(w.ctx, parent, patch,
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+		return strings.HasPrefix(parent.Status.Selector, prefix)
 	}
 }
 

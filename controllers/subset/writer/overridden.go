@@ -82,18 +82,20 @@ func (w *Writer) stands(c *adapters.Child) {
 	}
 }
 
-// wrote notes a write of a child, to which the API server answered.
-func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) {
-	if w.Repeats == nil {
-		return
-	}
-	override := Override{}
+// wrote notes a write of a child, and gives the first place in which what the API server
+// answered is not as it was written.
+func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) place {
+	at, override := place{}, Override{}
 	if observed, err := w.Adapter.Observe(answer, nil); err == nil {
-		if at := w.differsFrom(c, fingerprint, observed); at.text != "" {
-			override = Override{Field: at.text, Admission: true}
-		}
+		at = w.differsFrom(c, fingerprint, observed)
 	}
-	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.Now())
+	if at.text != "" {
+		override = Override{Field: at.text, Admission: true}
+	}
+	if w.Repeats != nil {
+		w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.Now())
+	}
+	return at
 }
 
 // Overridden gives what undoes the last write of a child again and again, nil when that

@@ -129,6 +129,11 @@ func (r *Repeats) Wrote(parent types.NamespacedName, object, content, written st
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.take(parent, object, content)
+	if w.undone.IsZero() && now.Sub(w.at) >= stands {
+		// The last one stood, and this one only takes back what was said of it: not to be
+		// doubted, or it would be said again, and taken back, for ever.
+		w.row = min(w.row, repeatsAtOnce)
+	}
 	w.written, w.at, w.undone = written, now, time.Time{}
 	if override != (Override{}) || w.override.Admission {
 		w.override = override

@@ -155,6 +155,21 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 	}
 }
 
+// A write that takes back what was said of one that stood is not doubted in its turn.
+func TestWhatIsTakenBackIsNotDoubted(t *testing.T) {
+	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o.fight("A", time.Hour)
+	o.Wrote(webParent, "child", "A", "A", Override{}, o.now)
+	if o.Overridden(webParent, "child", o.now) == nil {
+		t.Fatal("the positive control: it is doubted")
+	}
+	o.now = o.now.Add(stands)
+	o.Wrote(webParent, "child", "A", "A", Override{}, o.now)
+	if e := o.Overridden(webParent, "child", o.now); e != nil {
+		t.Error(e)
+	}
+}
+
 func TestForgetRepeats(t *testing.T) {
 	for name, forget := range map[string]func(r *Repeats){
 		"parent": func(r *Repeats) { r.Forget(webParent) },

@@ -103,7 +103,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 		return nil, false, err
 	}
 	u.SetResourceVersion(absent)
-	if err := w.apply(ctx, &s.Child, u); err != nil {
+	if _, err := w.apply(ctx, &s.Child, u); err != nil {
 		return nil, false, err
 	}
 	return u, true, nil
@@ -227,28 +227,19 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
-	fingerprint := fingerprintOf(u)
-	if err := w.apply(ctx, c, u); err != nil {
+	overridden, err := w.apply(ctx, c, u)
+	if err != nil {
 		return current, false, err
 	}
 	if u.GetResourceVersion() != current.GetResourceVersion() {
 		return u, true, nil
 	}
-	return u, false, w.inVain(c, fingerprint, u)
-}
-
-// inVain is ErrStale when a write changed nothing and the child is not as it was written
-// all the same: admission made of it what it was. No watch tells of that, so nothing else
-// would bring the pass back.
-func (w *Writer) inVain(c *adapters.Child, fingerprint string, answer *unstructured.Unstructured) error {
-	observed, err := w.Adapter.Observe(answer, nil)
-	if err != nil {
-		return err
+	if overridden.text != "" {
+		// Admission made of it what it was. No watch tells of that, so nothing else would
+		// bring the pass back.
+		return u, false, ErrStale
 	}
-	if w.differsFrom(c, fingerprint, observed).text != "" {
-		return ErrStale
-	}
-	return nil
+	return u, false, nil
 }
 
 // differs gives the first place where applying u would change something.
@@ -316,18 +307,19 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// apply writes u, which is c, and makes of it what the API server answers.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) error {
+// apply writes u, which is c, and makes of it what the API server answers. It gives the
+// first place in which that is not as it was written.
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) (place, error) {
 	content, fingerprint := contentOf(c, u), fingerprintOf(u)
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ErrStale
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		return place{}, ErrStale
+	case err != nil:
+		return place{}, err
 	}
-	if err == nil {
-		w.wrote(c, content, fingerprint, u)
-	}
-	return err
+	return w.wrote(c, content, fingerprint, u), nil
 }
 
 // Remove deletes the child of a subset that is gone, as it was read: one that has
