@@ -57,8 +57,9 @@ type Adapter interface {
 	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
 }
 
-// FieldPaths are the paths of fields of a workload.
-type FieldPaths struct{ Replicas, Partition []string }
+// FieldPaths are the paths of fields of a workload. Strategy is where it says that it
+// knows a partition.
+type FieldPaths struct{ Replicas, Partition, Strategy []string }
 
 // Child is what a child shall be: everything Build needs, nothing of the
 // cluster.

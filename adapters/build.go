@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -204,21 +203,15 @@ func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 	}
 	// A template must not forge what the controller reads back.
 	delete(annotations, v1alpha1.AnnotationFingerprint)
-	annotations[v1alpha1.AnnotationRevision] = c.Revision
 	setRecord(annotations, c)
 	return nil
 }
 
-// setRecord notes what is to be known of the child later. None of it makes a write
-// of its own, but for the end of a seed. All of it is always there, empty where there is
-// nothing to say, so that what somebody removes is missed.
+// setRecord notes what is to be known of the child later.
 func setRecord(annotations map[string]any, c *Child) {
-	annotations[v1alpha1.AnnotationParentGeneration] = strconv.FormatInt(c.ParentGeneration, 10)
-	annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(c.Partition), 10)
-	annotations[v1alpha1.AnnotationProtectedRevision] = c.ProtectedRevision
-	annotations[v1alpha1.AnnotationProtectedHash] = c.ProtectedHash
-	annotations[v1alpha1.AnnotationReleasedFrom] = strconv.FormatInt(int64(c.ReleasedFrom), 10)
-	annotations[v1alpha1.AnnotationSeeding] = strconv.FormatBool(c.Seeding)
+	for key, value := range Record(c) {
+		annotations[key] = value
+	}
 }
 
 // setLabels puts the controller's labels on metadata. Trap: a value that is not

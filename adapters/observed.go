@@ -20,6 +20,8 @@ type Observed struct {
 
 	// Replicas and Partition are what the child's spec says.
 	Replicas, Partition int32
+	// NoPartition: its strategy knows no partition, whatever the spec says of one.
+	NoPartition bool
 	// MinReadySeconds is what the child's spec says.
 	MinReadySeconds int32
 	// Ordered: the child makes and updates its replicas one after the other and

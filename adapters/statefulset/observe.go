@@ -44,6 +44,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (
 	o := &adapters.Observed{
 		Meta:            set.ObjectMeta,
 		Replicas:        1, // what the API server makes of an absent one
+		NoPartition:     set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		MinReadySeconds: set.Spec.MinReadySeconds,
 		Ordered:         set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		CaughtUp:        set.Status.ObservedGeneration == set.Generation,

@@ -44,10 +44,11 @@ func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtensi
 // MaxNameLength is 52.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// FieldPaths are where a StatefulSet has its replicas and its partition.
+// FieldPaths are where a StatefulSet has its replicas, its partition and its strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{
 		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "rollingUpdate", "partition"},
+		Strategy: []string{"spec", "updateStrategy", "type"},
 	}
 }
 

@@ -68,6 +68,7 @@ func allUpdated(o *adapters.Observed) bool {
 // between the end of a rollout and the next write, because the end alone is not
 // worth one. A status of an earlier generation than the child was written from
 // knows nothing: a pass that was killed has written the child, and not the status.
+// Nor is it believed of a child that cannot have finished: somebody has forged it.
 func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	revision := RevisionOf(o)
 	switch note := protectedNote(o); {
@@ -76,7 +77,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	case o.Replicas == 0:
 		// A child without replicas settles on anything, and never finishes.
 		return note
-	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= ParentGeneration(o):
+	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= ParentGeneration(o) && !unfinishable(o):
 		return revision
 	case note != "":
 		return note
@@ -92,7 +93,8 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 // the child is ahead: then its template or its note is what the status knows, or
 // the status is the older.)
 func Behind(o *adapters.Observed, known string, knownAt int64) bool {
-	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && ParentGeneration(o) < knownAt
+	// One that protects another revision than its template was written since then.
+	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
 }
 
 // Completing tells whether the child's template was replaced while there was

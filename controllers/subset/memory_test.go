@@ -21,6 +21,9 @@ func TestProtected(t *testing.T) {
 		{"finished, then a replica became unready", aChild().on("r2").protecting("r1").hashes("h1", "h2"), "r2", "r2"},
 		{"written and not seen", aChild().on("r2").protecting("r1").unseen(), "r1", "r1"},
 		{"goes back to what the status of an earlier generation knows", aChild().on("r1").protecting("r2").hashes("h2", "h1").writtenFrom(10), "r1", "r2"},
+		{"in mid-rollout, and the status claims its end", aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2"), "r2", "r1"},
+		{"in mid-rollout and not seen, and the status claims its end", aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2").unseen(), "r2", "r1"},
+		{"all released, and the status is ahead", aChild().on("r2").recorded(0, "h1", 0).hashes("h1", "h2"), "r2", "r2"},
 		{"coming up for the first time", aChild().on("r1").protecting("").hashes("h0", "h1"), "", "r1"},
 		{"new", aChild().on("r1").protecting("").unseen().hashes("", ""), "", "r1"},
 		{"no replicas, and settled on what it had last", aChild().on("r2").protecting("r1").replicas(0), "", "r1"},
@@ -85,6 +88,28 @@ func TestWrittenLater(t *testing.T) {
 		{"unreadable", withAnnotation(aChild(), "6x"), false},
 	} {
 		if got := WrittenLater(tc.child.observed(), 5); got != tc.want {
+			t.Error(tc.name, got)
+		}
+	}
+}
+
+func TestBehind(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		child   *childBuilder
+		known   string
+		knownAt int64
+		want    bool
+	}{
+		{"it missed what came up elsewhere", aChild(), "r2", 5, true},
+		{"it missed that, and protects nothing", aChild().protecting(""), "r2", 5, true},
+		{"it was written since", aChild().writtenFrom(5), "r2", 5, false},
+		{"it has it", aChild().on("r2").protecting(""), "r2", 5, false},
+		{"it protects it", aChild().on("r3").protecting("r2"), "r2", 5, false},
+		{"it protects another than it has, so was written since", aChild().on("r3").protecting("r2"), "r9", 5, false},
+		{"the status says nothing", aChild(), "", 5, false},
+	} {
+		if got := Behind(tc.child.observed(), tc.known, tc.knownAt); got != tc.want {
 			t.Error(tc.name, got)
 		}
 	}

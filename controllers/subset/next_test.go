@@ -58,8 +58,8 @@ func TestNext(t *testing.T) {
 		// There is one, but it is not ours to write now.
 		{"being deleted", aGoal(), aChild().deleted(), "Wait", "web-zone-a is being deleted"},
 		{"written from a later generation", aGoal(), aChild().writtenFrom(6), "Wait", "later generation"},
-		{"nobody knows what its template is", aGoal(), aChild().without(v1alpha1.AnnotationRevision), "Halt", "somebody removed [united.dev/revision]"},
-		{"nobody knows what it protects", aGoal(), aChild().without(v1alpha1.AnnotationProtectedRevision), "Halt", "somebody removed [united.dev/protected-revision]"},
+		{"nobody knows what its template is", aGoal(), aChild().without(v1alpha1.AnnotationRevision), "Halt", "somebody removed or changed [united.dev/revision]"},
+		{"nobody knows what it protects", aGoal(), aChild().without(v1alpha1.AnnotationProtectedRevision), "Halt", "somebody removed or changed [united.dev/protected-revision]"},
 		{"nobody knows, and nothing is protected", aGoal().partition(0), aChild().without(v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision), "Apply r2 x4 p0 protects r1", ""},
 		{"nobody knows, and it has no replicas", aGoal(), aChild().replicas(0).without(v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision), "Seed r1 x0 p3 protects r1", "goes back to r1 first"},
 		{"written from this generation", aGoal(), aChild().writtenFrom(5), "Apply r2 x4 p3 protects r1", ""},

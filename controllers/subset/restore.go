@@ -18,24 +18,24 @@ import (
 // What a child runs is written on the child, and so is in the hands of everybody who may
 // edit it. An annotation that is not there any more is not one that was never there:
 // taken for that, a child in mid-canary looks like one of which nothing ever worked, and
-// is rolled over. So all of them are always written, what another has taken or changed is
-// told by managedFields, and a copy of them is in the parent's status.
+// is rolled over. So all of them are always written, with a checksum; what another has
+// taken or changed is told by managedFields, and what admission has changed as they were
+// written by the checksum. A copy of them is in the parent's status.
 
-// RecordKeys are the annotations that tell what a child runs, in a fixed order. A child
-// that United has written has all of them.
-func RecordKeys() []string {
-	return []string{
-		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
-		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
-	}
-}
-
-// Record is the copy of what is written on the child, for the status of its parent. was
+// Record is the copy of what was written on the child, for the status of its parent. was
 // is the one before, nil if none. The parent's generation is not in it: a copy in a stale
 // parent tells nobody that it is stale.
+//
+// What nobody knows any more does not take the place of a copy that may tell later.
 func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildRecord {
+	if !isCopyOf(was, o) {
+		was = nil
+	}
+	if was != nil && len(unknown(o)) > 0 {
+		return was
+	}
 	record := &v1alpha1.ChildRecord{UID: string(o.Meta.UID), Generation: o.Meta.Generation, Annotations: map[string]string{}}
-	for _, key := range RecordKeys() {
+	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		if v, ok := o.Meta.Annotations[key]; ok && key != v1alpha1.AnnotationParentGeneration {
 			record.Annotations[key] = v
 		}
@@ -43,31 +43,79 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 	switch {
 	case o.CaughtUp:
 		record.Hash = o.UpdateHash
-	case was != nil && was.UID == record.UID && was.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o):
+	case was != nil && was.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o):
 		record.Hash = was.Hash
 	}
+	if was != nil && was.Checksum == "" && checksumOf(was) == checksumOf(record) {
+		return was // of an earlier version: not worth a write of its own
+	}
+	record.Checksum = checksumOf(record)
 	return record
 }
 
+// checksumOf is the checksum over a copy.
+func checksumOf(record *v1alpha1.ChildRecord) string {
+	said := []string{record.UID, strconv.FormatInt(record.Generation, 10), record.Hash}
+	for _, key := range slices.Sorted(maps.Keys(record.Annotations)) {
+		said = append(said, key, record.Annotations[key])
+	}
+	return adapters.Checksum(said...)
+}
+
+// sound: there is a copy, and nobody has changed it. An earlier version of United wrote
+// no checksum.
+func sound(kept *v1alpha1.ChildRecord) bool {
+	return kept != nil && (kept.Checksum == "" || kept.Checksum == checksumOf(kept))
+}
+
+// isCopyOf: the copy is sound, and of this very child.
+func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
+	return sound(kept) && types.UID(kept.UID) == o.Meta.UID
+}
+
 // Restore puts back into o what was taken, as far as the copy tells of this very child.
-// What it does not know stays as it is: somebody may have put it right by hand.
+// What it does not know stays as it is: somebody may have put it right by hand. But when
+// nobody has, and the checksum says that it is not what was written, then admission has
+// made it so, and it counts as unknown.
 //
-// The copy may be of before the last write, when the pass that made that was killed, and
-// somebody may have changed the spec along with the annotations. Then the copy counts if
-// the template is what it was; and the spec for what was released.
+// taken are the annotations that are not ours any more by managedFields. A checksum that
+// does not match tells that some are not as they were written, and not which; so does one
+// that is missing where there was one.
 func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
-	if len(taken) == 0 || kept == nil || types.UID(kept.UID) != o.Meta.UID {
-		return
+	if !isCopyOf(kept, o) {
+		kept = nil
 	}
-	exact := kept.Generation == o.Meta.Generation
-	if !exact && (!o.CaughtUp || kept.Hash == "" || kept.Hash != o.UpdateHash) {
-		return
+	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
+	suspects := taken
+	if verdict == adapters.Forged || verdict == adapters.Unsaid && kept != nil && kept.Annotations[v1alpha1.AnnotationRecordChecksum] != "" {
+		suspects = append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)
 	}
+	switch {
+	case len(suspects) == 0:
+	case tellsOf(kept, o):
+		putBack(o, suspects, kept)
+	case verdict == adapters.Forged && len(taken) == 0:
+		annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
+		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
+		o.Meta.Annotations = annotations
+	}
+}
+
+// tellsOf: what the copy says is true of the child as it is now. The copy may be of before
+// the last write, when the pass that made that was killed, and somebody may have changed
+// the spec along with the annotations. Then it counts if the template is what it was.
+func tellsOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
+	return kept != nil && (kept.Generation == o.Meta.Generation || o.CaughtUp && kept.Hash != "" && kept.Hash == o.UpdateHash)
+}
+
+// putBack puts the suspects back as the copy has them. Where that may be of before the
+// last write, the more careful reading counts for what was released.
+func putBack(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord) {
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range taken {
+	for _, key := range suspects {
 		if v, ok := kept.Annotations[key]; ok {
 			annotations[key] = v
 		} else if key == v1alpha1.AnnotationParentGeneration {
@@ -75,17 +123,47 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 		}
 	}
 	o.Meta.Annotations = annotations
-	if exact {
+	if kept.Generation == o.Meta.Generation {
 		return
 	}
 	for key, amend := range map[string]func(kept int32) int32{
 		v1alpha1.AnnotationPartition:    func(kept int32) int32 { return max(kept, o.Partition) },
 		v1alpha1.AnnotationReleasedFrom: func(kept int32) int32 { return min(kept, o.Partition) },
 	} {
-		if n, ok := number(o, key); ok && slices.Contains(taken, key) {
+		if n, ok := number(o, key); ok && slices.Contains(suspects, key) {
 			annotations[key] = strconv.FormatInt(int64(amend(n)), 10)
 		}
 	}
+}
+
+// Credible is what a subset protects by its parent's status: what that says, unless the
+// copy of the child's record beside it, which was written with it, tells that it cannot be.
+// whole is what the whole parent ran last. A status can be forged as well as a child.
+//
+// The status is ahead of the record when the subset has finished, which a child cannot
+// have that was never released; and it says something else altogether of a child that is
+// Behind, and then what it says of the whole parent.
+func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
+	if !sound(kept) {
+		return known
+	}
+	revision, note := kept.Annotations[v1alpha1.AnnotationRevision], kept.Annotations[v1alpha1.AnnotationProtectedRevision]
+	switch {
+	case note == "" || revision == "" || known == note:
+		return known
+	case known == revision && !neverFinished(kept):
+		return known
+	case known == whole && note == revision:
+		return known
+	}
+	return note
+}
+
+// neverFinished is unfinishable of the child that a copy is of.
+func neverFinished(kept *v1alpha1.ChildRecord) bool {
+	hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]
+	n, err := strconv.ParseInt(kept.Annotations[v1alpha1.AnnotationReleasedFrom], 10, 32)
+	return hash != "" && hash != kept.Hash && err == nil && n > 0
 }
 
 // unknown gives the annotations without which nobody knows what the child's template or
@@ -103,7 +181,7 @@ func (g *Goal) lost(o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is to be observed by its controller, to tell what it runs"}
 	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-		"what the protected replicas of %s run is not known any more: somebody removed %v, and the status of %s has no copy; "+
+		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy; "+
 			"put it back (the name of a ControllerRevision of %s), or lower the partition to 0 to go to %s",
 		o.Meta.Name, unknown(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
 }

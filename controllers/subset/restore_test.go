@@ -4,16 +4,18 @@
 package subset
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 func TestRestore(t *testing.T) {
 	kept := func() *v1alpha1.ChildRecord { return Record(&finished().recorded(2, "h1", 2).Observed, nil) }
-	if len(kept().Annotations) != len(RecordKeys())-2 { // it is not being seeded, and the generation is not copied
+	if len(kept().Annotations) != len(adapters.RecordKeys())-2 { // it is not being seeded, and the generation is not copied
 		t.Fatal(kept())
 	}
 	for _, tc := range []struct {
@@ -24,11 +26,11 @@ func TestRestore(t *testing.T) {
 		want  map[string]string
 	}{
 		{"nothing was taken", aChild(), nil, kept(), aChild().Meta.Annotations},
-		{"all was removed", aChild().without(RecordKeys()...), RecordKeys(), kept(), kept().Annotations},
-		{"all is gone", func() *childBuilder { b := aChild(); b.Meta.Annotations = nil; return b }(), RecordKeys(), kept(), kept().Annotations},
+		{"all was removed", aChild().without(adapters.RecordKeys()...), adapters.RecordKeys(), kept(), kept().Annotations},
+		{"all is gone", func() *childBuilder { b := aChild(); b.Meta.Annotations = nil; return b }(), adapters.RecordKeys(), kept(), kept().Annotations},
 		{"one was changed", finished().recorded(2, "h1", 2).writtenFrom(99), []string{v1alpha1.AnnotationParentGeneration}, kept(), kept().Annotations},
-		{"there is no copy", aChild(), RecordKeys(), nil, aChild().Meta.Annotations},
-		{"the copy is of another child", aChild(), RecordKeys(), &v1alpha1.ChildRecord{UID: "s-0", Annotations: kept().Annotations}, aChild().Meta.Annotations},
+		{"there is no copy", aChild(), adapters.RecordKeys(), nil, aChild().Meta.Annotations},
+		{"the copy is of another child", aChild(), adapters.RecordKeys(), &v1alpha1.ChildRecord{UID: "s-0", Annotations: kept().Annotations}, aChild().Meta.Annotations},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			shared := tc.child.Meta.Annotations
@@ -41,5 +43,143 @@ func TestRestore(t *testing.T) {
 				t.Error("it writes to the cache")
 			}
 		})
+	}
+}
+
+// written gives the child the checksum of what is on record of it.
+func (b *childBuilder) written() *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationSeeding] = strconv.FormatBool(Seeding(&b.Observed))
+	b.Meta.Annotations[v1alpha1.AnnotationRecordChecksum] = adapters.RecordChecksum(b.Meta.Namespace, b.Meta.Name, b.Meta.Annotations)
+	return b
+}
+
+// with sets annotations of the child, as somebody else might.
+func (b *childBuilder) with(pairs ...string) *childBuilder {
+	for i := 0; i < len(pairs); i += 2 {
+		b.Meta.Annotations[pairs[i]] = pairs[i+1]
+	}
+	return b
+}
+
+func (b *childBuilder) at(generation int64) *childBuilder { b.Meta.Generation = generation; return b }
+
+// What admission changes as it is written is ours by managedFields; the checksum tells.
+func TestRestoreForged(t *testing.T) {
+	// staged is on r2 from position 2 on, protects r1, and was written at generation 7.
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	protected, sum := v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationRecordChecksum
+	copied := func(edits ...func(*v1alpha1.ChildRecord)) *v1alpha1.ChildRecord {
+		record := Record(staged().observed(), nil)
+		for _, edit := range edits {
+			edit(record)
+			record.Checksum = checksumOf(record)
+		}
+		return record
+	}
+	earlier := func(r *v1alpha1.ChildRecord) { r.Generation = 6 }
+	earlierTemplate := func(r *v1alpha1.ChildRecord) { r.Generation, r.Hash = 6, "h1" }
+	noChecksum := func(r *v1alpha1.ChildRecord) { delete(r.Annotations, sum) }
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		taken []string
+		kept  *v1alpha1.ChildRecord
+		// what it protects then; "-" when nobody knows.
+		want string
+	}{
+		{"as it was written", staged(), nil, copied(), "r1"},
+		{"forged", staged().with(protected, "r2"), nil, copied(), "r1"},
+		{"emptied", staged().with(protected, ""), nil, copied(), "r1"},
+		{"forged, and by hand as well", staged().with(protected, "r2", v1alpha1.AnnotationPartition, "0"), []string{v1alpha1.AnnotationPartition}, copied(), "r1"},
+		{"the checksum is gone as well", staged().with(protected, "r2").without(sum), nil, copied(), "r1"},
+		{"the checksum is gone as well, and it was written by us", staged().with(protected, "r2").without(sum), []string{sum}, copied(), "r1"},
+		{"the copy is of before the last write", staged().with(protected, "r2"), nil, copied(earlier), "r1"},
+		{"it is of before the last write, and of another template", staged().with(protected, "r2"), nil, copied(earlierTemplate), "-"},
+		{"it is of before the last write, and not seen", staged().unseen().with(protected, "r2"), nil, copied(earlier), "-"},
+		{"it is forged as well", staged().with(protected, "r2"), nil, func() *v1alpha1.ChildRecord {
+			r := copied()
+			r.Annotations[protected] = "r2"
+			return r
+		}(), "-"},
+		{"there is no copy", staged().with(protected, "r2"), nil, nil, "-"},
+		{"there is none, and somebody has put it right", staged().with(protected, "r0"), []string{protected}, nil, "r0"},
+		{"of an earlier version", staged().without(sum), nil, copied(noChecksum), "r1"},
+		{"of an earlier version, which alone is believed", staged().with(protected, "r0").without(sum), nil, copied(noChecksum), "r0"},
+		{"of a later version", staged().with(protected, "r0", sum, "2-00"), nil, copied(noChecksum), "r0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := tc.child.observed()
+			Restore(o, tc.taken, tc.kept)
+			got, there := o.Meta.Annotations[protected]
+			if !there {
+				got = "-"
+			}
+			if got != tc.want {
+				t.Errorf("want %s, have %s", tc.want, got)
+			}
+			if there {
+				return
+			}
+			if s := Next(aGoal().partition(2).Goal, o); s.Action != ActionHalt && s.Action != ActionWait {
+				t.Error("nobody knows what it protects, and it gets", s.Action)
+			}
+			if again := Record(o, tc.kept); sound(tc.kept) && tc.kept != nil && again != tc.kept {
+				t.Error("the copy is lost: it may tell when the child is seen")
+			}
+		})
+	}
+}
+
+// TestForgedGeneration: the generation is not in the copy, and one that is forged is none.
+func TestForgedGeneration(t *testing.T) {
+	child := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	o := child().with(v1alpha1.AnnotationParentGeneration, "99999").observed()
+	Restore(o, nil, Record(child().observed(), nil))
+	if WrittenLater(o, 5) || protectedNote(o) != "r1" {
+		t.Error(o.Meta.Annotations)
+	}
+}
+
+// TestRecordOfAnEarlierVersion: a copy without a checksum is not written again for that.
+func TestRecordOfAnEarlierVersion(t *testing.T) {
+	was := Record(aChild().observed(), nil)
+	was.Checksum = ""
+	if Record(aChild().observed(), was) != was {
+		t.Error("it is written again")
+	}
+	if Record(aChild().at(8).observed(), was).Checksum == "" {
+		t.Error("the next has none either")
+	}
+}
+
+// TestCredible: what the status says that a subset protects, against the copy beside it.
+func TestCredible(t *testing.T) {
+	finishing := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(0, "h1", 0) }
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2) }
+	forgedCopy := Record(staged().observed(), nil)
+	forgedCopy.Annotations[v1alpha1.AnnotationProtectedRevision] = "r2"
+	for _, tc := range []struct {
+		name  string
+		kept  *v1alpha1.ChildRecord
+		known string
+		want  string
+	}{
+		{"as the child says", Record(staged().observed(), nil), "r1", "r1"},
+		{"there is no copy", nil, "r2", "r2"},
+		{"ahead of a child that has finished", Record(finishing().observed(), nil), "r2", "r2"},
+		{"ahead of a child that cannot have finished", Record(staged().observed(), nil), "r2", "r1"},
+		{"ahead of one that was not seen", Record(staged().unseen().observed(), nil), "r2", "r1"},
+		{"both make the same pods", Record(staged().hashes("h1", "h1").observed(), nil), "r2", "r2"},
+		{"something else altogether", Record(staged().observed(), nil), "r9", "r1"},
+		{"something else altogether, at rest", Record(aChild().observed(), nil), "r9", "r1"},
+		{"what the whole parent ran, and the child is behind", Record(aChild().observed(), nil), "whole", "whole"},
+		{"what the whole parent ran, and the child has gone on since", Record(staged().observed(), nil), "whole", "r1"},
+		{"nothing", Record(staged().observed(), nil), "", "r1"},
+		{"the child protects nothing yet", Record(aChild().protecting("").observed(), nil), "r2", "r2"},
+		{"the copy is forged as well", forgedCopy, "r9", "r9"},
+	} {
+		if got := Credible(tc.known, "whole", tc.kept); got != tc.want {
+			t.Errorf("%s: want %s, have %s", tc.name, tc.want, got)
+		}
 	}
 }

@@ -119,13 +119,17 @@ func (r *Reconciler) seekGone(ctx context.Context, wr *writer.Writer, w *world, 
 		Namespace: w.parent.Namespace, Name: adapters.ChildName(w.parent.Name, name),
 		Parent: w.parent.Name, Subset: name, Owner: ownerOf(w.parent),
 	}
-	return r.attempt(ctx, w, name, nil, func(*outcome) error {
+	o := r.attempt(ctx, w, name, nil, func(*outcome) error {
 		err := wr.Vacant(ctx, &child)
 		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
 			return nil // the name has gone to another, or is about to be free
 		}
 		return err
 	})
+	if !o.refused() {
+		return o // it is gone
+	}
+	return o.unlessOverridden(w.overridden(wr, name))
 }
 
 // leave leaves the subsets that are going for another pass.
@@ -153,7 +157,7 @@ func (r *Reconciler) removeSubset(ctx context.Context, wr *writer.Writer, w *wor
 func (r *Reconciler) drainSubset(ctx context.Context, wr *writer.Writer, w *world, d drain) *outcome {
 	c := w.children[d.name]
 	if c.observed.Replicas == d.replicas {
-		return &outcome{}
+		return (&outcome{}).unlessOverridden(w.overridden(wr, d.name))
 	}
 	o := r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
 		after, err := wr.Shrink(ctx, c.object, d.replicas)
@@ -164,7 +168,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, wr *writer.Writer, w *worl
 		w.children[d.name], err = w.read(d.name, after)
 		return err
 	})
-	return o.unlessOverridden(wr.Overridden(client.ObjectKeyFromObject(w.parent), c.object.GetName()))
+	return o.unlessOverridden(w.overridden(wr, d.name))
 }
 
 // attemptGone is attempt on the child of a subset that is gone, if it still is.
@@ -220,20 +224,30 @@ func (r *Reconciler) carrySubset(ctx context.Context, wr *writer.Writer, w *worl
 		if !wrote {
 			return r.deleteReplicas(ctx, wr, w, w.observed(s.Name), s.deletes, o)
 		}
-		w.children[s.Name], err = w.read(s.Name, after)
+		w.children[s.Name], err = w.readWritten(s.Name, after, &step.Child)
 		return err
 	})
-	return o.unlessOverridden(wr.Overridden(client.ObjectKeyFromObject(w.parent), s.workload))
+	return o.unlessOverridden(w.overridden(wr, s.Name))
 }
 
 // unlessOverridden is the outcome, and a failure while it is not sure that what was
 // written stands: it was undone each time before. So what the status says of it does not
 // come and go with each write.
 func (o *outcome) unlessOverridden(e *writer.OverriddenError) *outcome {
-	if e != nil && !o.refused() {
+	if e != nil && o.failure == nil {
 		o.failure = overridden(e)
 	}
 	return o
+}
+
+// overridden is what somebody makes of what is written to the child of a subset; nil when
+// it stands.
+func (w *world) overridden(wr *writer.Writer, name string) *writer.OverriddenError {
+	var current *unstructured.Unstructured
+	if c := w.children[name]; c != nil {
+		current = c.object
+	}
+	return wr.Overridden(client.ObjectKeyFromObject(w.parent), adapters.ChildName(w.parent.Name, name), current)
 }
 
 func overridden(e *writer.OverriddenError) *subset.Failure {
@@ -246,7 +260,7 @@ func (r *Reconciler) haltSubset(ctx context.Context, wr *writer.Writer, w *world
 	if current == nil {
 		child := w.childOf(s)
 		if o := r.attempt(ctx, w, s.Name, nil, func(*outcome) error { return wr.Vacant(ctx, &child) }); o.refused() {
-			return o
+			return o.unlessOverridden(w.overridden(wr, s.Name))
 		}
 	}
 	return &outcome{failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.step.Reason, Stalled: true}}

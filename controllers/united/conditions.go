@@ -107,6 +107,9 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
+	if said := fights(tallies); len(said) > 0 {
+		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
+	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, w.parent.Spec.Paused)
 	switch {
@@ -144,6 +147,18 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		return true, v1alpha1.ReasonRolloutHeld, updated + "; partitions hold " + shorten(held, ", ")
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// fights are the messages of the subsets of which what is written is undone, with their
+// names. That comes before what they wait for, which cannot come of it.
+func fights(tallies []*tally) []string {
+	var said []string
+	for _, t := range tallies {
+		if t.failure != nil && t.failure.Reason == v1alpha1.ReasonOverridden {
+			said = append(said, t.name+": "+t.message)
+		}
+	}
+	return said
 }
 
 // protecting says how many replicas each held subset keeps back.

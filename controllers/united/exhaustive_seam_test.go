@@ -555,6 +555,7 @@ func (e *seam) notesOf(c *adapters.Child) uint32 {
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, v1alpha1.AnnotationParentGeneration)
+	delete(annotations, v1alpha1.AnnotationRecordChecksum) // it says nothing that the others do not
 	id := notesFrom(annotations)
 	e.built[key.String()] = id
 	return id

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -212,10 +213,25 @@ func (w *world) restore(name string, object *unstructured.Unstructured, observed
 	if err != nil {
 		return err
 	}
-	if status := subsetStatus(&w.parent.Status, name); status != nil {
-		subset.Restore(observed, taken, status.ChildRecord)
-	}
+	subset.Restore(observed, taken, w.keptRecord(name))
 	return nil
+}
+
+// readWritten reads a child that was just written as c. What is on record of it is what was
+// written there, whatever admission has made of that: so the copy in the status is of what
+// is true, and the next pass can tell.
+func (w *world) readWritten(name string, object *unstructured.Unstructured, c *adapters.Child) (*child, error) {
+	read, err := w.read(name, object)
+	if err != nil {
+		return nil, err
+	}
+	annotations := maps.Clone(read.observed.Meta.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, adapters.Record(c))
+	read.observed.Meta.Annotations = annotations
+	return read, nil
 }
 
 func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (map[string][]*corev1.Pod, error) {

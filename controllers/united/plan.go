@@ -225,10 +225,11 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 	return cmp.Or(known, p.currentRevision)
 }
 
-// knownRevision is what the status says that the subset protects, "" if nothing.
+// knownRevision is what the status says that the subset protects, "" if nothing, and if
+// that can be.
 func (w *world) knownRevision(name string) string {
 	if status := subsetStatus(&w.parent.Status, name); status != nil {
-		return status.CurrentRevision
+		return subset.Credible(status.CurrentRevision, w.parent.Status.CurrentRevision, status.ChildRecord)
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united"
 )
@@ -163,6 +164,7 @@ func (s *scene) writtenFrom(subset, generation string) *scene {
 	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	annotations := u.GetAnnotations()
 	annotations[v1alpha1.AnnotationParentGeneration] = generation
+	annotations[v1alpha1.AnnotationRecordChecksum] = adapters.RecordChecksum(u.GetNamespace(), u.GetName(), annotations)
 	u.SetAnnotations(annotations)
 	s.API.PutSet(u)
 	return s

@@ -157,6 +157,7 @@ func (w *world) keptRecord(name string) *v1alpha1.ChildRecord {
 
 // tally is what one pass knows of one subset in the end.
 type tally struct {
+	name   string
 	counts v1alpha1.ReplicaCounts
 	phase  v1alpha1.SubsetPhase
 	// message says what it waits for, or why it is stalled.
@@ -177,7 +178,7 @@ func (t *tally) done() bool {
 }
 
 func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
-	t := &tally{failure: o.failure, stale: o.stale}
+	t := &tally{name: s.Name, failure: o.failure, stale: o.stale}
 	observed := w.observed(s.Name)
 	if observed == nil {
 		t.notUpdated = s.replicas
@@ -204,7 +205,7 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 }
 
 func (w *world) tallyRemoved(name string, o *outcome) *tally {
-	t := &tally{failure: o.failure, stale: o.stale, phase: v1alpha1.PhaseScaling, message: cmp.Or(o.waits, "is being removed")}
+	t := &tally{name: name, failure: o.failure, stale: o.stale, phase: v1alpha1.PhaseScaling, message: cmp.Or(o.waits, "is being removed")}
 	if observed := w.observed(name); observed != nil {
 		t.count(observed, false, w.now)
 	}

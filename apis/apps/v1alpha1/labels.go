@@ -39,6 +39,9 @@ const (
 	// AnnotationSeeding is "true" on a child that has its protected revision, and as
 	// many replicas as are protected, until those exist.
 	AnnotationSeeding = "united.dev/seeding"
+	// AnnotationRecordChecksum is a checksum over all of the above. A child where it
+	// does not match was changed by somebody as it was written, or later.
+	AnnotationRecordChecksum = "united.dev/record-checksum"
 	// AnnotationFingerprint is a hash of everything that was applied to the
 	// child except its replicas and partition.
 	AnnotationFingerprint = "united.dev/fingerprint"

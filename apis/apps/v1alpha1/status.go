@@ -236,4 +236,9 @@ type ChildRecord struct {
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Checksum is over all of the above. A copy that it does not match was changed by
+	// somebody, and is not believed.
+	// +optional
+	Checksum string `json:"checksum,omitempty"`
 }

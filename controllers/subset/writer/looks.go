@@ -23,15 +23,25 @@ type Looks struct {
 	seen map[types.NamespacedName]map[string]look
 }
 
-// look is what was compared: the child as it was read, and what it was to be. Replicas
-// and partition are not in the fingerprint; whoever asks has compared them.
+// look is what was compared, and what was found.
 type look struct {
+	looked
+	// generation is that of the child: what is found in its spec holds for all of it.
+	generation int64
+	// altered is a field of the pods' template that admission has changed as it was
+	// written; "" if none.
+	altered string
+}
+
+// looked is what was compared: the child as it was read, and what it was to be. Replicas
+// and partition are not in the fingerprint; whoever asks has compared them.
+type looked struct {
 	uid                          types.UID
 	resourceVersion, fingerprint string
 }
 
-func lookAt(current, u *unstructured.Unstructured) look {
-	return look{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
+func lookAt(current, u *unstructured.Unstructured) looked {
+	return looked{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
 // unharmed tells whether the same look has found nothing lost.
@@ -42,7 +52,7 @@ func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructure
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	return ok && seen == lookAt(current, u)
+	return ok && seen.looked == lookAt(current, u)
 }
 
 // Intact tells whether a look at the child, as it is now, has found nothing lost.
@@ -56,7 +66,21 @@ func (l *Looks) Intact(parent types.NamespacedName, current *unstructured.Unstru
 	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion()
 }
 
-func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured) {
+// altered is the field of the pods' template that the last look found changed by
+// admission; "" when it found none, or the child's spec has changed since.
+func (l *Looks) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
+	if l == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seen := l.seen[parent][current.GetName()]; seen.uid == current.GetUID() && seen.generation == current.GetGeneration() {
+		return seen.altered
+	}
+	return ""
+}
+
+func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
 	if l == nil {
 		return
 	}
@@ -69,7 +93,7 @@ func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured) {
 	if l.seen[parent] == nil {
 		l.seen[parent] = map[string]look{}
 	}
-	l.seen[parent][current.GetName()] = lookAt(current, u)
+	l.seen[parent][current.GetName()] = look{lookAt(current, u), current.GetGeneration(), altered}
 }
 
 func (l *Looks) forgetChild(current *unstructured.Unstructured) {

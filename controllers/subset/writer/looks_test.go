@@ -44,7 +44,7 @@ func TestLooks(t *testing.T) {
 			if looks.unharmed(c, seen, seen) {
 				t.Error("knows what it has not seen")
 			}
-			looks.saw(c, seen, seen)
+			looks.saw(c, seen, seen, "")
 			if tc.after != nil {
 				tc.after(looks)
 			}
@@ -54,7 +54,7 @@ func TestLooks(t *testing.T) {
 		})
 	}
 	var none *Looks
-	none.saw(c, seen, seen)
+	none.saw(c, seen, seen, "")
 	if none.forgetChild(seen); none.unharmed(c, seen, seen) {
 		t.Error("remembers without a memory")
 	}

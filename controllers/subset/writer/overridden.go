@@ -5,7 +5,9 @@ package writer
 
 import (
 	"fmt"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,18 +19,18 @@ import (
 // contentOf tells writes of a child apart. What rides along with other writes is not in
 // it: that can change with each. An edit of the parent makes another write of it.
 func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
-	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Revision)
+	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, false, c.Revision)
 }
 
 // contentNow is the content of the write that would have made a child what it is. All that
 // differsFrom compares is in it: what is not would pass for a change of our own mind, and
 // be written again without end.
 func contentNow(o *adapters.Observed) string {
-	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), subset.RevisionOf(o))
+	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.NoPartition, subset.RevisionOf(o))
 }
 
-func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding bool, revision string) string {
-	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, revision)
+func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, noPartition bool, revision string) string {
+	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, noPartition, revision)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {
@@ -47,30 +49,27 @@ func (w *Writer) putOff(c *adapters.Child, u *unstructured.Unstructured, at plac
 	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
 		standing = contentNow(observed)
 	}
-	return w.putOffWrite(parentOf(c), c.Name, contentOf(c, u), standing, at, current)
+	return w.putOffWrite(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
 
-func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standing string, at place, current *unstructured.Unstructured) error {
-	if w.Repeats == nil {
-		return nil
-	}
+func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standing string, at place, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
 	e := w.Repeats.PutOff(parent, w.object(name), content, standing, func() Override {
-		if current == nil {
+		if at.text == "" {
 			return Override{Field: "all of it"}
 		}
-		by, err := OwnerOf(at.path, current.GetManagedFields(), "")
+		by, err := OwnerOf(at.path, managed, "")
 		failed = err
 		return Override{Field: at.text, By: by}
-	}, w.Now())
+	}, w.now())
 	if e != nil && failed == nil {
 		return e
 	}
 	return failed
 }
 
-// futile tells whether admission changed the same write the last time. One that raises a
-// partition is put off only then: it would raise nothing.
+// futile tells whether admission kept the same write from raising the partition the last
+// time. One that raises a partition is put off only then: it would raise nothing.
 func (w *Writer) futile(c *adapters.Child, u *unstructured.Unstructured) bool {
 	return w.Repeats.Futile(parentOf(c), w.object(c.Name), contentOf(c, u))
 }
@@ -78,7 +77,7 @@ func (w *Writer) futile(c *adapters.Child, u *unstructured.Unstructured) bool {
 // stands notes that a child is as it was written.
 func (w *Writer) stands(c *adapters.Child) {
 	if w.Repeats != nil {
-		w.Repeats.Stands(parentOf(c), w.object(c.Name), w.Now())
+		w.Repeats.Stands(parentOf(c), w.object(c.Name), w.now())
 	}
 }
 
@@ -86,43 +85,96 @@ func (w *Writer) stands(c *adapters.Child) {
 // answered is not as it was written.
 func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) place {
 	at, override := place{}, Override{}
+	barred := false
 	if observed, err := w.Adapter.Observe(answer, nil); err == nil {
-		at = w.differsFrom(c, fingerprint, observed)
+		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
+	}
+	if label := lostLabel(c, answer); at.text == "" && label != "" {
+		at = labelPlace(label)
+	}
+	if at.text == "" {
+		at = unrecorded(c, answer)
 	}
 	if at.text != "" {
-		override = Override{Field: at.text, Admission: true}
+		override = Override{Field: at.text, Admission: true, Barred: barred}
 	}
 	if w.Repeats != nil {
-		w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.Now())
+		w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	}
 	return at
 }
 
-// Overridden gives what undoes the last write of a child again and again, nil when that
-// stands.
-func (w *Writer) Overridden(parent types.NamespacedName, name string) *OverriddenError {
-	if w.Repeats == nil {
-		return nil
+// unrecorded gives the place of an annotation that is not on a child as it was just
+// written there; none when all are.
+func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) place {
+	wanted, has := adapters.Record(c), answer.GetAnnotations()
+	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
+		if v, there := has[key]; !there || v != wanted[key] {
+			return annotationPlace(key)
+		}
 	}
-	return w.Repeats.Overridden(parent, w.object(name), w.Now())
+	return place{}
+}
+
+// lostLabel is the label that a child should have to be found, and has not; "" when it has
+// all.
+func lostLabel(c *adapters.Child, has metav1.Object) string {
+	for _, label := range []struct{ key, value string }{{v1alpha1.LabelName, c.Parent}, {v1alpha1.LabelSubset, c.Subset}} {
+		if has.GetLabels()[label.key] != label.value {
+			return label.key
+		}
+	}
+	return ""
+}
+
+// labelling is the content of a write of nothing but the labels by which a child is found.
+func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
+
+// relabelled notes that the labels were put back, and whether the answer has them.
+func (w *Writer) relabelled(c *adapters.Child, content string, answer metav1.Object) {
+	override := Override{}
+	if label := lostLabel(c, answer); label != "" {
+		override = Override{Field: labelPlace(label).text, Admission: true}
+	}
+	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
+}
+
+// now is the time; without Repeats nobody needs it.
+func (w *Writer) now() time.Time {
+	if w.Repeats == nil || w.Now == nil {
+		return time.Time{}
+	}
+	return w.Now()
+}
+
+// Overridden gives what undoes the last write of a child again and again, or what admission
+// has made of its pods' template; nil when all stands. current is the child as it is now,
+// nil if it is not known.
+func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *OverriddenError {
+	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
+		return e
+	}
+	if field := w.Looks.altered(parent, current); field != "" {
+		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, Left: true}
+	}
+	return nil
 }
 
 // A child whose subset is going is only told its replicas.
 
 func (w *Writer) putOffShrink(current *unstructured.Unstructured, replicas int32) error {
 	return w.putOffWrite(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
-		fieldPlace(w.Adapter.FieldPaths().Replicas...), current)
+		fieldPlace(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
-func (w *Writer) shrunk(current, answer *unstructured.Unstructured, replicas int32) {
-	if w.Repeats == nil {
-		return
-	}
+// shrunk notes that, and tells whether the answer has other replicas all the same.
+func (w *Writer) shrunk(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, nil); err == nil && observed.Replicas != replicas {
 		override = Override{Field: fieldPlace(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
 	}
-	w.Repeats.Wrote(parentOfObject(current), w.object(current.GetName()), content, content, override, w.Now())
+	w.Repeats.Wrote(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
+	return override.Admission
 }
 
 func shrinking(current *unstructured.Unstructured, replicas int32) string {

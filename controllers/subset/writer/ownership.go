@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // place is where a field is: as text for people, and as managedFields have it.
@@ -49,6 +49,13 @@ func annotationPlace(key string) place {
 	}
 	at := fieldPlace("metadata", "annotations", key)
 	at.text = fmt.Sprintf("metadata.annotations[%q]", key)
+	return at
+}
+
+// labelPlace is a label of the object.
+func labelPlace(key string) place {
+	at := fieldPlace("metadata", "labels", key)
+	at.text = fmt.Sprintf("metadata.labels[%q]", key)
 	return at
 }
 
@@ -114,19 +121,41 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 }
 
 // Taken gives those of the recorded annotations that another has removed or changed
-// since United wrote the child, in a fixed order.
+// since United wrote the child, in a fixed order; and their checksum, unless it was never
+// there: earlier versions wrote none.
 func Taken(meta metav1.Object) ([]string, error) {
 	owned, err := ownedFields(meta)
 	if err != nil {
 		return nil, err
 	}
 	var taken []string
-	for _, key := range subset.RecordKeys() {
+	for _, key := range adapters.RecordKeys() {
 		if _, there := meta.GetAnnotations()[key]; !there || owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", key)) {
 			taken = append(taken, key)
 		}
 	}
+	sum := v1alpha1.AnnotationRecordChecksum
+	_, there := meta.GetAnnotations()[sum]
+	if ours := owned != nil && owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", sum)); ours != there {
+		taken = append(taken, sum)
+	}
 	return taken, nil
+}
+
+// forged gives the place of an annotation that is not as it was written, where the
+// checksum of the record does not match; none when it does. Admission has changed it as it
+// was written: it is still ours by managedFields.
+func forged(u, current *unstructured.Unstructured) place {
+	if adapters.VerifyRecord(current.GetNamespace(), current.GetName(), current.GetAnnotations()) != adapters.Forged {
+		return place{}
+	}
+	wanted, has := u.GetAnnotations(), current.GetAnnotations()
+	for _, key := range adapters.RecordKeys() {
+		if wanted[key] != has[key] {
+			return annotationPlace(key)
+		}
+	}
+	return annotationPlace(v1alpha1.AnnotationRecordChecksum)
 }
 
 // withoutIdentity drops what managedFields never list.

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
-	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // applied is what the controller applies, with everything that managedFields
@@ -278,7 +279,7 @@ func TestTaken(t *testing.T) {
 	if taken, err := Taken(whole); err != nil || len(taken) > 0 {
 		t.Fatal("nobody has touched it", taken, err)
 	}
-	for _, key := range subset.RecordKeys() {
+	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		changed := b.asStored(childSpec(), func(owned *fieldpath.Set) {
 			*owned = *owned.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", key)))
 		})
@@ -294,7 +295,13 @@ func TestTaken(t *testing.T) {
 		}
 	}
 	whole.SetManagedFields(nil)
-	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, subset.RecordKeys()) {
+	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)) {
 		t.Error("managedFields were cleared:", taken, err)
+	}
+	annotations := whole.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationRecordChecksum)
+	whole.SetAnnotations(annotations)
+	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, adapters.RecordKeys()) {
+		t.Error("an earlier version wrote no checksum:", taken, err)
 	}
 }

@@ -65,6 +65,8 @@ type Override struct {
 	By string
 	// Admission: it was never as written, in the answer to the write itself.
 	Admission bool
+	// Barred: nor was the partition raised by that write.
+	Barred bool
 }
 
 func (o Override) String() string {
@@ -86,9 +88,14 @@ type OverriddenError struct {
 	Until time.Time
 	// Lasting: that has been going on for half a minute.
 	Lasting bool
+	// Left: it is not written again by itself.
+	Left bool
 }
 
 func (e *OverriddenError) Error() string {
+	if e.Left {
+		return fmt.Sprintf("%s: %s; it is left so until something else is written", e.Object, e.Override)
+	}
 	return fmt.Sprintf("%s: %s, again and again; it is written less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }
 
@@ -172,7 +179,8 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 	return e
 }
 
-// Futile tells whether the same write, when it was made last, was changed by admission.
+// Futile tells whether the same write, when it was made last, was kept by admission from
+// raising a partition.
 func (r *Repeats) Futile(parent types.NamespacedName, object, content string) bool {
 	if r == nil {
 		return false
@@ -180,7 +188,7 @@ func (r *Repeats) Futile(parent types.NamespacedName, object, content string) bo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.find(parent, object, content)
-	return w != nil && w.override.Admission
+	return w != nil && w.override.Admission && w.override.Barred
 }
 
 // Forget forgets the writes for a parent that is gone.

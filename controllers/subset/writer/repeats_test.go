@@ -5,17 +5,21 @@ package writer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
@@ -265,7 +269,7 @@ func TestOverriddenByAdmission(t *testing.T) {
 	if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); err != nil || !wrote {
 		t.Error("it is time again:", wrote, err)
 	}
-	if e := b.Overridden(webParent, "web-zone-a"); e == nil {
+	if e := b.Overridden(webParent, "web-zone-a", nil); e == nil {
 		t.Error("it is not sure that this one stands")
 	}
 }
@@ -297,6 +301,13 @@ func TestProtectionIsNotPutOff(t *testing.T) {
 	if _, err := b.fight(childSpec(), current, 50); err != nil || len(b.applied) != 50 {
 		t.Error(err, len(b.applied))
 	}
+	b, _ = overriding(t, func(u *unstructured.Unstructured) { annotate(u, v1alpha1.AnnotationProtectedRevision, "web-2") })
+	b.undo = lower
+	current = b.asStored(childSpec(), nil)
+	lower(current)
+	if _, err := b.fight(childSpec(), current, 50); err != nil || len(b.applied) != 50 {
+		t.Error("admission changes something else, and lets the partition be raised:", err, len(b.applied))
+	}
 	b, _ = overriding(t, lower)
 	current = b.asStored(childSpec(), nil)
 	lower(current)
@@ -314,5 +325,71 @@ func TestCreatedAgainAndAgain(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "all of it was removed") || len(b.applied) != repeatsAtOnce+1 {
 		t.Error(err, len(b.applied))
+	}
+}
+
+func annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations[key] = value; value == "" {
+		delete(annotations, key)
+	}
+	u.SetAnnotations(annotations)
+}
+
+// What is on record of a child is not compared by its values, which ride along with other
+// writes. Its checksum tells that admission has changed it.
+func TestForgedRecordIsWrittenAgain(t *testing.T) {
+	for key, value := range map[string]string{
+		v1alpha1.AnnotationProtectedRevision: "web-2", v1alpha1.AnnotationParentGeneration: "99999", v1alpha1.AnnotationReleasedFrom: "7",
+		v1alpha1.AnnotationProtectedHash: "", v1alpha1.AnnotationRecordChecksum: "1-0",
+	} {
+		b, _ := overriding(t, func(u *unstructured.Unstructured) { annotate(u, key, value) })
+		current := b.asStored(childSpec(), nil)
+		if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); wrote || err != nil {
+			t.Fatal("the control: it is as it was written", wrote, err)
+		}
+		annotate(current, key, value)
+		_, err := b.fight(childSpec(), current, 50)
+		want := fmt.Sprintf("metadata.annotations[%q] was changed by admission", key)
+		if err == nil || !strings.Contains(err.Error(), want) || len(b.applied) != repeatsAtOnce+1 {
+			t.Error(key, err, len(b.applied))
+		}
+	}
+}
+
+// TestLabelsAgainAndAgain: labels that are taken again each time are put back less and less
+// often. It is said with the first, as soon as it is said at all.
+func TestLabelsAgainAndAgain(t *testing.T) {
+	for _, key := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
+		lost := set(func(s *appsv1.StatefulSet) { s.Labels[key] = "x" })
+		b := newBench(t, lost)
+		now := time.Unix(1e9, 0)
+		b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return now }, lost.Labels
+		c := childSpec()
+		var err error
+		for range 50 {
+			err = b.Vacant(t.Context(), &c)
+		}
+		e := (*OverriddenError)(nil)
+		if !errors.As(err, &e) || b.patches != repeatsAtOnce+1 || e.Until != now.Add(time.Second) {
+			t.Fatal(key, err, b.patches)
+		}
+		if want := fmt.Sprintf("StatefulSet web-zone-a: metadata.labels[%q] was changed by admission", key); !strings.HasPrefix(e.Error(), want) {
+			t.Error(e)
+		}
+		now = e.Until
+		if err := b.Vacant(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
+			t.Error("it is time again:", err)
+		}
+	}
+}
+
+// A removed child that keeps its replicas is told them again, though no watch tells of it.
+func TestShrinkToNoAvail(t *testing.T) {
+	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
+	b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
+	current := b.asStored(childSpec(), nil)
+	if after, err := b.Shrink(t.Context(), current, 2); !errors.Is(err, ErrStale) || after != nil {
+		t.Error(after, err)
 	}
 }

@@ -134,21 +134,30 @@ func (w *Writer) Vacant(ctx context.Context, c *adapters.Child) error {
 }
 
 // relabel puts the labels back on a child that lost them, and so fell out of the
-// cache. One that has them is only not in the cache yet. Both are looked at again.
+// cache. One that has them is only not in the cache yet. Both are looked at again, and
+// labels that are taken again each time are put back less and less often.
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
-	if live.Labels[v1alpha1.LabelName] == c.Parent && live.Labels[v1alpha1.LabelSubset] == c.Subset {
+	lost := lostLabel(c, live)
+	if lost == "" {
 		return &WaitError{c.Name + " is there, and is not known here yet"}
+	}
+	content := labelling(live)
+	if err := w.putOffWrite(parentOf(c), c.Name, content, "", labelPlace(lost), live.GetManagedFields()); err != nil {
+		return err
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if live.Labels == nil {
 		live.Labels = map[string]string{}
 	}
 	live.Labels[v1alpha1.LabelName], live.Labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
-	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager))
-	if err == nil || apierrors.IsConflict(err) {
-		return &WaitError{c.Name + " is there, and has lost its labels"}
+	switch err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); {
+	case apierrors.IsConflict(err):
+	case err != nil:
+		return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
+	default:
+		w.relabelled(c, content, live)
 	}
-	return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
+	return &WaitError{c.Name + " is there, and has lost its labels"}
 }
 
 // clean looks, past the cache, whether the garbage collector is done with the
@@ -253,10 +262,13 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 	if taken, err := Taken(current); err != nil || len(taken) > 0 {
 		return annotationPlace(append(taken, "")[0]), err
 	}
+	if at := forged(u, current); at.text != "" {
+		return at, nil
+	}
 	// What rides along with other writes alone is not worth one.
 	at, err := lost(withoutRecord(u), current.GetManagedFields())
 	if at.text == "" && err == nil {
-		w.Looks.saw(c, current, u)
+		w.Looks.saw(c, current, u, w.altered(u, current))
 	}
 	return at, err
 }
@@ -267,6 +279,8 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 	switch {
 	case observed.Replicas != c.Replicas:
 		return fieldPlace(fields.Replicas...)
+	case observed.NoPartition:
+		return fieldPlace(fields.Strategy...)
 	case observed.Partition != c.Partition:
 		return fieldPlace(fields.Partition...)
 	case subset.RecordedPartition(observed) != c.Partition:
@@ -355,10 +369,13 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, ErrStale
 	}
-	if err == nil {
-		w.shrunk(current, after, replicas)
+	if err != nil {
+		return nil, err
 	}
-	return after, err
+	if w.shrunk(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
+		return nil, ErrStale // as in update: no watch tells of it
+	}
+	return after, nil
 }
 
 // Free deletes a released replica; a newer one of the same name is left alone.
@@ -377,7 +394,7 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	metadata := maps.Clone(object["metadata"].(map[string]any))
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
-	for _, key := range subset.RecordKeys() {
+	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		if key != v1alpha1.AnnotationRevision { // another one is worth a write
 			delete(annotations, key)
 		}

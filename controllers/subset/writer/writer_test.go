@@ -50,6 +50,10 @@ type bench struct {
 	applyErr error
 	deleted  []string
 	patchErr error
+	// labels is what the server makes of the labels of what is patched; nil: what it was.
+	labels map[string]string
+	// patches are how many of those there were.
+	patches int
 	// reminded are the patches of a status, remindErr is what the server answers.
 	reminded  []string
 	remindErr error
@@ -99,6 +103,11 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if b.patchErr != nil {
 				return b.patchErr
+			}
+			if b.labels != nil {
+				b.patches++
+				o.SetLabels(b.labels)
+				return nil
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},

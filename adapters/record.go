@@ -1,0 +1,91 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adapters
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// RecordKeys are the annotations that tell what a child runs, in a fixed order. A child
+// that United has written has all of them.
+func RecordKeys() []string {
+	return []string{
+		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
+		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+	}
+}
+
+// Record is what is written on a child that is c: the annotations of RecordKeys, and their
+// checksum. None of it makes a write of its own, but for another revision or partition, and
+// the end of a seed. All of it is always there, empty where there is nothing to say, so
+// that what somebody removes is missed.
+func Record(c *Child) map[string]string {
+	record := map[string]string{
+		v1alpha1.AnnotationRevision:          c.Revision,
+		v1alpha1.AnnotationProtectedRevision: c.ProtectedRevision,
+		v1alpha1.AnnotationParentGeneration:  strconv.FormatInt(c.ParentGeneration, 10),
+		v1alpha1.AnnotationPartition:         strconv.FormatInt(int64(c.Partition), 10),
+		v1alpha1.AnnotationProtectedHash:     c.ProtectedHash,
+		v1alpha1.AnnotationReleasedFrom:      strconv.FormatInt(int64(c.ReleasedFrom), 10),
+		v1alpha1.AnnotationSeeding:           strconv.FormatBool(c.Seeding),
+	}
+	record[v1alpha1.AnnotationRecordChecksum] = RecordChecksum(c.Namespace, c.Name, record)
+	return record
+}
+
+// checksumVersion begins every checksum. Who adds a key to RecordKeys gives it another
+// number: a checksum of another version tells nothing, and so no version of United takes
+// what another has written for forged.
+const checksumVersion = "1-"
+
+// RecordChecksum is the checksum over the record of the child of that name. It is no
+// signature: whoever knows how it is made can make another. It tells what somebody changed
+// who did not mean to deceive.
+func RecordChecksum(namespace, name string, annotations map[string]string) string {
+	said := []string{namespace, name}
+	for _, key := range RecordKeys() {
+		value, there := annotations[key]
+		said = append(said, key, strconv.FormatBool(there), value)
+	}
+	return checksumVersion + Checksum(said...)
+}
+
+// Checksum is a short hash of some texts.
+func Checksum(texts ...string) string {
+	sum := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(sum, "%d:%s", len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Verdict is what the checksum of a child says of its record.
+type Verdict int
+
+// Verdicts.
+const (
+	// Unsaid: there is no checksum, or one that is made in another way.
+	Unsaid Verdict = iota
+	// Whole: the record is as it was written.
+	Whole
+	// Forged: it is not.
+	Forged
+)
+
+// VerifyRecord tells whether the record of the child of that name is as it was written.
+func VerifyRecord(namespace, name string, annotations map[string]string) Verdict {
+	switch sum := annotations[v1alpha1.AnnotationRecordChecksum]; {
+	case !strings.HasPrefix(sum, checksumVersion):
+		return Unsaid
+	case sum != RecordChecksum(namespace, name, annotations):
+		return Forged
+	}
+	return Whole
+}

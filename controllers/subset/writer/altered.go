@@ -1,0 +1,191 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package writer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What admission changes as we write it stays ours by managedFields, and the fingerprint
+// is of what we wrote. So values have to be compared; and the API server writes many of
+// them in another way, and fills in what is not said. Only what pods are made of is worth
+// that: the rest is compared by itself, or cannot be changed.
+
+// altered gives the first field of a pod template that was applied with one value and has
+// another; "" when there is none. What somebody adds is no such field.
+//
+// What is zero or empty counts as not said, since the API server may put a default there.
+// What is missing counts only where that cannot be a field that the API server has switched
+// off (stays).
+func (w *Writer) altered(applied, live *unstructured.Unstructured) string {
+	for _, steps := range w.Adapter.PodTemplates() {
+		wanted, _, errWanted := unstructured.NestedFieldNoCopy(applied.Object, steps...)
+		has, _, errHas := unstructured.NestedFieldNoCopy(live.Object, steps...)
+		if errWanted != nil || errHas != nil {
+			continue
+		}
+		if at := alteredIn(wanted, has, fieldPlace(steps...).text); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+func alteredIn(wanted, has any, at string) string {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		if object, ok := has.(map[string]any); ok {
+			return alteredMember(wanted, object, at)
+		}
+	case []any:
+		if list, ok := has.([]any); ok {
+			return alteredItem(wanted, list, at)
+		}
+	default:
+		if sameScalar(wanted, has) {
+			return ""
+		}
+	}
+	if unsaid(wanted) {
+		return ""
+	}
+	return at
+}
+
+func alteredMember(wanted, has map[string]any, at string) string {
+	inMap := slices.ContainsFunc(freeMaps(), func(name string) bool { return strings.HasSuffix(at, "."+name) })
+	for _, key := range slices.Sorted(maps.Keys(wanted)) { // in order, since the first is told
+		here := at + "." + key
+		if inMap {
+			here = fmt.Sprintf("%s[%q]", at, key)
+		}
+		v, there := has[key]
+		switch {
+		case !there && (unsaid(wanted[key]) || !inMap && !slices.Contains(stays(), key)), aliases(key):
+		case !there:
+			return here
+		default:
+			if found := alteredIn(wanted[key], v, here); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// aliases tells the fields that the API server writes as it has another one.
+func aliases(key string) bool { return key == "serviceAccount" }
+
+// freeMaps are the fields whose members users name.
+func freeMaps() []string {
+	return []string{"labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests"}
+}
+
+// stays are the members that no API server leaves out for want of a feature. They say what
+// pods are and where they go.
+func stays() []string {
+	return []string{
+		"affinity", "args", "command", "containers", "env", "envFrom", "image", "initContainers", "nodeAffinity", "nodeSelector",
+		"requiredDuringSchedulingIgnoredDuringExecution", "resources", "limits", "requests", "labels", "annotations",
+		"securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints", "volumes", "volumeMounts",
+	}
+}
+
+// alteredItem looks for each item that was applied among those that are there: others may
+// have added some. Items that have names are looked up by name; others are expected in
+// the same order.
+func alteredItem(wanted, has []any, at string) string {
+	if names := byName(has); names != nil && byName(wanted) != nil {
+		for i, item := range wanted {
+			here := fmt.Sprintf("%s[%d]", at, i)
+			other, there := names[nameOf(item)]
+			if !there {
+				return here
+			}
+			if found := alteredIn(item, other, here); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	next := 0
+	for i, item := range wanted {
+		here, first := fmt.Sprintf("%s[%d]", at, i), ""
+		for found := "?"; found != ""; next++ {
+			if next == len(has) {
+				if len(wanted) == len(has) && first != "" {
+					return first // it is this very item
+				}
+				return here
+			}
+			if found = alteredIn(item, has[next], here); first == "" {
+				first = found
+			}
+		}
+	}
+	return ""
+}
+
+// byName are the items of a list by their names; nil unless each has one of its own.
+func byName(list []any) map[string]any {
+	names := make(map[string]any, len(list))
+	for _, item := range list {
+		names[nameOf(item)] = item
+	}
+	if _, unnamed := names[""]; unnamed || len(names) != len(list) {
+		return nil
+	}
+	return names
+}
+
+func nameOf(item any) string {
+	object, _ := item.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
+// unsaid tells whether a value is zero or empty.
+func unsaid(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case map[string]any:
+		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(member any) bool { return !unsaid(member) })
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// sameScalar compares as the API server writes: "1024Mi" is "1Gi", and 1 in a quantity
+// is "1".
+func sameScalar(wanted, has any) bool {
+	a, b := fmt.Sprint(wanted), fmt.Sprint(has)
+	if a == b {
+		return true
+	}
+	if _, isBool := wanted.(bool); isBool {
+		return false
+	}
+	x, errX := resource.ParseQuantity(a)
+	y, errY := resource.ParseQuantity(b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	x.RoundUp(resource.Milli) // the API server keeps no more of it
+	y.RoundUp(resource.Milli)
+	return x.Cmp(y) == 0
+}
