@@ -181,7 +181,12 @@ func TestOverriddenTemplate(t *testing.T) {
 	w.StallsWhole(v1alpha1.ReasonOverridden)
 	e.Expect(e.Writes(mark, children)).To(BeEmpty())
 	lift()
-	e.Eventually(w.childComesOut(isForged)).Should(BeFalse())
+	e.Eventually(func() string {
+		child := w.Child("zone-a")
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"x"}]`))
+		e.Expect(e.Client.Patch(e.ctx, child, patch, client.DryRunAll)).To(Succeed())
+		return child.Spec.Template.Spec.Containers[0].Image
+	}).Should(Equal("x"))
 	w.PatchChild("zone-a", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
 	w.PatchChild("zone-b", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
 	w.Runs(images{"zone-a": "v3 v3", "zone-b": "v1 v1"})

@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,14 +83,17 @@ func TestStripped(t *testing.T) {
 // isStripped takes all from a child that there is to take, in turn and at once.
 func (w *Workload) isStripped(subset string) {
 	w.t.Helper()
+	checked := append(slices.Clone(recorded), v1alpha1.AnnotationRecordChecksum)
 	patches := []string{
 		removes(recorded...),
+		removes(checked...),
 		`"labels":{"united.dev/name":null}`,
 		`"labels":{"united.dev/subset":null,"app":null}`,
-		`"labels":null,` + removes(recorded...),
+		`"labels":null,` + removes(checked...),
 		`"managedFields":[{}]`,
 		`"managedFields":[{}],` + removes(recorded...),
 		`"annotations":{"united.dev/parent-generation":"99999"}`,
+		`"annotations":{"united.dev/record-checksum":"1-0"}`,
 		`"annotations":{"united.dev/parent-generation":"0","united.dev/protected-revision":"","united.dev/revision":"web-0"}`,
 	}
 	for _, a := range recorded {
