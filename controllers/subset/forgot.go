@@ -40,11 +40,11 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	child.Partition = max(child.Partition, RecordedPartition(o))
 	child.Replicas = min(child.Replicas, o.Replicas)
 	if child.Revision == RevisionOf(o) && (child.Partition > o.Partition || child.Replicas < o.Replicas) {
-		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, protectedNote(o))}
+		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, Noted(o))}
 	}
 	return Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
-		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, protectedNote(o)),
+		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, Noted(o)),
 	}
 }
 

@@ -38,9 +38,17 @@ func RevisionOf(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationRevision]
 }
 
-// protectedNote is what the child was last told of its protected revision.
-func protectedNote(o *adapters.Observed) string {
+// Noted is the parent revision that the child was told to protect when it was last
+// written, "" if none.
+func Noted(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]
+}
+
+// LooksFinished tells whether the child makes all its replicas of what its protected ones
+// run, though its template is said to be another parent revision. It is so where both make
+// the same pods.
+func LooksFinished(o *adapters.Observed) bool {
+	return settled(o) && o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) == o.UpdateHash
 }
 
 // settled: the child's controller has taken note of the spec, and makes every
@@ -71,7 +79,7 @@ func allUpdated(o *adapters.Observed) bool {
 // Nor is it believed of a child that cannot have finished: somebody has forged it.
 func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	revision := RevisionOf(o)
-	switch note := protectedNote(o); {
+	switch note := Noted(o); {
 	case o.Replicas > 0 && len(unknown(o)) > 0:
 		return ""
 	case o.Replicas == 0:
@@ -94,14 +102,14 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 // the status is the older.)
 func Behind(o *adapters.Observed, known string, knownAt int64) bool {
 	// One that protects another revision than its template was written since then.
-	return known != "" && known != RevisionOf(o) && known != protectedNote(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
+	return known != "" && known != RevisionOf(o) && known != Noted(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
 }
 
 // Completing tells whether the child's template was replaced while there was
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
-	return protectedNote(o) == "" && !settled(o)
+	return Noted(o) == "" && !settled(o)
 }
 
 // ParentGeneration is the generation of the parent that the child was written
@@ -119,7 +127,7 @@ func ParentGeneration(o *adapters.Observed) int64 {
 func Protects(o *adapters.Observed) bool { return protectsAnother(o) || Seeding(o) }
 
 func protectsAnother(o *adapters.Observed) bool {
-	note := protectedNote(o)
+	note := Noted(o)
 	return note != "" && note != RevisionOf(o)
 }
 

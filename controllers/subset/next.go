@@ -174,7 +174,7 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	switch {
 	case !g.Initialized && RevisionOf(o) == g.Update.Revision:
-		child.ProtectedRevision = protectedNote(o)
+		child.ProtectedRevision = Noted(o)
 	case o.Replicas > 0 && Completing(o):
 		child.ProtectedRevision = "" // what it remembers is not that yet
 	}

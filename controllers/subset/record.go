@@ -60,7 +60,7 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 		return ""
 	case protected == RevisionOf(o) && settled(o):
 		return o.CurrentHash
-	case protected != protectedNote(o):
+	case protected != Noted(o):
 		return ""
 	case ProtectedHash(o) != "":
 		return ProtectedHash(o)
@@ -82,7 +82,7 @@ func (g *Goal) releasedFromThen(c *adapters.Child, o *adapters.Observed) int32 {
 	}
 	// While it is seeded it has no revision of its own on record, and knows from the child
 	// before it.
-	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && protectedNote(o) == c.ProtectedRevision
+	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && Noted(o) == c.ProtectedRevision
 	from := c.Partition
 	for _, m := range o.Members {
 		if m.Hash != c.ProtectedHash && m.Position >= 0 && (m.Position >= releasedFrom(o) || !known) {

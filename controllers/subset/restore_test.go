@@ -135,7 +135,7 @@ func TestForgedGeneration(t *testing.T) {
 	child := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	o := child().with(v1alpha1.AnnotationParentGeneration, "99999").observed()
 	Restore(o, nil, Record(child().observed(), nil))
-	if WrittenLater(o, 5) || protectedNote(o) != "r1" {
+	if WrittenLater(o, 5) || Noted(o) != "r1" {
 		t.Error(o.Meta.Annotations)
 	}
 }

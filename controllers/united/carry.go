@@ -129,7 +129,7 @@ func (r *Reconciler) seekGone(ctx context.Context, wr *writer.Writer, w *world, 
 	if !o.refused() {
 		return o // it is gone
 	}
-	return o.unlessOverridden(w.overridden(wr, name))
+	return o.unlessOverridden(wr.Overridden(client.ObjectKeyFromObject(w.parent), child.Name, nil))
 }
 
 // leave leaves the subsets that are going for another pass.
@@ -156,8 +156,11 @@ func (r *Reconciler) removeSubset(ctx context.Context, wr *writer.Writer, w *wor
 // drainSubset takes replicas from the child of a subset that is being removed.
 func (r *Reconciler) drainSubset(ctx context.Context, wr *writer.Writer, w *world, d drain) *outcome {
 	c := w.children[d.name]
+	fight := func() *writer.OverriddenError { // its template matters to nobody any more
+		return wr.Overridden(client.ObjectKeyFromObject(w.parent), c.object.GetName(), nil)
+	}
 	if c.observed.Replicas == d.replicas {
-		return (&outcome{}).unlessOverridden(w.overridden(wr, d.name))
+		return (&outcome{}).unlessOverridden(fight())
 	}
 	o := r.attemptGone(ctx, w, d.name, c.object, func(o *outcome) error {
 		after, err := wr.Shrink(ctx, c.object, d.replicas)
@@ -168,7 +171,7 @@ func (r *Reconciler) drainSubset(ctx context.Context, wr *writer.Writer, w *worl
 		w.children[d.name], err = w.read(d.name, after)
 		return err
 	})
-	return o.unlessOverridden(w.overridden(wr, d.name))
+	return o.unlessOverridden(fight())
 }
 
 // attemptGone is attempt on the child of a subset that is gone, if it still is.

@@ -367,7 +367,7 @@ func (w *world) finishedOn(name string) bool {
 			continue
 		}
 		observed := w.observed(was.Name)
-		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !allUpdated(observed) {
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !allUpdated(observed) || w.unmade(was.Name, observed) {
 			return false
 		}
 		finished = true
@@ -387,8 +387,8 @@ func allUpdated(observed *adapters.Observed) bool {
 // oldestProtected stands in for a lost status.
 func (w *world) oldestProtected() string {
 	var named []*revision.Revision
-	for _, c := range w.children {
-		if rev := revision.ByName(w.revisions, subset.Protected(c.observed, "", 0)); rev != nil {
+	for name, c := range w.children {
+		if rev := revision.ByName(w.revisions, w.protected(name, c.observed, "", 0)); rev != nil {
 			named = append(named, rev)
 		}
 	}

@@ -218,11 +218,38 @@ func (w *world) protectedRevision(p *plan, name string, observed *adapters.Obser
 		return cmp.Or(known, p.currentRevision)
 	}
 	if observed != nil && !w.behind(name, observed) {
-		if told := subset.Protected(observed, known, w.parent.Status.ObservedGeneration); told != "" {
+		if told := w.protected(name, observed, known, w.parent.Status.ObservedGeneration); told != "" {
 			return told
 		}
 	}
 	return cmp.Or(known, p.currentRevision)
+}
+
+// protected is what the child of a subset says that it protects (subset.Protected).
+func (w *world) protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
+	if w.unmade(name, observed) {
+		return subset.Noted(observed)
+	}
+	return subset.Protected(observed, known, knownAt)
+}
+
+// unmade tells whether the child is of the revision that it protects, though it was written
+// with one that makes other pods: admission has kept its template as it was. So all its
+// replicas look updated, and it has not finished. Two revisions can also differ in their
+// words alone, as "1024Mi" and "1Gi" do: that is why the template is compared.
+func (w *world) unmade(name string, observed *adapters.Observed) bool {
+	i := slices.IndexFunc(w.spec.subsets, func(s subsetSpec) bool { return s.Name == name })
+	if i < 0 || !subset.LooksFinished(observed) {
+		return false
+	}
+	s, has, protects := w.spec.subsets[i], revision.ByName(w.revisions, subset.RevisionOf(observed)), revision.ByName(w.revisions, subset.Noted(observed))
+	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.overlay) {
+		return false
+	}
+	version, child := s.version(has), w.childOf(&subsetPlan{subsetSpec: s, workload: observed.Meta.Name})
+	child.PodPart, child.PodPatch, child.Tolerations = version.PodPart, version.PodPatch, version.Tolerations
+	built, err := adapters.Build(w.spec.adapter, &child)
+	return err == nil && adapters.Altered(w.spec.adapter, built, w.children[name].object) != ""
 }
 
 // knownRevision is what the status says that the subset protects, "" if nothing, and if

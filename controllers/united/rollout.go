@@ -66,6 +66,9 @@ func (w *world) subsetOf(s *subsetPlan) coordination.Subset {
 	}
 	if in.Observed != nil {
 		in.Revision = subset.RevisionOf(in.Observed)
+		if w.unmade(s.Name, in.Observed) {
+			in.Revision = subset.Noted(in.Observed) // it has not got the other
+		}
 		in.Same = in.Same && in.Revision == w.update.Name
 		in.Completing = subset.Completing(in.Observed)
 		in.Recorded = ptr.To(subset.RecordedPartition(in.Observed))

@@ -125,7 +125,7 @@ func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetSt
 	}
 	if observed := w.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if told := subset.Protected(observed, s.protected, w.parent.Generation); p.initialized && told != "" && !s.goal.Behind {
+		if told := w.protected(s.Name, observed, s.protected, w.parent.Generation); p.initialized && told != "" && !s.goal.Behind {
 			status.CurrentRevision = told
 		}
 	}

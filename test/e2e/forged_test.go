@@ -264,3 +264,47 @@ func TestOverriddenRemoved(t *testing.T) {
 		})
 	}
 }
+
+// TestPinnedTemplate: a policy keeps the template of each child as it was. So all replicas
+// look updated; none has been released, and what is protected stays so when the policy is
+// gone.
+func TestPinnedTemplate(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]edit{"Manual": hold(), "RollingUpdate": rolling(`{partition: "50%"}`)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(8), policy(appsv1.ParallelPodManagement), zones("", ""), strategy))
+			w.Settle()
+			current := w.Parent().Status.CurrentRevision
+			still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 2, "v1"))
+			comesOut := func(want string) func() bool {
+				return func() bool {
+					child := w.Child("zone-a")
+					patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"x"}]`))
+					e.Expect(e.Client.Patch(e.ctx, child, patch, client.DryRunAll)).To(Succeed())
+					return child.Spec.Template.Spec.Containers[0].Image == want
+				}
+			}
+			lift := e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "registry.example/web:v1"}]`, comesOut(image("v1")))
+			w.SetImage("v2")
+			w.StallsWhole(v1alpha1.ReasonOverridden, "StatefulSet web-zone-a: spec.template.spec.containers[0].image was changed by admission", "StatefulSet web-zone-b")
+			e.Expect(w.Parent().Status.CurrentRevision).To(Equal(current))
+			for _, subset := range []string{"zone-a", "zone-b"} {
+				e.Expect(w.Status(subset).CurrentRevision).To(Equal(current))
+			}
+			lift()
+			e.Eventually(comesOut("x")).Should(BeTrue())
+			w.DeleteChild("zone-a", metav1.DeletePropagationForeground)
+			w.PatchChild("zone-b", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
+			if name == "Manual" {
+				w.Runs(images{"zone-a": "v1 v1 v1 v1", "zone-b": "v1 v1 v1 v1"})
+			} else {
+				w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v2 v2"})
+			}
+			w.Disturbed()
+			w.Settle()
+			still.Holds()
+		})
+	}
+}

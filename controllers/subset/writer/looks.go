@@ -81,6 +81,15 @@ func (l *Looks) altered(parent types.NamespacedName, current *unstructured.Unstr
 }
 
 func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
+	l.keep(c, current.GetName(), look{lookAt(current, u), current.GetGeneration(), altered})
+}
+
+// wrote notes what the answer to a write has of it. The child is looked at all the same.
+func (l *Looks) wrote(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
+	l.keep(c, answer.GetName(), look{looked{uid: answer.GetUID()}, answer.GetGeneration(), altered})
+}
+
+func (l *Looks) keep(c *adapters.Child, name string, seen look) {
 	if l == nil {
 		return
 	}
@@ -93,7 +102,7 @@ func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured, al
 	if l.seen[parent] == nil {
 		l.seen[parent] = map[string]look{}
 	}
-	l.seen[parent][current.GetName()] = look{lookAt(current, u), current.GetGeneration(), altered}
+	l.seen[parent][name] = seen
 }
 
 func (l *Looks) forgetChild(current *unstructured.Unstructured) {

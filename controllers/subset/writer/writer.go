@@ -268,7 +268,7 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 	// What rides along with other writes alone is not worth one.
 	at, err := lost(withoutRecord(u), current.GetManagedFields())
 	if at.text == "" && err == nil {
-		w.Looks.saw(c, current, u, w.altered(u, current))
+		w.Looks.saw(c, current, u, adapters.Altered(w.Adapter, u, current))
 	}
 	return at, err
 }
@@ -324,7 +324,7 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 // apply writes u, which is c, and makes of it what the API server answers. It gives the
 // first place in which that is not as it was written.
 func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) (place, error) {
-	content, fingerprint := contentOf(c, u), fingerprintOf(u)
+	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	switch {
@@ -333,6 +333,7 @@ func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.U
 	case err != nil:
 		return place{}, err
 	}
+	w.Looks.wrote(c, u, adapters.Altered(w.Adapter, applied, u))
 	return w.wrote(c, content, fingerprint, u), nil
 }
 

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+package adapters
 
 import (
 	"fmt"
@@ -18,20 +18,20 @@ import (
 // them in another way, and fills in what is not said. Only what pods are made of is worth
 // that: the rest is compared by itself, or cannot be changed.
 
-// altered gives the first field of a pod template that was applied with one value and has
+// Altered gives the first field of a pod template that was applied with one value and has
 // another; "" when there is none. What somebody adds is no such field.
 //
 // What is zero or empty counts as not said, since the API server may put a default there.
 // What is missing counts only where that cannot be a field that the API server has switched
 // off (stays).
-func (w *Writer) altered(applied, live *unstructured.Unstructured) string {
-	for _, steps := range w.Adapter.PodTemplates() {
+func Altered(a Adapter, applied, live *unstructured.Unstructured) string {
+	for _, steps := range a.PodTemplates() {
 		wanted, _, errWanted := unstructured.NestedFieldNoCopy(applied.Object, steps...)
 		has, _, errHas := unstructured.NestedFieldNoCopy(live.Object, steps...)
 		if errWanted != nil || errHas != nil {
 			continue
 		}
-		if at := alteredIn(wanted, has, fieldPlace(steps...).text); at != "" {
+		if at := alteredIn(wanted, has, strings.Join(steps, ".")); at != "" {
 			return at
 		}
 	}
