@@ -6,7 +6,6 @@ package adapters
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -59,11 +58,13 @@ func RecordChecksum(namespace, name string, annotations map[string]string) strin
 
 // Checksum is a short hash of some texts.
 func Checksum(texts ...string) string {
-	sum := sha256.New()
+	var all []byte
 	for _, text := range texts {
-		fmt.Fprintf(sum, "%d:%s", len(text), text)
+		all = append(strconv.AppendInt(all, int64(len(text)), 10), ':')
+		all = append(all, text...)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:8])
 }
 
 // Verdict is what the checksum of a child says of its record.
