@@ -35,10 +35,14 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 		return was
 	}
 	record := &v1alpha1.ChildRecord{UID: string(o.Meta.UID), Generation: o.Meta.Generation, Annotations: map[string]string{}}
-	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
+	for _, key := range adapters.RecordKeys() {
 		if v, ok := o.Meta.Annotations[key]; ok && key != v1alpha1.AnnotationParentGeneration {
 			record.Annotations[key] = v
 		}
+	}
+	if _, ok := o.Meta.Annotations[v1alpha1.AnnotationRecordChecksum]; ok || checked(was) {
+		// That there is one, and not which: the generation is in it, and changes alone.
+		record.Annotations[v1alpha1.AnnotationRecordChecksum] = ""
 	}
 	switch {
 	case o.CaughtUp:
@@ -68,6 +72,15 @@ func sound(kept *v1alpha1.ChildRecord) bool {
 	return kept != nil && (kept.Checksum == "" || kept.Checksum == checksumOf(kept))
 }
 
+// checked: the child that a copy is of had a checksum, so it is missed.
+func checked(kept *v1alpha1.ChildRecord) bool {
+	if kept == nil {
+		return false
+	}
+	_, had := kept.Annotations[v1alpha1.AnnotationRecordChecksum]
+	return had
+}
+
 // isCopyOf: the copy is sound, and of this very child.
 func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 	return sound(kept) && types.UID(kept.UID) == o.Meta.UID
@@ -87,8 +100,8 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	}
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
 	suspects := taken
-	if verdict == adapters.Forged || verdict == adapters.Unsaid && kept != nil && kept.Annotations[v1alpha1.AnnotationRecordChecksum] != "" {
-		suspects = append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)
+	if verdict == adapters.Forged || verdict == adapters.Unsaid && checked(kept) {
+		suspects = adapters.RecordKeys()
 	}
 	switch {
 	case len(suspects) == 0:
@@ -116,7 +129,7 @@ func putBack(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord
 		annotations = map[string]string{}
 	}
 	for _, key := range suspects {
-		if v, ok := kept.Annotations[key]; ok {
+		if v, ok := kept.Annotations[key]; ok && key != v1alpha1.AnnotationRecordChecksum {
 			annotations[key] = v
 		} else if key == v1alpha1.AnnotationParentGeneration {
 			delete(annotations, key) // what is there is forged
