@@ -152,6 +152,24 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
+// TestRecordOfAChecksum: a write that puts drift right carries another generation of the
+// parent, and nothing else. It costs no write of the status.
+func TestRecordOfAChecksum(t *testing.T) {
+	child := func(generation int64) *adapters.Observed { return aChild().writtenFrom(generation).written().observed() }
+	was := Record(child(5), nil)
+	if diff := cmp.Diff(was, Record(child(6), was)); diff != "" {
+		t.Error(diff)
+	}
+	// What was there once is missed until an earlier version has written the child.
+	without := aChild().writtenFrom(5).written().without(v1alpha1.AnnotationRecordChecksum).observed()
+	if again := Record(without, was); !checked(again) {
+		t.Error("it is not missed any more")
+	}
+	if checked(Record(without, nil)) {
+		t.Error("it was never there")
+	}
+}
+
 // TestCredible: what the status says that a subset protects, against the copy beside it.
 func TestCredible(t *testing.T) {
 	finishing := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(0, "h1", 0) }
