@@ -155,7 +155,9 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 // TestRecordOfAChecksum: a write that puts drift right carries another generation of the
 // parent, and nothing else. It costs no write of the status.
 func TestRecordOfAChecksum(t *testing.T) {
-	child := func(generation int64) *adapters.Observed { return aChild().writtenFrom(generation).written().observed() }
+	child := func(generation int64) *adapters.Observed {
+		return aChild().writtenFrom(generation).written().observed()
+	}
 	was := Record(child(5), nil)
 	if diff := cmp.Diff(was, Record(child(6), was)); diff != "" {
 		t.Error(diff)
