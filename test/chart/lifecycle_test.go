@@ -121,6 +121,7 @@ func TestLifecycle(t *testing.T) {
 		e.Expect(moved(before, e.pods(work, webName))).To(Equal([]string{"web-zone-b-2"}))
 	})
 	e.step("uninstall without crds.keep: nothing stays", func() {
+		e.waitUntilCollected(work)
 		e.helm("uninstall", "united", "--namespace="+namespace)
 		e.Eventually(func() error {
 			return e.Get(e.ctx, client.ObjectKey{Name: crdName}, crd())
@@ -129,6 +130,20 @@ func TestLifecycle(t *testing.T) {
 		e.Expect(manager.Kill()).To(Succeed()) // without its rights it cannot even end in good order
 		e.Expect(e.left()).To(BeEmpty())
 	})
+}
+
+// waitUntilCollected waits until the garbage collector watches UnitedDeployments. It
+// looks for new kinds every 30 seconds only, and what those owned whose end it has not
+// seen, since their CRD went along with them, it never collects.
+func (e *env) waitUntilCollected(namespace string) {
+	e.t.Helper()
+	probe := parent(namespace, "probe", "v1", 0)
+	e.Expect(e.Create(e.ctx, probe)).To(Succeed())
+	// Only who watches it can lift the finalizer that this sets.
+	e.Expect(e.Delete(e.ctx, probe, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+	e.Eventually(func() error {
+		return e.Get(e.ctx, client.ObjectKeyFromObject(probe), probe)
+	}).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }
 
 func crd() *unstructured.Unstructured {
