@@ -8,29 +8,40 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // Forgot tells whether the child has forgotten what its protected replicas run, so
-// that it would make them again of what its template is.
+// that it would make them again of something else: of what its template is, or, once it
+// has got another one, of what that was.
 //
-// Trap: such a child looks like one that has finished. But it finishes only when all
-// its replicas are updated, and those that were never released cannot be; nor is any
-// replica of a third revision left then.
+// Trap: a child that has forgotten what its template is not looks like one that has
+// finished. But it finishes only when all its replicas are updated, and those that were
+// never released cannot be; nor is any replica of a third revision left then.
 func Forgot(o *adapters.Observed) bool {
-	if !settled(o) || o.Replicas == 0 || !protectsAnother(o) || ProtectedHash(o) == "" || ProtectedHash(o) == o.CurrentHash {
+	protected := ProtectedHash(o)
+	if !o.CaughtUp || o.CurrentHash == "" || o.Replicas == 0 || protected == "" || protected == o.CurrentHash {
 		return false
 	}
-	return unfinishable(o) || slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+	if !settled(o) {
+		return Noted(o) != ""
+	}
+	return protectsAnother(o) && (unfinishable(o) || slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
 		return m.Hash != o.CurrentHash && m.Position >= 0 && m.Position < o.Replicas
-	})
+	}))
 }
 
 // unfinishable: the child cannot finish what its template is, since some of its
 // replicas were never released to it. Should all run it nevertheless, they came up on
 // it while the child had forgotten what else to make them of.
-func unfinishable(o *adapters.Observed) bool {
-	return o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
+func unfinishable(o *adapters.Observed) bool { return o.Replicas > 0 && neverWhole(o) }
+
+// neverWhole: some replicas of the child were never released to what its template is.
+func neverWhole(o *adapters.Observed) bool {
+	return protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
 }
 
 // remind makes a child remember what it has forgotten. Until it does, it gets nothing
@@ -39,8 +50,15 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	child.Partition = max(child.Partition, RecordedPartition(o))
 	child.Replicas = min(child.Replicas, o.Replicas)
-	if child.Revision == RevisionOf(o) && (child.Partition > o.Partition || child.Replicas < o.Replicas) {
+	protects := child.Partition > o.Partition || child.Replicas < o.Replicas
+	// Somebody has opened it, and it is to get another template: it gets that now, since
+	// what came up cannot be undone before it is closed, nor be reminded before that.
+	opened := o.Partition < RecordedPartition(o)
+	switch {
+	case protects && (child.Revision == RevisionOf(o) || opened):
 		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, Noted(o))}
+	case settled(o) && allUpdated(o):
+		return g.relearn(o)
 	}
 	return Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
@@ -48,16 +66,40 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	}
 }
 
+// relearn gives a child back the template of what it protects, with all of its replicas
+// protected, so that none moves. There it can be reminded, and what came up unreleased be
+// undone.
+//
+// Trap: a child all of whose replicas run what its template is, and are ready, has
+// finished that, and forgets again as soon as it is reminded.
+func (g *Goal) relearn(o *adapters.Observed) Step {
+	if g.Protected == nil {
+		return g.revisionLost()
+	}
+	child := g.child(*g.Protected)
+	child.Replicas = min(child.Replicas, o.Replicas)
+	child.Partition = max(child.Partition, RecordedPartition(o), o.Replicas)
+	child.Seeding = Seeding(o)
+	return Step{Action: ActionRelearn, Child: child, Reason: fmt.Sprintf(
+		"%s goes back to %s, which its protected replicas are to run, until one of them does", o.Meta.Name, g.ProtectedRevision)}
+}
+
+// relearning: the child has the template of what it protects, and none of its replicas
+// runs that, though some should. With another template now it might finish that.
+func (g *Goal) relearning(o *adapters.Observed) bool {
+	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && settled(o) && len(Unreleased(o)) > 0 &&
+		!slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+			return m.Hash == o.CurrentHash && !m.Terminating && m.Position >= 0 && m.Position < o.Replicas
+		})
+}
+
 // Unreleased gives the replicas that came up on another revision than the protected one
 // without having been released: on what the child's template is, or was when they did.
 // They are to be deleted, so that they come back on what is protected, and that is of use
 // only when the child remembers it: there are none while it has forgotten.
-//
-// The exception is a child all of whose replicas are updated and ready. It settles on
-// that, and so forgets, as soon as it is reminded, until one of them is deleted.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
 	protected := ProtectedHash(o)
-	if !o.CaughtUp || protected == "" || o.CurrentHash != protected && !Relapses(o) {
+	if !o.CaughtUp || protected == "" || o.CurrentHash != protected {
 		return nil
 	}
 	below := min(releasedFrom(o), o.Partition, o.Replicas)
@@ -70,9 +112,26 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 	return list
 }
 
-// Relapses tells whether a child that has forgotten would forget again as soon as it
-// was reminded, because all its replicas run what its template is.
-func Relapses(o *adapters.Observed) bool { return Forgot(o) && allUpdated(o) }
+// heeded is how long after a reminder the child's controller may still act on what it
+// had forgotten: its cache lags behind the reminder, and it would make of that what is
+// deleted now.
+const heeded = 3 * time.Second
+
+// HeededBy is when what came up unreleased may be deleted, since the child's controller
+// knows by then of the last reminder that is in the child's managedFields; zero if now.
+func HeededBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Time {
+	var last time.Time
+	for _, entry := range managed {
+		if entry.Manager == v1alpha1.FieldManager && entry.Subresource == "status" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	// A clock that is ahead of ours must not make us wait until then.
+	if until := last.Add(heeded); last.Before(now.Add(heeded)) && until.After(now) {
+		return until
+	}
+	return time.Time{}
+}
 
 // Undo gives the one of the Unreleased replicas to delete now where no ledger
 // decides: one that is not available costs nobody anything, one that is goes while

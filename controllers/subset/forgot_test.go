@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/unitedworkloads/united/adapters"
 )
 
@@ -28,6 +31,10 @@ func TestForgot(t *testing.T) {
 		{"it protects nothing yet", forgetful().protecting(""), false},
 		{"nothing is on record", forgetful().recorded(3, "", 3), false},
 		{"both make the same pods", forgetful().recorded(3, "h2", 3), false},
+		{"it remembers something else than is on record", forgetful().hashes("h5", "h2"), true},
+		{"the same, and protects nothing yet", forgetful().protecting("").hashes("h5", "h2"), false},
+		{"it has the template that it protects, and remembers another", forgetful().on("r1").hashes("h2", "h1"), true},
+		{"it has the template that it protects", relearning(), false},
 		{"it has finished", forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0), false},
 		{"it may have finished, and is held since", forgetful("0 h2", "1 h2", "2 h2", "3 h2").recorded(3, "h1", 0), false},
 		{"it cannot have finished, one is of before", forgetful("0 h1", "1 h2", "2 h2", "3 h2").recorded(0, "h1", 0), true},
@@ -39,6 +46,15 @@ func TestForgot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// relearning is a child all of whose replicas run h2, most of them unreleased, and that
+// has gone back to the template of what it protects.
+func relearning(members ...string) *childBuilder {
+	if len(members) == 0 {
+		members = []string{"0 h2", "1 h2", "2 h2", "3 h2"}
+	}
+	return forgetful(members...).on("r1").hashes("h1", "h1").partition(4).recorded(4, "h1", 3)
 }
 
 // A child that has forgotten looks as if it had finished: nothing is concluded from
@@ -94,8 +110,9 @@ func TestUnreleased(t *testing.T) {
 		{"nothing is on record", reminded("0 h1", "1 h2", "2 h1", "3 h2").recorded(3, "", 3), "", ""},
 		{"it remembers something else", reminded("0 h1", "1 h2", "2 h1", "3 h2").hashes("h7", "h2"), "", ""},
 		{"it has forgotten: they would come back as they are", forgetful("0 h1", "1 h2", "2 h1", "3 h2"), "", ""},
-		{"it has forgotten, and would again: one has to go first", forgetful("0 h2", "1 h2", "2 h2", "3 h2"), "0 1 2", "2"},
-		{"the only one", forgetful("0 h2").replicas(1), "0", "0"},
+		{"it has forgotten, and would again", forgetful("0 h2", "1 h2", "2 h2", "3 h2"), "", ""},
+		{"it relearns what it protects", relearning(), "0 1 2", "2"},
+		{"it relearns, the only one", relearning("0 h2").replicas(1), "0", "0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := names(Unreleased(tc.child.observed())); got != tc.want {
@@ -103,6 +120,38 @@ func TestUnreleased(t *testing.T) {
 			}
 			if got := names(Undo(tc.child.observed(), epoch().Add(time.Hour))); got != tc.undo {
 				t.Errorf("first: want %q, have %q", tc.undo, got)
+			}
+		})
+	}
+}
+
+func TestHeededBy(t *testing.T) {
+	now := epoch()
+	entry := func(manager, subresource string, ago time.Duration) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: ptr.To(metav1.NewTime(now.Add(-ago)))}
+	}
+	for _, tc := range []struct {
+		name    string
+		managed []metav1.ManagedFieldsEntry
+		in      time.Duration
+	}{
+		{"never reminded", nil, 0},
+		{"just now", []metav1.ManagedFieldsEntry{entry("united", "status", 0)}, 3 * time.Second},
+		{"a second ago, after another one", []metav1.ManagedFieldsEntry{entry("united", "status", time.Hour), entry("united", "status", time.Second)}, 2 * time.Second},
+		{"three seconds ago", []metav1.ManagedFieldsEntry{entry("united", "status", 3*time.Second)}, 0},
+		{"by a clock that is a second ahead", []metav1.ManagedFieldsEntry{entry("united", "status", -time.Second)}, 4 * time.Second},
+		{"by a clock that is far ahead", []metav1.ManagedFieldsEntry{entry("united", "status", -time.Hour)}, 0},
+		{"written, not reminded", []metav1.ManagedFieldsEntry{entry("united", "", 0)}, 0},
+		{"by its controller", []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "status", 0)}, 0},
+		{"without a time", []metav1.ManagedFieldsEntry{{Manager: "united", Subresource: "status"}}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := time.Time{}
+			if tc.in > 0 {
+				want = now.Add(tc.in)
+			}
+			if got := HeededBy(tc.managed, now); !got.Equal(want) {
+				t.Error(got)
 			}
 		})
 	}

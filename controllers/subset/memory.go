@@ -82,10 +82,13 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	switch note := Noted(o); {
 	case o.Replicas > 0 && len(unknown(o)) > 0:
 		return ""
+	case known != "" && known == revision && knownAt >= ParentGeneration(o) && !neverWhole(o):
+		return revision
 	case o.Replicas == 0:
-		// A child without replicas settles on anything, and never finishes.
+		// A child without replicas settles on anything, and never finishes. One that somebody
+		// scaled to zero may have finished before, but only the status tells.
 		return note
-	case settled(o) && !Forgot(o), known != "" && known == revision && knownAt >= ParentGeneration(o) && !unfinishable(o):
+	case settled(o) && !Forgot(o):
 		return revision
 	case note != "":
 		return note

@@ -27,8 +27,9 @@ func TestProtected(t *testing.T) {
 		{"coming up for the first time", aChild().on("r1").protecting("").hashes("h0", "h1"), "", "r1"},
 		{"new", aChild().on("r1").protecting("").unseen().hashes("", ""), "", "r1"},
 		{"no replicas, and settled on what it had last", aChild().on("r2").protecting("r1").replicas(0), "", "r1"},
-		{"no replicas, and the status is ahead", aChild().on("r2").protecting("r1").replicas(0), "r2", "r1"},
-		{"no replicas, and nothing was noted", aChild().on("r2").protecting("").replicas(0), "r2", ""},
+		{"no replicas, and it had finished when it had some, as the status says", aChild().on("r2").protecting("r1").replicas(0), "r2", "r2"},
+		{"no replicas, and a status of an earlier generation", aChild().on("r2").protecting("r1").replicas(0).writtenFrom(10), "r2", "r1"},
+		{"no replicas, and nothing was noted", aChild().on("r2").protecting("").replicas(0), "r1", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := Protected(tc.child.observed(), tc.known, 9); got != tc.want {

@@ -58,6 +58,9 @@ const (
 	// ActionSeed makes a child, or resets one without replicas, so that it
 	// remembers the protected revision, and has the replicas that run it.
 	ActionSeed Action = "Seed"
+	// ActionRelearn gives a child back the template of what it protects, until one of its
+	// replicas runs that.
+	ActionRelearn Action = "Relearn"
 	// ActionRemind makes a child that has forgotten what its protected replicas run
 	// remember it.
 	ActionRemind Action = "Remind"
@@ -83,7 +86,7 @@ type Step struct {
 func Next(g Goal, o *adapters.Observed) Step {
 	s := g.next(o)
 	switch s.Action {
-	case ActionApply, ActionCreate, ActionSeed:
+	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		g.record(&s.Child, o)
 	case ActionRemind, ActionWait, ActionHalt:
 	}
@@ -105,6 +108,8 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.complete(o)
 	case g.Initialized && g.held() > 0 && Forgot(o):
 		return g.remind(o)
+	case g.Initialized && g.held() > 0 && g.relearning(o):
+		return g.relearn(o)
 	case Seeding(o) && o.Replicas > 0 && g.remembers() && RevisionOf(o) == g.ProtectedRevision:
 		return g.raise(o)
 	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
@@ -121,10 +126,12 @@ func (g *Goal) next(o *adapters.Observed) Step {
 
 // mustRemember tells whether the child's controller has yet to take note of the
 // revision that it is to remember, before it is shown another. That holds while
-// nothing is protected too: the partition may be raised before the end.
+// nothing is protected too: the partition may be raised before the end. And on the way
+// back: it may have finished what it is to leave, and then that is what it protects.
 func (g *Goal) mustRemember(o *adapters.Observed) bool {
 	unseen := !o.CaughtUp || o.CurrentHash == ""
-	return g.Initialized && !g.SamePods && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
+	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
+	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
 }
 
 // held is how many replicas the partition protects.

@@ -19,13 +19,18 @@ func Seeding(o *adapters.Observed) bool {
 // seed gives a child the protected revision, and so many replicas on it.
 func (g *Goal) seed(replicas int32, why string) Step {
 	if g.Protected == nil {
-		return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-			"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
-			g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
+		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
 	child.Replicas, child.Seeding = replicas, true
 	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
+}
+
+// revisionLost is the step of a child whose protected revision is not kept any more.
+func (g *Goal) revisionLost() Step {
+	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
+		"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
+		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
 }
 
 // Around is a step with room for the pods that outlived an earlier child (deleted with

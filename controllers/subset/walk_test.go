@@ -88,10 +88,7 @@ func (m *model) united() {
 	case ActionHalt, ActionWait:
 	case ActionRemind:
 		m.child.CurrentHash = s.Hash
-		for _, r := range Undo(o, epoch()) { // of one that would forget again at once
-			m.pods[r.Position].terminating = true
-		}
-	case ActionApply, ActionCreate, ActionSeed:
+	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		if !m.write(s) {
 			for _, r := range Undo(o, epoch()) {
 				m.note("  deletes %s", r.Name)

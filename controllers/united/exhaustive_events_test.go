@@ -52,6 +52,8 @@ const (
 	// happensStripping: somebody removes what United wrote on the child: all (i = 0), the
 	// revision (1), the protected revision (2), or the rest (3).
 	happensStripping
+	// happensOrphaning: somebody deletes the child, and leaves its pods.
+	happensOrphaning
 )
 
 // String says what happens.
@@ -84,6 +86,8 @@ func (ev smallEvent) in(c *smallConfig) string {
 		return subsetName(int(ev.k)) + " forgets" + late
 	case happensStripping:
 		return fmt.Sprint("somebody strips ", subsetName(int(ev.k)), " of ", [...]string{"all", "its revision", "its protected revision", "the rest"}[ev.i]) + late
+	case happensOrphaning:
+		return "somebody orphans the pods of " + subsetName(int(ev.k)) + late
 	case happensMeddling:
 		return fmt.Sprint("somebody ", [...]string{"lowers", "raises", "scales", "deletes"}[ev.i], " ", subsetName(int(ev.k))) + late
 	}
@@ -116,6 +120,8 @@ func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 		return budgetMeddle
 	case happensStripping:
 		return budgetStrip
+	case happensOrphaning:
+		return budgetOrphan
 	default:
 		return -1
 	}
@@ -138,6 +144,9 @@ func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 		}
 		if kid.set.Exists && kid.set.Observed && kid.set.Current != kid.set.Update {
 			try(smallEvent{what: happensForgetting, k: k})
+		}
+		if kid.set.Exists {
+			try(smallEvent{what: happensOrphaning, k: k})
 		}
 		for i := range uint8(4) {
 			if kid.set.Exists {
@@ -234,6 +243,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		kid.meddled = true
 	case happensStripping:
 		kid.strip(ev.i)
+	case happensOrphaning:
+		kid.orphan()
 	default:
 		panic("a pass is not an event of the world")
 	}
@@ -272,9 +283,6 @@ func (k *smallKid) meddle(how uint8) {
 		set.Apply(set.Template, set.Replicas, set.Replicas+1)
 	case set.Replicas > 0:
 		set.Apply(set.Template, set.Replicas-1, set.Partition)
-		if set.Replicas == 0 {
-			k.protects = 0 // with the last replica goes what the child remembers, and nobody may have seen
-		}
 	}
 	k.meddled = k.meddled || k.set != before
 }
@@ -306,6 +314,13 @@ func (k *smallKid) remove() {
 	k.set.Remove(false)
 	k.set.Collect(true)
 	k.notes, k.generation, k.forgot, k.meddled, k.stripped = noNotes(), 0, false, false, 0
+}
+
+// orphan deletes the child, and leaves its pods and revisions to the next one.
+func (k *smallKid) orphan() {
+	before := cmp.Or(k.stripped, k.notes)
+	k.set.Remove(true)
+	k.notes, k.generation, k.forgot, k.meddled, k.stripped = noNotes(), 0, false, false, before
 }
 
 // sync is a pass of the child's controller. One that finishes notes it: from then on

@@ -565,6 +565,9 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		if set := &read.kids[k].set; !set.Observed || set.RunsAll() && v == set.Template {
 			continue // its controller has something to look at, and tells of before; or it ends by being released
 		}
+		if read.kids[k].forgot && sub.Partition == 0 && v == read.kids[k].set.Template {
+			continue // it has forgotten, and is released whole: nobody can tell that from an end
+		}
 		if protects := read.kids[k].protects; j.s.parent.has(k) && protects != 0 && v != 0 && protects&bit(v) == 0 {
 			j.complain("protected", "%s is said to protect v%d", subsetName(k), v)
 		}

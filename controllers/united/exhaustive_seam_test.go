@@ -232,9 +232,31 @@ func (e *seam) world(s *smallState) *world {
 	for k := range s.kids {
 		if s.kids[k].set.Exists {
 			w.children[subsetName(k)] = e.child(s, k, &s.kids[k])
+			continue
+		}
+		if initialized(s) {
+			e.outlived(w, k, &s.kids[k])
 		}
 	}
 	return w
+}
+
+// outlived reads the pods that nobody owns.
+func (e *seam) outlived(w *world, k int, kid *smallKid) {
+	for i := range kid.set.Pods {
+		pod := &kid.set.Pods[i]
+		if !pod.Exists() || pod.Owner != statefulset.Nobody || pod.Terminating {
+			continue
+		}
+		orphan := podOf(k, i, pod)
+		orphan.OwnerReferences = nil
+		orphan.Labels["app"] = "web"
+		orphan.Labels[v1alpha1.LabelName], orphan.Labels[v1alpha1.LabelSubset] = "web", subsetName(k)
+		if w.outlived == nil {
+			w.outlived = map[string][]corev1.Pod{}
+		}
+		w.outlived[subsetName(k)] = append(w.outlived[subsetName(k)], *orphan)
+	}
 }
 
 // child reads kid, with the pods of s.
@@ -263,9 +285,11 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
 	return &child{object: c.object, observed: &observed}
 }
 
-// strips: somebody may remove annotations from children. Elsewhere the copy of them in
-// the status is of no use, and left out.
-func (e *seam) strips() bool { return e.config.budget[budgetStrip] > 0 }
+// strips: somebody may remove annotations from children, or children from their pods.
+// Elsewhere the copy of them in the status is of no use, and left out.
+func (e *seam) strips() bool {
+	return e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0
+}
 
 // missing are the annotations that the child lacks.
 func missing(kid *smallKid, have map[string]string) []string {
@@ -436,8 +460,7 @@ type smallWrite struct {
 	// the child.
 	remove bool
 	free   uint8
-	// remind patches what the child remembers; 0 if it does not. Replicas may be
-	// deleted before.
+	// remind patches what the child remembers; 0 if it does not.
 	remind statefulset.Version
 
 	template            statefulset.Version
@@ -488,7 +511,7 @@ func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bo
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
 	switch sub.step.Action {
-	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate:
+	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
 		c := &sub.step.Child
 		write := smallWrite{
 			k: k, template: e.versionIn(c), replicas: uint8(c.Replicas), partition: uint8(min(c.Partition, held)),
@@ -499,11 +522,7 @@ func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bo
 			return write, true
 		}
 	case subset.ActionRemind:
-		write := smallWrite{k: k, free: e.freed(sub)}
-		if !subset.Relapses(w.observed(sub.Name)) || write.free != 0 {
-			write.remind = statefulset.Version(sub.step.Hash[len(sub.step.Hash)-1] - '0')
-		}
-		return write, write.remind != 0
+		return smallWrite{k: k, remind: statefulset.Version(sub.step.Hash[len(sub.step.Hash)-1] - '0')}, true
 	default:
 	}
 	free := e.freed(sub)

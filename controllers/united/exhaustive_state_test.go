@@ -77,8 +77,8 @@ type smallKid struct {
 	forgot bool
 	// meddled: somebody else has changed the child since it was last written.
 	meddled bool
-	// stripped: somebody has removed annotations since it was last written; the notes
-	// were these, 0 if not.
+	// stripped: somebody has removed annotations since it was last written, or has orphaned
+	// the pods; the notes were these, 0 if not.
 	stripped uint32
 }
 
@@ -92,6 +92,7 @@ const (
 	budgetForget
 	budgetMeddle
 	budgetStrip
+	budgetOrphan
 	budgetStale
 	budgetDie
 	budgets

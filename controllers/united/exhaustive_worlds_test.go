@@ -193,6 +193,31 @@ func manualConfigs() []smallConfig {
 			edits:  edits(templates(2), move),
 			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1, budgetDie: 1}.whole(),
 		}, budget{budgetStale: 1, budgetMeddle: 1}),
+		kinds("Manual, a child forgets, and back or on", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
+			edits:  edits(templates(1, 2, 3), these(variant(1, "partition 1"))),
+			budget: budget{budgetEdit: 3, budgetForget: 1, budgetEvict: 2}.whole(),
+		}),
+		kinds("Rolling, a child forgets, and back or on", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 2}.whole(),
+		}),
+		withMore("Manual, somebody orphans the pods", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
+			edits:  edits(templates(2), these(variant(1, "partition 1"))),
+			budget: budget{budgetEdit: 2, budgetOrphan: 1, budgetForget: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetEvict: 1}),
+		kinds("Manual, somebody meddles, and back or on", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
+			edits:  edits(templates(1, 2, 3), these(variant(1, "partition 1"))),
+			budget: budget{budgetEdit: 3, budgetMeddle: 1}.whole(),
+		}),
+		kinds("Rolling, somebody meddles, and back or on", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(1, 2),
+			budget: budget{budgetEdit: 2, budgetMeddle: 1, budgetEvict: 1}.whole(),
+		}),
 		kinds("Manual, somebody meddles", smallConfig{
 			replicas: 2, subsets: one, variants: partitions,
 			edits:  edits(templates(2), move),
@@ -268,6 +293,11 @@ func moreRollingConfigs() []smallConfig {
 			edits:  templates(2),
 			budget: budget{budgetEdit: 1, budgetForget: 1, budgetEvict: 1, budgetDie: 1}.whole(),
 		}, budget{budgetStale: 1, budgetMeddle: 1}),
+		withMore("Rolling, somebody orphans the pods", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetOrphan: 1, budgetForget: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetEvict: 1}),
 		kinds("Rolling, somebody meddles", smallConfig{
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  templates(2),

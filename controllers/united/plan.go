@@ -169,26 +169,48 @@ func (w *world) planSubset(p *plan, s *subsetPlan) {
 	s.step = w.around(subset.Next(s.goal, observed))
 	s.defers = subset.Yields(s.step, observed, w.now)
 	w.planDeletes(p, s)
+	w.planUndo(p, s)
 }
 
 // planDeletes decides which replicas are deleted, once the child has what it shall have.
 func (w *world) planDeletes(p *plan, s *subsetPlan) {
-	observed := w.observed(s.Name)
-	asItShallBe := s.step.Action == subset.ActionApply && observed != nil && subset.RevisionOf(observed) == s.step.Child.Revision
+	observed, deletes := w.observed(s.Name), s.deletes
+	s.deletes = nil
+	has := observed != nil && subset.RevisionOf(observed) == s.step.Child.Revision
 	switch {
-	case w.paused() || !asItShallBe && s.step.Action != subset.ActionRemind:
-		s.deletes = nil
+	case w.paused() || !has:
+		return
+	case s.step.Action == subset.ActionRelearn && p.rollout == nil:
+		s.deletes = subset.Undo(observed, w.now)
+		return
+	case s.step.Action != subset.ActionApply && s.step.Action != subset.ActionRelearn:
 		return
 	case p.rollout != nil:
-		return
-	case !asItShallBe:
-		s.deletes = subset.Undo(observed, w.now)
+		s.deletes = deletes
 		return
 	}
 	var wake time.Time
 	s.deletes, wake = subset.Stuck(observed, w.terms(), s.goal.SamePods)
 	s.deletes = append(s.deletes, subset.Undo(observed, w.now)...)
 	p.wakeAt(wake)
+}
+
+// planUndo leaves what came up unreleased until the child's controller knows what to make
+// of it instead.
+func (w *world) planUndo(p *plan, s *subsetPlan) {
+	if len(s.deletes) == 0 {
+		return
+	}
+	unreleased := subset.Unreleased(w.observed(s.Name))
+	if len(unreleased) == 0 {
+		return
+	}
+	until := subset.HeededBy(w.children[s.Name].object.GetManagedFields(), w.now)
+	if until.IsZero() {
+		return
+	}
+	s.deletes = slices.DeleteFunc(s.deletes, func(r adapters.Replica) bool { return among(unreleased, r) })
+	p.wakeAt(until)
 }
 
 func (p *plan) wakeAt(at time.Time) {

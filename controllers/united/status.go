@@ -198,10 +198,24 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
 	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
 	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
-	if t.phase == v1alpha1.PhaseScaling || s.step.Action == subset.ActionRemind {
+	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
 		t.message = cmp.Or(o.waits, t.message)
 	}
 	return t.orFailed()
+}
+
+// restores reports whether a child is being taught again what it has forgotten, which
+// takes several writes; each has to be seen by its controller.
+func (w *world) restores(s *subsetPlan) bool {
+	switch s.step.Action {
+	case subset.ActionRemind, subset.ActionRelearn:
+		return true
+	case subset.ActionWait:
+		was := subsetStatus(&w.parent.Status, s.Name)
+		return was != nil && was.Phase == v1alpha1.PhaseRestoring
+	default:
+		return false
+	}
 }
 
 func (w *world) tallyRemoved(name string, o *outcome) *tally {
@@ -263,7 +277,7 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
 	waits := w.waitsFor(observed, onUpdate)
 	switch {
-	case s.step.Action == subset.ActionRemind:
+	case w.restores(s):
 		return v1alpha1.PhaseRestoring, s.step.Reason
 	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && (observed.Replicas == 0 && s.replicas > 0 || subset.Seeding(observed)):
 		return v1alpha1.PhaseSeeding, s.step.Reason

@@ -36,18 +36,11 @@ var ErrForgets = errors.New("forgets what its protected replicas run, and is rem
 // It looks past the cache before: what seems forgotten may be finished where the
 // replicas are known of later than the child, and a revision that is gone would be
 // forgotten at once.
-//
-// What has to be done for it is done by free, between looking and reminding: the replica
-// that it deletes keeps the child from forgetting again only until another is ready in
-// its place, which can be at once.
-func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.Unstructured, free func() error) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	if err := w.stillForgotten(ctx, current); err != nil {
 		return current, false, err
 	}
 	if err := w.keeps(ctx, hash, current); err != nil {
-		return current, false, err
-	}
-	if err := free(); err != nil {
 		return current, false, err
 	}
 	raw, err := json.Marshal(reminder(hash, current))
@@ -66,19 +59,18 @@ func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.
 }
 
 // reminder is a JSON patch that tests what the decision rests on: that it is this child,
-// of this spec, which makes all its replicas of what its template is.
+// of this spec, which remembers what it did.
 //
-// Trap: the resourceVersion is no fence for it. Its controller writes the status within
-// milliseconds after one of its replicas was deleted, as is done just before (Relapses). So
-// the reminder was refused nearly each time; and where replicas are ready in a moment, the
-// next one was deleted in vain, several a second and without end.
+// The resourceVersion is no fence for it: the child's controller writes the status within
+// milliseconds whenever one of its replicas comes or goes.
 func reminder(hash string, current *unstructured.Unstructured) []map[string]any {
-	now, _, _ := unstructured.NestedString(current.Object, "status", "currentRevision")
+	was, _, _ := unstructured.NestedString(current.Object, "status", "currentRevision")
+	update, _, _ := unstructured.NestedString(current.Object, "status", "updateRevision")
 	return []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": current.GetUID()},
 		{"op": "test", "path": "/metadata/generation", "value": current.GetGeneration()},
-		{"op": "test", "path": "/status/currentRevision", "value": now},
-		{"op": "test", "path": "/status/updateRevision", "value": now},
+		{"op": "test", "path": "/status/currentRevision", "value": was},
+		{"op": "test", "path": "/status/updateRevision", "value": update},
 		{"op": "replace", "path": "/status/currentRevision", "value": hash},
 	}
 }

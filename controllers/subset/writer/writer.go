@@ -70,10 +70,10 @@ func (w *Writer) Carry(ctx context.Context, s subset.Step, current *unstructured
 	switch s.Action {
 	case subset.ActionWait, subset.ActionHalt:
 		return current, false, nil
-	case subset.ActionApply:
+	case subset.ActionApply, subset.ActionRelearn:
 		return w.update(ctx, &s.Child, current)
 	case subset.ActionRemind:
-		return w.Remind(ctx, s.Hash, current, func() error { return nil })
+		return w.Remind(ctx, s.Hash, current)
 	case subset.ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)

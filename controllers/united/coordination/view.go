@@ -70,7 +70,7 @@ func (c *coordinator) look(s *Subset) *view {
 		return v
 	}
 	v.live, v.partition = o.Replicas, o.Partition
-	if s.Recorded != nil {
+	if s.Recorded != nil && *s.Recorded > o.Partition {
 		v.partition = *s.Recorded
 	}
 	v.next = v.partition
