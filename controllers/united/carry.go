@@ -38,6 +38,10 @@ type outcome struct {
 	freed, undone []string
 	// why a coordinated rollout changed the partition.
 	why string
+	// left: what failed is the template of the pods, which is not written again.
+	left bool
+	// note is what is to be said of the child beside all else.
+	note string
 }
 
 // carried is what became of a plan.
@@ -230,7 +234,7 @@ func (r *Reconciler) carrySubset(ctx context.Context, wr *writer.Writer, w *worl
 		w.children[s.Name], err = w.readWritten(s.Name, after, &step.Child)
 		return err
 	})
-	return o.unlessOverridden(w.overridden(wr, s.Name))
+	return o.unlessOverridden(w.overridden(wr, s.Name)).noting(w, s.Name)
 }
 
 // unlessOverridden is the outcome, and a failure while it is not sure that what was
@@ -238,8 +242,19 @@ func (r *Reconciler) carrySubset(ctx context.Context, wr *writer.Writer, w *worl
 // come and go with each write.
 func (o *outcome) unlessOverridden(e *writer.OverriddenError) *outcome {
 	if e != nil && o.failure == nil {
-		o.failure = overridden(e)
+		o.failure, o.left = overridden(e), e.Left
 	}
+	return o
+}
+
+// noting makes a note of what admission has changed in the template of a child's pods. A
+// policy that has them come from a mirror does so on purpose, and nothing waits for it; but
+// where it has kept the template as it was, the child has not got what it should have.
+func (o *outcome) noting(w *world, name string) *outcome {
+	if o.failure == nil || !o.left || w.unmade(name, w.observed(name)) {
+		return o
+	}
+	o.note, o.failure = o.failure.Message, nil
 	return o
 }
 

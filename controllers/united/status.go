@@ -201,6 +201,9 @@ func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
 	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
 		t.message = cmp.Or(o.waits, t.message)
 	}
+	if o.note != "" {
+		t.message = strings.TrimPrefix(t.message+"; "+o.note, "; ")
+	}
 	return t.orFailed()
 }
 

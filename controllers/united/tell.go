@@ -128,12 +128,21 @@ func eventsOf(before, after *v1alpha1.UnitedDeploymentStatus, done *carried) []e
 			list = append(list, event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
 		}
 		list = append(list, memoryEvents(subsetStatus(before, s.Name), s)...)
+		list = append(list, noteEvents(subsetStatus(before, s.Name), s, done.of(s.Name))...)
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
 	if done != nil {
 		list = append(list, deletionEvents(before, after, done)...)
 	}
 	return append(list, conditionEvents(before, after)...)
+}
+
+// noteEvents tells once what is noted of a child.
+func noteEvents(before, after *v1alpha1.SubsetStatus, o *outcome) []event {
+	if o == nil || o.note == "" || before != nil && strings.Contains(before.Message, o.note) {
+		return nil
+	}
+	return []event{{corev1.EventTypeWarning, v1alpha1.ReasonOverridden, "Apply", after.Name + ": " + o.note, after.Workload}}
 }
 
 // memoryEvents tells when a child has forgotten what its protected replicas run, and
