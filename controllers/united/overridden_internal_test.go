@@ -5,14 +5,10 @@ package united
 
 import (
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 func aStatus() *v1alpha1.UnitedDeploymentStatus {
@@ -65,37 +61,5 @@ func TestFirstDifference(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// What is said of a status that is overridden stays as it is from pass to pass.
-func TestJudgeOverridden(t *testing.T) {
-	parent, e := &v1alpha1.UnitedDeployment{Status: *aStatus()}, &writer.OverriddenError{Object: "status", Override: writer.Override{Field: "status.x"}}
-	first := time.Unix(1e9, 0)
-	pass := func(now time.Time) *v1alpha1.UnitedDeploymentStatus {
-		status := parent.Status.DeepCopy()
-		set := setter(status, 1, now)
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
-		judgeOverridden(parent, status, e, now)
-		return status
-	}
-	for _, lasting := range []bool{false, true} {
-		e.Lasting = lasting
-		parent.Status = *pass(first)
-		if !meta.IsStatusConditionFalse(parent.Status.Conditions, v1alpha1.ConditionReady) ||
-			meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionStalled) != lasting {
-			t.Error(lasting, parent.Status.Conditions)
-		}
-		if diff := cmp.Diff(&parent.Status, pass(first.Add(time.Minute))); diff != "" {
-			t.Error(lasting, "another status each time:", diff)
-		}
-	}
-	setter(&parent.Status, 1, first)(v1alpha1.ConditionStalled, true, v1alpha1.ReasonReplicaFailed, "a failure")
-	before := parent.Status.DeepCopy()
-	judgeOverridden(parent, &parent.Status, e, first)
-	if diff := cmp.Diff(before, &parent.Status); diff != "" {
-		t.Error("what stalls otherwise comes first:", diff)
 	}
 }

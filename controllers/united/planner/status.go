@@ -1,13 +1,12 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,136 +19,126 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// makeStatus tells where things stand after a pass, and in how long time alone
+// Status tells where things stand after a pass, and in how long time alone
 // will change that (0: it will not).
-func makeStatus(w *world, p *plan, done *carried) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
-	old := &w.parent.Status
+func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
+	in = in.after(results)
+	old := &in.Parent.Status
 	status := &v1alpha1.UnitedDeploymentStatus{
-		ObservedGeneration: w.parent.Generation,
-		Selector:           w.spec.podSelector,
-		CurrentRevision:    p.currentRevision,
-		UpdateRevision:     w.update.Name,
+		ObservedGeneration: in.Parent.Generation,
+		Selector:           in.Spec.podSelector,
+		CurrentRevision:    p.CurrentRevision,
+		UpdateRevision:     in.Update.Name,
 		Conditions:         slices.Clone(old.Conditions),
 	}
-	status.PausedTime, status.ResumedTime = pauseTimes(w)
-	tallies := make([]*tally, 0, len(p.subsets))
-	for _, s := range p.subsets {
-		t := w.tally(p, s, done.subsets[s.Name])
-		tallies = append(tallies, t)
-		status.Subsets = append(status.Subsets, w.subsetStatus(p, s, t))
-		add(&status.ReplicaCounts, t.counts)
-	}
-	for _, d := range p.drained {
-		t := w.tallyRemoved(d.name, done.subsets[d.name])
-		if t.failure == nil {
-			t.message = cmp.Or(done.waitsOf(d.name), d.waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+	status.PausedTime, status.ResumedTime = pauseTimes(in)
+	tallies := make([]*tally, 0, len(p.Subsets))
+	for _, s := range p.Subsets {
+		o := results.of(s.Name)
+		if s.Step.Action == subset.ActionSeek && !o.Refused() {
+			continue // it is gone
 		}
+		t := in.tally(p, s, o)
 		tallies = append(tallies, t)
-		status.Subsets = append(status.Subsets, w.removedStatus(d.name, t))
-	}
-	for _, name := range p.removed {
-		t := w.tallyRemoved(name, done.subsets[name])
-		tallies = append(tallies, t)
-		if !slices.Contains(done.removed, name) {
-			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
+		switch {
+		case !s.Removed:
+			status.Subsets = append(status.Subsets, in.subsetStatus(p, s, t))
+			add(&status.ReplicaCounts, t.counts)
+		case !o.Deleted:
+			status.Subsets = append(status.Subsets, in.removedStatus(s, t))
 		}
 	}
-	for _, name := range p.unseen {
-		if o := done.of(name); o != nil && o.refused() {
-			t := w.tallyRemoved(name, o)
-			t.counts = subsetStatus(old, name).ReplicaCounts // as far as is known
-			tallies = append(tallies, t)
-			status.Subsets = append(status.Subsets, w.removedStatus(name, t))
-		}
+	if in.completeOn(p, tallies) {
+		status.CurrentRevision = in.Update.Name
 	}
-	for _, name := range w.leaving() {
-		t := w.tallyRemoved(name, &outcome{waits: "waits: it is deleted, and held by the finalizers " + strings.Join(w.children[name].object.GetFinalizers(), ", ")})
-		tallies = append(tallies, t)
-		status.Subsets = append(status.Subsets, w.removedStatus(name, t))
-	}
-	if w.completeOn(p, tallies) {
-		status.CurrentRevision = w.update.Name
-	}
-	if p.rollout != nil && p.rollout.State != nil { // none when it is paused before it began
-		status.Rollout = p.rollout.State
+	if p.Rollout != nil && p.Rollout.State != nil { // none when it is paused before it began
+		status.Rollout = p.Rollout.State
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
-	status.LastProgressTime = lastProgress(w, status)
+	status.LastProgressTime = lastProgress(in, status)
 	if status.Rollout != nil {
 		status.Rollout.LastProgressTime = status.LastProgressTime
 	}
-	judge(w, p, tallies, status)
-	return status, wakeUp(w, p, tallies, status)
+	judge(in, p, tallies, status)
+	return status, wakeUp(in, p, tallies, status)
 }
+
+// maxSubsetMessage bounds what is told of one subset, and of the rollout. The API
+// server can refuse a child with hundreds of errors, and a request for the status
+// holds a hundred subsets twice: as they were, and as they are.
+const maxSubsetMessage = 1024
 
 // removedStatus tells of a subset that the spec does not have any more.
-func (w *world) removedStatus(name string, t *tally) v1alpha1.SubsetStatus {
+func (in *Input) removedStatus(s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
-		Name: name, Workload: adapters.ChildName(w.parent.Name, name),
-		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: w.childRecord(name),
+		Name: s.Name, Workload: s.Workload,
+		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: in.childRecord(s.Name),
 	}
 }
 
-// completeOn tells whether every replica of every subset is ready on the update
+// completeOn reports whether every replica of every subset is ready on the update
 // revision, and there is one.
-func (w *world) completeOn(p *plan, tallies []*tally) bool {
-	if !p.initialized {
-		return !w.paused() // what never worked is not worth going back to
+func (in *Input) completeOn(p *Plan, tallies []*tally) bool {
+	if !p.Initialized {
+		return !in.paused() // what never worked is not worth going back to
 	}
 	total := int32(0)
-	for i, s := range p.subsets {
+	for i, s := range p.Subsets {
+		if s.Removed {
+			break // all that the spec has come before
+		}
 		t := tallies[i]
 		// Trap: a surplus replica counts like one that is missing.
-		if observed := w.observed(s.Name); observed != nil && observed.Missing() >= 0 {
+		if observed := in.observed(s.Name); observed != nil && observed.Missing() >= 0 {
 			return false
 		}
-		if t.counts.UpdatedReadyReplicas != s.replicas || t.counts.Replicas != s.replicas || !t.observed {
+		if t.counts.UpdatedReadyReplicas != s.Desired || t.counts.Replicas != s.Desired || !t.observed {
 			return false
 		}
-		if observed := w.observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
+		if observed := in.observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
 			return false // they go back
 		}
-		total += s.replicas
+		total += s.Desired
 	}
 	return total > 0
 }
 
-func (w *world) subsetStatus(p *plan, s *subsetPlan, t *tally) v1alpha1.SubsetStatus {
+func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	status := v1alpha1.SubsetStatus{
-		Name: s.Name, Workload: s.workload, DesiredReplicas: s.replicas,
+		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
 		ReplicaCounts:   t.counts,
-		Partition:       s.line.Partition,
-		CurrentRevision: s.protected,
-		UpdateRevision:  w.update.Name,
+		Partition:       s.Line.Partition,
+		CurrentRevision: s.Protected,
+		UpdateRevision:  in.Update.Name,
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
-	if observed := w.observed(s.Name); observed != nil {
+	if observed := in.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if told := subset.Protected(observed, s.protected, w.parent.Generation); p.initialized && told != "" && !s.goal.Behind {
+		if told := subset.Protected(observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.goal.Behind {
 			status.CurrentRevision = told
 		}
 	}
-	status.ChildRecord = w.childRecord(s.Name)
+	status.ChildRecord = in.childRecord(s.Name)
 	if status.Partition == coordination.Held {
-		status.Partition = s.replicas // the number says nothing, except that all are protected
+		status.Partition = s.Desired // the number says nothing, except that all are protected
 	}
-	status.ExpectedUpdatedReplicas = max(0, s.replicas-status.Partition)
+	status.ExpectedUpdatedReplicas = max(0, s.Desired-status.Partition)
 	return status
 }
 
 // childRecord is the copy of what is written on a child. It stays while the child is not
 // seen: that may have lost its labels.
-func (w *world) childRecord(name string) *v1alpha1.ChildRecord {
-	kept := w.keptRecord(name)
-	if observed := w.observed(name); observed != nil {
+func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
+	kept := in.keptRecord(name)
+	if observed := in.observed(name); observed != nil {
 		return subset.Record(observed, kept)
 	}
 	return kept
 }
 
 // keptRecord is the copy in the status; nil if there is none.
-func (w *world) keptRecord(name string) *v1alpha1.ChildRecord {
-	if was := subsetStatus(&w.parent.Status, name); was != nil {
+func (in *Input) keptRecord(name string) *v1alpha1.ChildRecord {
+	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
 		return was.ChildRecord
 	}
 	return nil
@@ -176,37 +165,46 @@ func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
 
-func (w *world) tally(p *plan, s *subsetPlan, o *outcome) *tally {
-	t := &tally{failure: o.failure, stale: o.stale}
-	observed := w.observed(s.Name)
+func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
+	if s.Removed {
+		return in.tallyRemoved(s, o)
+	}
+	t := &tally{failure: o.Failure, stale: o.Stale}
+	observed := in.observed(s.Name)
 	if observed == nil {
-		t.notUpdated = s.replicas
-		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.waits, s.step.Reason)
+		t.notUpdated = s.Desired
+		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.Waits, s.Step.Reason)
 		return t.orFailed()
 	}
-	onUpdate := w.onUpdate(s, observed)
-	t.count(observed, onUpdate, w.now)
+	onUpdate := in.onUpdate(s, observed)
+	t.count(observed, onUpdate, in.Now)
 	if !observed.CaughtUp {
 		// The hashes speak of an older spec: what was known of this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
-		if old := subsetStatus(&w.parent.Status, s.Name); old != nil && old.UpdateRevision == w.update.Name {
+		if old := SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
 			t.counts.UpdatedReplicas = min(old.UpdatedReplicas, t.counts.Replicas)
 			t.counts.UpdatedReadyReplicas = min(old.UpdatedReadyReplicas, t.counts.ReadyReplicas)
 		}
 	}
-	t.notUpdated = max(0, s.replicas-t.counts.UpdatedReplicas)
-	t.observed = observed.CaughtUp && s.step.Action == subset.ActionApply && o.failure == nil && !o.stale
-	t.phase, t.message = w.phase(p, s, observed, t, onUpdate)
-	if t.phase == v1alpha1.PhaseScaling || s.step.Action == subset.ActionRemind {
-		t.message = cmp.Or(o.waits, t.message)
+	t.notUpdated = max(0, s.Desired-t.counts.UpdatedReplicas)
+	t.observed = observed.CaughtUp && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
+	t.phase, t.message = in.phase(p, s, observed, t, onUpdate)
+	if t.phase == v1alpha1.PhaseScaling || s.Step.Action == subset.ActionRemind {
+		t.message = cmp.Or(o.Waits, t.message)
 	}
 	return t.orFailed()
 }
 
-func (w *world) tallyRemoved(name string, o *outcome) *tally {
-	t := &tally{failure: o.failure, stale: o.stale, phase: v1alpha1.PhaseScaling, message: cmp.Or(o.waits, "is being removed")}
-	if observed := w.observed(name); observed != nil {
-		t.count(observed, false, w.now)
+func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
+	t := &tally{failure: o.Failure, stale: o.Stale, phase: v1alpha1.PhaseScaling}
+	if observed := in.observed(s.Name); observed != nil {
+		t.count(observed, false, in.Now)
+	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+		t.counts = was.ReplicaCounts // as far as is known
+	}
+	t.message = cmp.Or(o.Waits, s.Step.Reason, "is being removed")
+	if s.Step.Action == subset.ActionShrink {
+		t.message = cmp.Or(o.Waits, s.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
 	}
 	return t.orFailed()
 }
@@ -227,9 +225,9 @@ func (t *tally) orFailed() *tally {
 
 // onUpdate tells whether the child's template makes the pods of the update
 // revision.
-func (w *world) onUpdate(s *subsetPlan, observed *adapters.Observed) bool {
-	has := revision.ByName(w.revisions, subset.RevisionOf(observed))
-	return has != nil && revision.SamePods(has, w.update, s.Name, s.overlay)
+func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
+	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
+	return has != nil && revision.SamePods(has, in.Update, s.Name, s.overlay)
 }
 
 func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {
@@ -259,48 +257,48 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 }
 
 // phase says where a subset stands whose child exists, and what it waits for.
-func (w *world) phase(p *plan, s *subsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
-	waits := w.waitsFor(observed, onUpdate)
+func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
+	waits := in.waitsFor(observed, onUpdate)
 	switch {
-	case s.step.Action == subset.ActionRemind:
-		return v1alpha1.PhaseRestoring, s.step.Reason
-	case s.step.Action == subset.ActionSeed, s.step.Action == subset.ActionWait && (observed.Replicas == 0 && s.replicas > 0 || subset.Seeding(observed)):
-		return v1alpha1.PhaseSeeding, s.step.Reason
-	case s.step.Action == subset.ActionWait:
-		return v1alpha1.PhasePending, s.step.Reason
-	case s.step.Reason != "":
-		return v1alpha1.PhaseUpdating, s.step.Reason
-	case observed.Replicas != s.replicas || t.counts.Replicas != s.replicas:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, s.waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.replicas))
+	case s.Step.Action == subset.ActionRemind:
+		return v1alpha1.PhaseRestoring, s.Step.Reason
+	case s.Step.Action == subset.ActionSeed, s.Step.Action == subset.ActionWait && (observed.Replicas == 0 && s.Desired > 0 || subset.Seeding(observed)):
+		return v1alpha1.PhaseSeeding, s.Step.Reason
+	case s.Step.Action == subset.ActionWait:
+		return v1alpha1.PhasePending, s.Step.Reason
+	case s.Step.Reason != "":
+		return v1alpha1.PhaseUpdating, s.Step.Reason
+	case observed.Replicas != s.Desired || t.counts.Replicas != s.Desired:
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
-	case !w.paused() && (!onUpdate || releasedPending(observed)):
+	case !in.paused() && (!onUpdate || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s is on %s and was not released; it is to come back on %s",
-			subset.Unreleased(observed)[0].Name, subset.RevisionOf(observed), s.protected)
-	case s.waits != "" && p.moving():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.waits)
-	case t.counts.AvailableReplicas != s.replicas:
+			subset.Unreleased(observed)[0].Name, subset.RevisionOf(observed), s.Protected)
+	case s.Waits != "" && p.moving():
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Waits)
+	case t.counts.AvailableReplicas != s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
-	case w.paused():
-		return v1alpha1.PhasePaused, s.line.Reason
-	case p.rollout != nil && p.rollout.State.Message != "" && s.line.Partition > w.floor(s).Partition:
-		return v1alpha1.PhaseHeld, p.rollout.State.Message
+	case in.paused():
+		return v1alpha1.PhasePaused, s.Line.Reason
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Line.Partition > in.floor(s).Partition:
+		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.line.Reason
+	return v1alpha1.PhaseHeld, s.Line.Reason
 }
 
 // floor is the line that the user asks for, whatever a coordinated rollout does now.
-func (w *world) floor(s *subsetPlan) coordination.Line {
-	return coordination.Floor(w.parent.Spec.UpdateStrategy.RollingUpdate, s.replicas)
+func (in *Input) floor(s *SubsetPlan) coordination.Line {
+	return coordination.Floor(in.Parent.Spec.UpdateStrategy.RollingUpdate, s.Desired)
 }
 
 // moving: a coordinated rollout is about to release more by itself.
-func (p *plan) moving() bool {
-	return p.rollout != nil && meaningOf(p.rollout.State, false).moves
+func (p *Plan) moving() bool {
+	return p.Rollout != nil && meaningOf(p.Rollout.State, false).moves
 }
 
 // releasedPending tells whether a replica at or above the partition is not on
@@ -315,7 +313,7 @@ func releasedPending(observed *adapters.Observed) bool {
 // one that is not ready, a released one before a protected one, then the lowest.
 // The time is when it began, not how long ago: a text that ages by itself would
 // have to be written again and again.
-func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
+func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
 		rank := 0
@@ -329,13 +327,13 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	}
 	for i := range observed.Members {
 		r := &observed.Members[i]
-		available, _ := r.Available(observed.MinReadySeconds, w.now)
+		available, _ := r.Available(observed.MinReadySeconds, in.Now)
 		if !available && (worst == nil || rank(r) > rank(worst)) {
 			worst = r
 		}
 	}
 	if worst != nil {
-		if broken, _ := w.terms().Broken(worst, nil); !broken { // one that is broken is replaced
+		if broken, _ := in.terms().Broken(worst, nil); !broken { // one that is broken is replaced
 			return "waits: " + worst.Name + " " + worst.Trouble() + wayOut(*worst, observed)
 		}
 		return "waits: " + worst.Name + " " + worst.Trouble()
@@ -343,8 +341,8 @@ func (w *world) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	if missing := observed.Missing(); missing >= 0 && observed.CaughtUp {
 		return "waits: " + observed.Lacks(observed.Meta.Name, missing)
 	}
-	if !w.paused() && onUpdate && releasedPending(observed) {
-		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, w.update.Name)
+	if !in.paused() && onUpdate && releasedPending(observed) {
+		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, in.Update.Name)
 	}
 	return ""
 }
@@ -360,12 +358,12 @@ func wayOut(r adapters.Replica, observed *adapters.Observed) string {
 }
 
 // pauseTimes are since when the parent is paused, and when that last ended.
-func pauseTimes(w *world) (paused, resumed *metav1.Time) {
-	old, now := &w.parent.Status, ptr.To(metav1.NewTime(w.now.Truncate(time.Second)))
+func pauseTimes(in *Input) (paused, resumed *metav1.Time) {
+	old, now := &in.Parent.Status, ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
 	switch {
-	case w.parent.Spec.Paused && old.PausedTime != nil:
+	case in.Parent.Spec.Paused && old.PausedTime != nil:
 		return old.PausedTime, nil
-	case w.parent.Spec.Paused:
+	case in.Parent.Spec.Paused:
 		return now, nil
 	case old.PausedTime != nil:
 		return nil, now
@@ -375,15 +373,15 @@ func pauseTimes(w *world) (paused, resumed *metav1.Time) {
 
 // lastProgress is now when the spec changed or a replica came closer to it, and
 // else what it was.
-func lastProgress(w *world, status *v1alpha1.UnitedDeploymentStatus) *metav1.Time {
-	old := &w.parent.Status
+func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Time {
+	old := &in.Parent.Status
 	// As the API server keeps it, so that what is read back is equal.
-	now := ptr.To(metav1.NewTime(w.now.Truncate(time.Second)))
-	if old.LastProgressTime == nil || old.ObservedGeneration != w.parent.Generation || resumed(old.Rollout, status.Rollout) {
+	now := ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
+	if old.LastProgressTime == nil || old.ObservedGeneration != in.Parent.Generation || resumed(old.Rollout, status.Rollout) {
 		return now
 	}
 	for _, s := range status.Subsets {
-		if before := subsetStatus(old, s.Name); before == nil || progressed(before, &s) {
+		if before := SubsetStatus(old, s.Name); before == nil || progressed(before, &s) {
 			return now
 		}
 	}
@@ -422,20 +420,20 @@ func add(sum *v1alpha1.ReplicaCounts, c v1alpha1.ReplicaCounts) {
 
 // wakeUp is in how long time alone changes something: a write is tried again, a
 // replica becomes available, the progress deadline passes.
-func wakeUp(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
+func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
 	var at time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
 			at = t
 		}
 	}
-	sooner(p.wake)
-	sooner(w.holderWake)
-	if p.rollout != nil {
-		sooner(p.rollout.Wake)
+	sooner(p.Wake)
+	sooner(in.Wake)
+	if p.Rollout != nil {
+		sooner(p.Rollout.Wake)
 	}
-	if w.unkept != nil {
-		sooner(w.unkept.RetryAt)
+	if in.Unkept != nil {
+		sooner(in.Unkept.RetryAt)
 	}
 	for _, t := range tallies {
 		sooner(t.availableAt)
@@ -443,14 +441,14 @@ func wakeUp(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeployme
 			sooner(t.failure.RetryAt)
 		}
 		if t.stale {
-			sooner(w.now.Add(retryStale))
+			sooner(in.Now.Add(RetryStale))
 		}
 	}
-	if deadline, running := progressDeadline(w.parent, status); running && deadline.After(w.now) {
+	if deadline, running := progressDeadline(in.Parent, status); running && deadline.After(in.Now) {
 		sooner(deadline)
 	}
 	if at.IsZero() {
 		return 0
 	}
-	return max(at.Sub(w.now), time.Millisecond)
+	return max(at.Sub(in.Now), time.Millisecond)
 }

@@ -1,0 +1,357 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Plan is what one pass decides. It is made from the Input alone, and carrying it out
+// changes neither.
+type Plan struct {
+	// Ensure is the revision that is to be kept before anything is made from it; nil when
+	// it is kept already.
+	Ensure *revision.Revision
+
+	Allocation  allocation.Result
+	Initialized bool
+	// CurrentRevision is the one that the whole parent ran last.
+	CurrentRevision string
+	// Subsets are in the order of the spec, then those that it does not have any more.
+	Subsets []*SubsetPlan
+	// Rollout is what a coordinated rollout decides; nil under Manual, and before
+	// there is anything to protect.
+	Rollout *coordination.Plan
+	// Wake is when time alone changes the plan; zero if never.
+	Wake time.Time
+}
+
+// SubsetPlan is what one pass decides for one subset.
+type SubsetPlan struct {
+	// SubsetSpec is what the spec says of it; of one that is Removed, the name alone.
+	SubsetSpec
+	// Removed: the spec does not have the subset any more.
+	Removed bool
+	// Workload is the name of its child.
+	Workload string
+	// Desired is what the subset is allotted, Asks what its child is asked for: it
+	// is more while a coordinated scale-down waits.
+	Desired, Asks int32
+	Line          coordination.Line
+	// What a coordinated rollout says of the subset: Does why its partition changes,
+	// Waits what it waits for.
+	Does, Waits string
+	// Deletes are the replicas to delete, once the child was found to be as Step says: one
+	// that had to be written is to be observed first. Where Step reminds a child they are
+	// deleted right before that.
+	Deletes []Deletion
+	// Protected names the revision that protected replicas run.
+	Protected string
+	// Step is the next write to the child, with all of its content.
+	Step subset.Step
+	// Defers: the step is left for the next pass, which comes soon.
+	Defers bool
+	// NotYet: the child would forget again what Step reminds it of, unless a replica is
+	// deleted before, and none may be deleted yet.
+	NotYet bool
+
+	goal subset.Goal
+}
+
+// Make decides one pass.
+func Make(in *Input) *Plan {
+	wishes := make([]*intstr.IntOrString, len(in.Spec.Subsets))
+	for i, sub := range in.Spec.Subsets {
+		wishes[i] = sub.Replicas
+	}
+	p := &Plan{
+		Allocation:      allocation.Allocate(replicasOf(in.Parent), wishes),
+		Initialized:     in.Initialized(),
+		CurrentRevision: in.currentRevision(),
+	}
+	for i, sub := range in.Spec.Subsets {
+		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
+		s.Desired, s.Asks = p.Allocation.Replicas[i], p.Allocation.Replicas[i]
+		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
+		p.Subsets = append(p.Subsets, s)
+	}
+	if !kept(in.Update) {
+		p.Ensure = in.Update
+	}
+	in.planRemoved(p)
+	if in.coordinates() && p.Initialized {
+		in.coordinate(p)
+	}
+	for _, s := range p.Subsets {
+		if !s.Removed {
+			in.planSubset(p, s)
+		}
+	}
+	return p
+}
+
+// planSubset adds to the plan what follows from the partition.
+func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
+	sub, observed := s.SubsetSpec, in.observed(s.Name)
+	s.Line = in.line(p, s, observed)
+
+	protected := revision.ByName(in.Revisions, s.Protected)
+	update := in.Update
+	if in.paused() {
+		// No new template: a child keeps the one it has, a new one gets the one
+		// that it would protect.
+		update = protected
+		if observed != nil {
+			update = revision.ByName(in.Revisions, subset.RevisionOf(observed))
+		}
+	}
+	if update == nil {
+		s.Step = subset.Step{Action: subset.ActionHalt, Reason: "paused, and the revision that " + s.Workload + " has is lost"}
+		return
+	}
+	s.goal = subset.Goal{
+		Child:             in.childOf(s),
+		Update:            sub.version(update),
+		ProtectedRevision: s.Protected,
+		Before:            in.keptRecord(sub.Name),
+		Initialized:       p.Initialized,
+		Behind:            p.Initialized && in.behind(sub.Name, observed),
+	}
+	if observed != nil {
+		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
+		s.goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+	}
+	if protected != nil {
+		s.goal.Protected = ptr.To(sub.version(protected))
+		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
+	}
+	s.Step = in.around(subset.Next(s.goal, observed))
+	s.Defers = subset.Yields(s.Step, observed, in.Now)
+	in.planDeletes(p, s)
+}
+
+// around is a step with room for the pods that outlived the child before. What cannot be
+// built gets no child, and the writer says why.
+func (in *Input) around(step subset.Step) subset.Step {
+	pods := in.Outlived[step.Child.Subset]
+	if step.Action != subset.ActionSeed || len(pods) == 0 {
+		return step
+	}
+	u, err := adapters.Build(in.Spec.Adapter, &step.Child)
+	if err != nil {
+		return step
+	}
+	return subset.Around(step, in.Spec.Adapter.Orphans(u, pods))
+}
+
+// Deletion is a replica to delete.
+type Deletion struct {
+	adapters.Replica
+	// Unreleased: it came up on the update revision without having been released.
+	Unreleased bool
+}
+
+// planDeletes decides which replicas are deleted, once the child has what it shall have.
+func (in *Input) planDeletes(p *Plan, s *SubsetPlan) {
+	observed := in.observed(s.Name)
+	asItShallBe := s.Step.Action == subset.ActionApply && observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
+	switch {
+	case in.paused() || !asItShallBe && s.Step.Action != subset.ActionRemind:
+		s.Deletes = nil
+		return
+	case p.Rollout != nil:
+	case !asItShallBe:
+		s.delete(observed, subset.Undo(observed, in.Now))
+	default:
+		stuck, wake := subset.Stuck(observed, in.terms(), s.goal.SamePods)
+		s.delete(observed, append(stuck, subset.Undo(observed, in.Now)...))
+		p.wakeAt(wake)
+	}
+	s.NotYet = s.Step.Action == subset.ActionRemind && subset.Relapses(observed) &&
+		!slices.ContainsFunc(s.Deletes, func(d Deletion) bool { return d.Unreleased })
+}
+
+// delete adds replicas of the child to those that are to be deleted.
+func (s *SubsetPlan) delete(observed *adapters.Observed, replicas []adapters.Replica) {
+	var unreleased []adapters.Replica
+	if len(replicas) > 0 {
+		unreleased = subset.Unreleased(observed)
+	}
+	for _, r := range replicas {
+		s.Deletes = append(s.Deletes, Deletion{r, slices.ContainsFunc(unreleased, func(u adapters.Replica) bool { return u.UID == r.UID })})
+	}
+}
+
+func (p *Plan) wakeAt(at time.Time) {
+	if !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
+		p.Wake = at
+	}
+}
+
+func (in *Input) observed(name string) *adapters.Observed {
+	if c := in.Children[name]; c != nil {
+		return c.Observed
+	}
+	return nil
+}
+
+// protectedRevision is what the subset's protected replicas run: as its child
+// says, else as the status says, else what the whole parent ran last.
+func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Observed) string {
+	known := in.knownRevision(name)
+	switch {
+	case p.Initialized:
+	case !in.paused():
+		return in.Update.Name
+	case observed != nil:
+		return subset.RevisionOf(observed) // no other takes its place now
+	default:
+		return cmp.Or(known, p.CurrentRevision)
+	}
+	if observed != nil && !in.behind(name, observed) {
+		if told := subset.Protected(observed, known, in.Parent.Status.ObservedGeneration); told != "" {
+			return told
+		}
+	}
+	return cmp.Or(known, p.CurrentRevision)
+}
+
+// knownRevision is what the status says that the subset protects, "" if nothing.
+func (in *Input) knownRevision(name string) string {
+	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
+		return status.CurrentRevision
+	}
+	return ""
+}
+
+func (in *Input) behind(name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.Behind(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
+}
+
+// line is where the subset's partition lies. ReadSpec has refused what Manual
+// cannot read; were it not so, Manual holds everything.
+func (in *Input) line(p *Plan, s *SubsetPlan, observed *adapters.Observed) coordination.Line {
+	replicas, line := s.Asks, s.Line
+	switch {
+	case p.Rollout != nil: // it is in the plan
+	case in.coordinates():
+		line = in.floor(s)
+	default:
+		line, _ = coordination.Manual(in.Parent.Spec.UpdateStrategy.ManualUpdate, s.Name, replicas)
+	}
+	paused := in.paused()
+	switch {
+	case observed == nil && paused:
+		return coordination.Freeze(line, 0, 0, replicas, 0)
+	case observed == nil:
+		return line
+	case !p.Initialized && !paused && subset.RevisionOf(observed) != in.Update.Name:
+		// A corrected template must reach every replica. Without one the child
+		// knows one revision only, and there is nothing to tell apart.
+		return openLine(0)
+	case !p.Initialized && subset.Completing(observed):
+		return openLine(subset.RecordedPartition(observed))
+	case paused:
+		return coordination.Freeze(line, subset.RecordedPartition(observed), observed.Replicas, replicas, in.freezeFrom(observed))
+	}
+	return line
+}
+
+// freezeFrom is the position from which on replicas may go to the update revision while
+// nothing is to move. While only a revision cannot be kept, which mostly passes at once,
+// what has been released is not taken back.
+func (in *Input) freezeFrom(observed *adapters.Observed) int32 {
+	if !in.Parent.Spec.Paused {
+		return 0
+	}
+	return updatedFrom(observed)
+}
+
+// openLine is the line of a child of which no replica was ever ready, and whose
+// template was corrected: open until the child's controller has forgotten the
+// revision before, which never worked. Freezing it would hold replicas on that.
+func openLine(partition int32) coordination.Line {
+	return coordination.Line{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
+}
+
+// updatedFrom is the lowest position from which on every replica that exists is
+// on the update revision. A missing one above it counts as updated: it is being
+// repaired.
+func updatedFrom(o *adapters.Observed) int32 {
+	from := o.Replicas
+	for _, r := range slices.Backward(o.Members) {
+		if r.Position >= o.Replicas {
+			continue
+		}
+		if r.Hash != o.UpdateHash || r.Position < 0 {
+			break
+		}
+		from = r.Position
+	}
+	return from
+}
+
+func (in *Input) childOf(s *SubsetPlan) adapters.Child {
+	return adapters.Child{
+		Namespace: in.Parent.Namespace, Name: s.Workload, Parent: in.Parent.Name, Subset: s.Name,
+		Owner: OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
+		Template: in.Spec.template, Patch: s.patch,
+		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
+		Replicas: s.Asks, Partition: s.Line.Partition,
+		ParentGeneration: in.Parent.Generation,
+	}
+}
+
+// version is what a revision makes of this subset's pods. One that does not know
+// the subset uses what the subset changes today.
+func (s SubsetSpec) version(r *revision.Revision) subset.Version {
+	overlay := r.OverlayOr(s.Name, s.overlay)
+	return subset.Version{Revision: r.Name, PodPart: r.Template(), PodPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+}
+
+// Order gives the subsets in the order in which their children are written:
+// creates and scale-ups first, then those that keep their replicas, then
+// scale-downs, so that no replica goes before another has come. A partition that
+// moves does not wait until all other children were found to be as they should.
+// Subsets that the spec does not have any more come last.
+func (p *Plan) Order(in *Input) []*SubsetPlan {
+	rank := func(s *SubsetPlan) int {
+		observed := in.observed(s.Name)
+		switch {
+		case s.Removed:
+			return 4
+		case observed == nil || s.Asks > observed.Replicas:
+			return 0
+		case s.Asks < observed.Replicas:
+			return 3
+		case s.Step.Action == subset.ActionApply && s.Step.Child.Partition != observed.Partition:
+			return 1
+		}
+		return 2
+	}
+	ordered := slices.Clone(p.Subsets)
+	slices.SortStableFunc(ordered, func(a, b *SubsetPlan) int { return rank(a) - rank(b) })
+	return ordered
+}
+
+// SubsetStatus is what a status says of a subset; nil if nothing.
+func SubsetStatus(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
+	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &status.Subsets[i]
+}
