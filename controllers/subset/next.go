@@ -78,7 +78,8 @@ const (
 // Step is the next write to a child.
 type Step struct {
 	Action Action
-	// Child is what to write; empty for Remind, Remove, Wait and Halt.
+	// Child is what to write; empty for Remind, Remove and Wait. Of one that is to be
+	// looked for, as by Seek, it says who it is.
 	Child adapters.Child
 	// Hash is the child's own revision that it is reminded of.
 	Hash string

@@ -83,16 +83,19 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload))
 }
 
-// halt says that nobody knows what the subset's protected replicas run. Where no
-// child is seen it is looked up first: one that has lost its labels still knows.
+// halt says why nothing can be done for a subset. Where that is since no child is seen, it
+// is looked up first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	if current := e.current(s); current == nil {
+	if e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
 		o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error { return e.writer.Vacant(ctx, &s.Step.Child) })
 		if o.Refused() {
 			return o
 		}
 	}
-	return &planner.Result{Failure: &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: s.Step.Reason, Stalled: true}}
+	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // once
+		ctrl.LoggerFrom(ctx).Info("nothing can be done", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
+	}
+	return &planner.Result{Failure: s.Failure}
 }
 
 // seek looks whether the child of a subset that is gone is gone too.

@@ -27,7 +27,7 @@ import (
 // observe reads everything that belongs to the parent. Children and pods are
 // found by their labels; what the parent does not control is left out.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *planner.Spec) (*planner.Input, error) {
-	in := &planner.Input{Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}}
+	in := &planner.Input{Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{}}
 	err := r.readOwnWrites(ctx, in)
 	if err != nil {
 		return nil, err
@@ -50,8 +50,11 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		if !metav1.IsControlledBy(object, parent) || object.GetName() != adapters.ChildName(parent.Name, name) {
 			continue
 		}
-		if in.Children[name], err = r.readChild(in, name, object); err != nil {
-			return nil, err
+		// One that cannot be read costs its subset, and no other.
+		if child, err := r.readChild(in, name, object); err != nil {
+			in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
+		} else {
+			in.Children[name] = child
 		}
 	}
 	r.readOutlived(ctx, in)
@@ -63,6 +66,11 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		return nil, err
 	}
 	return in, nil
+}
+
+// metaOf is what is used of the metadata of a child that cannot be read.
+func metaOf(object *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), Annotations: object.GetAnnotations()}
 }
 
 // readOwnWrites waits until the caches have what was last written for the parent, to what
@@ -130,10 +138,10 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 	}
 	observed, err := in.Spec.Adapter.Observe(object, in.Pods[name])
 	if err != nil {
-		return nil, fmt.Errorf("read child %s: %w", object.GetName(), err)
+		return nil, errUnreadable(object, err.Error())
 	}
 	if err := r.restore(in, name, object, observed); err != nil {
-		return nil, fmt.Errorf("read child %s: %w", object.GetName(), err)
+		return nil, errUnreadable(object, err.Error())
 	}
 	return &planner.Child{Object: object, Observed: observed}, nil
 }

@@ -75,6 +75,11 @@ type Subset struct {
 	// ProtectedHash names the child's own revision that its protected replicas run, where
 	// the child says so.
 	ProtectedHash string
+	// Unreadable is why the child cannot be read, "" if it can, or there is none. Observed
+	// is nil then. LastAvailable is how many of its replicas were last known to be
+	// available.
+	Unreadable    string
+	LastAvailable int32
 	// Forgot: the child makes all of its pods of the update revision though it protects
 	// another. It is to be reminded first.
 	Forgot bool

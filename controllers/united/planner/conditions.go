@@ -95,6 +95,13 @@ func judgeAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setC
 		wanted = 0
 	}
 	available := status.AvailableReplicas >= wanted
+	for name := range in.Unreadable {
+		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
+			setState(status, in.Parent.Generation, in.Now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnreadable,
+				fmt.Sprintf("%d of %d replicas are available, as far as is known: %s", status.AvailableReplicas, wanted, in.Unreadable[name].Why))
+			return
+		}
+	}
 	reason := v1alpha1.ReasonReplicasAvailable
 	if !available {
 		reason = v1alpha1.ReasonReplicasUnavailable

@@ -592,9 +592,6 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 	done := planner.Results{}
 	for _, sub := range pass.p.Subsets {
 		done[sub.Name] = &planner.Result{}
-		if sub.Step.Action == subset.ActionHalt {
-			done[sub.Name].Failure = &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: sub.Step.Reason, Stalled: true}
-		}
 	}
 	for _, write := range pass.writes[:first] {
 		e.carryOne(pass.p.CurrentRevision, write, read, s, changed[write.k], done)

@@ -63,8 +63,11 @@ func (in *Input) living(results Results) int64 {
 	for name := range in.Children {
 		living += int64(in.replicas(name, results[name]))
 	}
+	for name := range in.Unreadable {
+		living += int64(in.replicas(name, nil))
+	}
 	for name, r := range results {
-		if in.Children[name] == nil {
+		if in.Children[name] == nil && in.Unreadable[name] == nil {
 			living += int64(in.replicas(name, r)) // made in this pass
 		}
 	}
@@ -72,8 +75,13 @@ func (in *Input) living(results Results) int64 {
 }
 
 // replicas are what the child of a subset is asked for after r, nil when nothing was tried
-// yet; 0 without one.
+// yet; 0 without one. Of one that cannot be read it is no more than what it was last known
+// to have: nothing goes for what may not be there.
 func (in *Input) replicas(name string, r *Result) int32 {
+	if in.Unreadable[name] != nil {
+		was := in.lastKnown(name)
+		return min(was.Replicas, was.DesiredReplicas)
+	}
 	c := in.Children[name]
 	if r != nil && r.Child != nil {
 		c = r.Child

@@ -29,6 +29,8 @@ type Input struct {
 
 	// Children by subset, also of subsets that the spec does not have any more.
 	Children map[string]*Child
+	// Unreadable are the children that cannot be read, by subset. They are in no other map.
+	Unreadable map[string]*Unreadable
 	// Pods by subset, as their labels say.
 	Pods map[string][]*corev1.Pod
 	// Outlived are the pods of subsets whose child is gone and may be made now, as they
@@ -46,6 +48,24 @@ type Input struct {
 
 	// Wake is when whoever observes wants to look again; zero if never.
 	Wake time.Time
+}
+
+// Unreadable is a child workload that cannot be read. What its replicas are is not known:
+// nothing of it is changed, nor anything that it would have to pay for.
+type Unreadable struct {
+	// Meta is its metadata, which is read by itself.
+	Meta metav1.ObjectMeta
+	// Why says what it is, and why it cannot be read.
+	Why string
+}
+
+// lastKnown is what the status says of a subset whose child cannot be read; nothing of
+// another.
+func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
+	if was := SubsetStatus(&in.Parent.Status, name); was != nil && in.Unreadable[name] != nil {
+		return *was
+	}
+	return v1alpha1.SubsetStatus{}
 }
 
 // paused: no new template, no release, no replica deleted.
@@ -144,6 +164,10 @@ func (in *Input) InUse() map[string]bool {
 		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
 		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
 	}
+	for _, c := range in.Unreadable {
+		inUse[c.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[c.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+	}
 	return inUse
 }
 
@@ -161,7 +185,9 @@ func (in *Input) Initialized() bool {
 			return true
 		}
 	}
-	return false
+	// Trap: where the status is lost too, a child that cannot be read may be the one that
+	// knows.
+	return len(in.Unreadable) > 0 && meta.FindStatusCondition(in.Parent.Status.Conditions, v1alpha1.ConditionInitialized) == nil
 }
 
 // currentRevision is the revision that the whole parent ran last.

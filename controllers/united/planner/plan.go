@@ -62,6 +62,8 @@ type SubsetPlan struct {
 	Protected string
 	// Step is the next write to the child, with all of its content.
 	Step subset.Step
+	// Failure is why nothing can be done for the subset, where Step halts; nil elsewhere.
+	Failure *subset.Failure
 	// Defers: the step is left for the next pass, which comes soon.
 	Defers bool
 	// NotYet: the child would forget again what Step reminds it of, unless a replica is
@@ -96,11 +98,21 @@ func Make(in *Input) *Plan {
 		in.coordinate(p)
 	}
 	for _, s := range p.Subsets {
-		if !s.Removed {
+		switch child := in.Unreadable[s.Name]; {
+		case child != nil:
+			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; nothing of it is changed until it can be read again")
+		case !s.Removed:
 			in.planSubset(p, s)
 		}
 	}
 	return p
+}
+
+// halt leaves a subset as it is until somebody helps.
+func (s *SubsetPlan) halt(reason, why string) {
+	s.Step.Action, s.Step.Reason = subset.ActionHalt, why
+	s.Deletes = nil
+	s.Failure = &subset.Failure{Reason: reason, Message: why, Stalled: true}
 }
 
 // planSubset adds to the plan what follows from the partition.
@@ -119,7 +131,8 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		}
 	}
 	if update == nil {
-		s.Step = subset.Step{Action: subset.ActionHalt, Reason: "paused, and the revision that " + s.Workload + " has is lost"}
+		s.Step.Child = in.childOf(s)
+		s.halt(v1alpha1.ReasonRevisionLost, "paused, and the revision that "+s.Workload+" has is lost")
 		return
 	}
 	s.goal = subset.Goal{
@@ -139,6 +152,10 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
 	s.Step = in.around(subset.Next(s.goal, observed))
+	if s.Step.Action == subset.ActionHalt {
+		s.Step.Child = in.childOf(s)
+		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
+	}
 	s.Defers = subset.Yields(s.Step, observed, in.Now)
 	in.planDeletes(p, s)
 }

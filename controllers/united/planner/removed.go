@@ -4,6 +4,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,11 @@ func (in *Input) planRemoved(p *Plan) {
 			Parent: in.Parent.Name, Subset: name, Owner: OwnerOf(in.Parent),
 		}})
 	}
+	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
+		if !in.Spec.has(name) {
+			plan(name, subset.Step{Action: subset.ActionHalt})
+		}
+	}
 	for _, name := range in.leaving() {
 		plan(name, subset.Step{Action: subset.ActionWait,
 			Reason: "waits: it is deleted, and held by the finalizers " + strings.Join(in.Children[name].Object.GetFinalizers(), ", ")})
@@ -54,7 +60,7 @@ func (in *Input) leaving() []string {
 func (in *Input) unseen() []string {
 	var names []string
 	for _, s := range in.Parent.Status.Subsets {
-		if in.Children[s.Name] == nil && !in.Spec.has(s.Name) {
+		if in.Children[s.Name] == nil && in.Unreadable[s.Name] == nil && !in.Spec.has(s.Name) {
 			names = append(names, s.Name)
 		}
 	}

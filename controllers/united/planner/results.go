@@ -34,6 +34,15 @@ type Result struct {
 // Refused reports whether the child is not as the plan asks, for good or for now.
 func (r *Result) Refused() bool { return r.Failure != nil || r.Stale }
 
+// failed is why nothing can be done for the subset, or why what was tried has failed; nil
+// when neither is so.
+func (s *SubsetPlan) failed(r *Result) *subset.Failure {
+	if r.Refused() {
+		return r.Failure
+	}
+	return s.Failure
+}
+
 // Results are what became of a plan, by subset.
 type Results map[string]*Result
 

@@ -41,6 +41,8 @@ func (in *Input) coordinate(p *Plan) {
 			input.Subsets = append(input.Subsets, coordination.Subset{
 				Name: s.Name, Removed: true, Observed: in.observed(s.Name), Revision: subset.RevisionOf(in.observed(s.Name)),
 			})
+		case in.Unreadable[s.Name] != nil:
+			input.Subsets = append(input.Subsets, coordination.Subset{Name: s.Name, Removed: true, Unreadable: in.Unreadable[s.Name].Why})
 		default:
 			continue // nothing of it is left to coordinate
 		}
@@ -52,7 +54,7 @@ func (in *Input) coordinate(p *Plan) {
 		d := &decided.Subsets[i]
 		s.Line, s.Asks, s.Does, s.Waits = d.Line, d.Replicas, d.Does, d.Waits
 		s.delete(in.observed(s.Name), d.Delete)
-		if s.Removed && !d.Remove {
+		if s.Step.Action == subset.ActionRemove && !d.Remove {
 			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas}}
 		}
 	}
@@ -73,6 +75,9 @@ func drainsFirst(s *SubsetPlan) int {
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
 		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held,
+	}
+	if child := in.Unreadable[s.Name]; child != nil {
+		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
 	}
 	if protected := revision.ByName(in.Revisions, s.Protected); protected != nil {
 		to.Proven = revision.SamePods(in.Update, protected, s.Name, s.overlay)

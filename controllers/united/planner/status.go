@@ -112,6 +112,10 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 		UpdateRevision:  in.Update.Name,
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
+	if in.Unreadable[s.Name] != nil {
+		was := in.lastKnown(s.Name)
+		status.Partition, status.CurrentRevision = was.Partition, cmp.Or(was.CurrentRevision, s.Protected)
+	}
 	if observed := in.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
 		if told := subset.Protected(observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.goal.Behind {
@@ -169,8 +173,15 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	if s.Removed {
 		return in.tallyRemoved(s, o)
 	}
-	t := &tally{failure: o.Failure, stale: o.Stale}
+	t := &tally{failure: s.failed(o), stale: o.Stale}
 	observed := in.observed(s.Name)
+	if in.Unreadable[s.Name] != nil {
+		was := in.lastKnown(s.Name)
+		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Update.Name {
+			t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
+		}
+		return t.orFailed()
+	}
 	if observed == nil {
 		t.notUpdated = s.Desired
 		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.Waits, s.Step.Reason)
@@ -196,7 +207,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 }
 
 func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
-	t := &tally{failure: o.Failure, stale: o.Stale, phase: v1alpha1.PhaseScaling}
+	t := &tally{failure: s.failed(o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
 	if observed := in.observed(s.Name); observed != nil {
 		t.count(observed, false, in.Now)
 	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
