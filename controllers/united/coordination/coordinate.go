@@ -39,6 +39,8 @@ type Input struct {
 	// Paused freezes the rollout, and says why; "" when it goes on. What is paused counts
 	// for no deadline.
 	Paused string
+	// PausedByUser: it is spec.paused that freezes it.
+	PausedByUser bool
 	// ProgressDeadline is how long a replica may take to become available. Resumed is
 	// when spec.paused last ended: the time before does not count.
 	ProgressDeadline time.Duration
@@ -271,7 +273,11 @@ func (c *coordinator) plan() Plan {
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
 	for _, v := range c.views {
 		v.does = c.explain(v)
-		p.Subsets = append(p.Subsets, v.decision())
+		d := v.decision()
+		if c.Paused != "" && !v.Removed {
+			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.PausedByUser)
+		}
+		p.Subsets = append(p.Subsets, d)
 	}
 	return p
 }

@@ -69,7 +69,7 @@ func (p *Plan) whyMoved(name string, results Results) string {
 		return ""
 	}
 	i := slices.IndexFunc(p.Subsets, func(s *SubsetPlan) bool { return s.Name == name })
-	return p.Subsets[i].Does
+	return p.Subsets[i].Decision.Does
 }
 
 // maxNote is how long the API server lets the note of an event be.

@@ -127,7 +127,7 @@ func mutants() []mutant {
 			for _, s := range p.Subsets {
 				if observed(w, s.Name) == nil {
 					s.Step.Child.PodPart, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
-					s.Step.Child.Replicas = s.Asks
+					s.Step.Child.Replicas = s.Decision.Replicas
 				}
 			}
 		}},

@@ -50,7 +50,7 @@ func shrinks(a subset.Action) bool {
 // refused names the first subset that could not grow in this pass; "" if none.
 func (p *Plan) refused(in *Input, results Results) string {
 	for _, s := range p.Order(in) {
-		if r := results[s.Name]; !s.Removed && r != nil && r.Refused() && in.replicas(s.Name, r) < s.Asks {
+		if r := results[s.Name]; !s.Removed && r != nil && r.Refused() && in.replicas(s.Name, r) < s.Decision.Replicas {
 			return s.Name
 		}
 	}

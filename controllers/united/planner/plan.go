@@ -47,13 +47,12 @@ type SubsetPlan struct {
 	Removed bool
 	// Workload is the name of its child.
 	Workload string
-	// Desired is what the subset is allotted, Asks what its child is asked for: it
-	// is more while a coordinated scale-down waits.
-	Desired, Asks int32
-	Line          coordination.Line
-	// What a coordinated rollout says of the subset: Does why its partition changes,
-	// Waits what it waits for.
-	Does, Waits string
+	// Desired is what the subset is allotted.
+	Desired int32
+	// Decision is what the child shall come to, whoever moves the partitions: how many
+	// replicas, which is more while a coordinated scale-down waits, and where its partition
+	// lies. Step is the next write on the way there, and Deletes what of Delete may go now.
+	Decision coordination.Decision
 	// Deletes are the replicas to delete, once the child was found to be as Step says: one
 	// that had to be written is to be observed first. Where Step reminds a child they are
 	// deleted right before that.
@@ -70,7 +69,8 @@ type SubsetPlan struct {
 	// deleted before, and none may be deleted yet.
 	NotYet bool
 
-	goal subset.Goal
+	// behind: the child missed the revision that the status says it protects.
+	behind bool
 }
 
 // Make decides one pass.
@@ -86,7 +86,7 @@ func Make(in *Input) *Plan {
 	}
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
-		s.Desired, s.Asks = p.Allocation.Replicas[i], p.Allocation.Replicas[i]
+		s.Desired = p.Allocation.Replicas[i]
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}
@@ -94,9 +94,7 @@ func Make(in *Input) *Plan {
 		p.Ensure = in.Update
 	}
 	in.planRemoved(p)
-	if in.coordinates() && p.Initialized {
-		in.coordinate(p)
-	}
+	in.decide(p)
 	for _, s := range p.Subsets {
 		switch child := in.Unreadable[s.Name]; {
 		case child != nil:
@@ -118,8 +116,6 @@ func (s *SubsetPlan) halt(reason, why string) {
 // planSubset adds to the plan what follows from the partition.
 func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	sub, observed := s.SubsetSpec, in.observed(s.Name)
-	s.Line = in.line(p, s, observed)
-
 	protected := revision.ByName(in.Revisions, s.Protected)
 	update := in.Update
 	if in.paused() {
@@ -135,29 +131,30 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.halt(v1alpha1.ReasonRevisionLost, "paused, and the revision that "+s.Workload+" has is lost")
 		return
 	}
-	s.goal = subset.Goal{
+	s.behind = p.Initialized && in.behind(sub.Name, observed)
+	goal := subset.Goal{
 		Child:             in.childOf(s),
 		Update:            sub.version(update),
 		ProtectedRevision: s.Protected,
 		Before:            in.keptRecord(sub.Name),
 		Initialized:       p.Initialized,
-		Behind:            p.Initialized && in.behind(sub.Name, observed),
+		Behind:            s.behind,
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
-		s.goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+		goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
 	}
 	if protected != nil {
-		s.goal.Protected = ptr.To(sub.version(protected))
-		s.goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
+		goal.Protected = ptr.To(sub.version(protected))
+		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
-	s.Step = in.around(subset.Next(s.goal, observed))
+	s.Step = in.around(subset.Next(goal, observed))
 	if s.Step.Action == subset.ActionHalt {
 		s.Step.Child = in.childOf(s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
 	s.Defers = subset.Yields(s.Step, observed, in.Now)
-	in.planDeletes(p, s)
+	in.planDeletes(p, s, goal.SamePods)
 }
 
 // around is a step with room for the pods that outlived the child before. What cannot be
@@ -182,7 +179,8 @@ type Deletion struct {
 }
 
 // planDeletes decides which replicas are deleted, once the child has what it shall have.
-func (in *Input) planDeletes(p *Plan, s *SubsetPlan) {
+// proven: what the subset protects makes the pods of the update revision too.
+func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 	observed := in.observed(s.Name)
 	asItShallBe := s.Step.Action == subset.ActionApply && observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
 	switch {
@@ -193,7 +191,7 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan) {
 	case !asItShallBe:
 		s.delete(observed, subset.Undo(observed, in.Now))
 	default:
-		stuck, wake := subset.Stuck(observed, in.terms(), s.goal.SamePods)
+		stuck, wake := subset.Stuck(observed, in.terms(), proven)
 		s.delete(observed, append(stuck, subset.Undo(observed, in.Now)...))
 		p.wakeAt(wake)
 	}
@@ -258,76 +256,13 @@ func (in *Input) behind(name string, observed *adapters.Observed) bool {
 	return observed != nil && subset.Behind(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
 }
 
-// line is where the subset's partition lies. ReadSpec has refused what Manual
-// cannot read; were it not so, Manual holds everything.
-func (in *Input) line(p *Plan, s *SubsetPlan, observed *adapters.Observed) coordination.Line {
-	replicas, line := s.Asks, s.Line
-	switch {
-	case p.Rollout != nil: // it is in the plan
-	case in.coordinates():
-		line = in.floor(s)
-	default:
-		line, _ = coordination.Manual(in.Parent.Spec.UpdateStrategy.ManualUpdate, s.Name, replicas)
-	}
-	paused := in.paused()
-	switch {
-	case observed == nil && paused:
-		return coordination.Freeze(line, 0, 0, replicas, 0)
-	case observed == nil:
-		return line
-	case !p.Initialized && !paused && subset.RevisionOf(observed) != in.Update.Name:
-		// A corrected template must reach every replica. Without one the child
-		// knows one revision only, and there is nothing to tell apart.
-		return openLine(0)
-	case !p.Initialized && subset.Completing(observed):
-		return openLine(subset.RecordedPartition(observed))
-	case paused:
-		return coordination.Freeze(line, subset.RecordedPartition(observed), observed.Replicas, replicas, in.freezeFrom(observed))
-	}
-	return line
-}
-
-// freezeFrom is the position from which on replicas may go to the update revision while
-// nothing is to move. While only a revision cannot be kept, which mostly passes at once,
-// what has been released is not taken back.
-func (in *Input) freezeFrom(observed *adapters.Observed) int32 {
-	if !in.Parent.Spec.Paused {
-		return 0
-	}
-	return updatedFrom(observed)
-}
-
-// openLine is the line of a child of which no replica was ever ready, and whose
-// template was corrected: open until the child's controller has forgotten the
-// revision before, which never worked. Freezing it would hold replicas on that.
-func openLine(partition int32) coordination.Line {
-	return coordination.Line{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
-}
-
-// updatedFrom is the lowest position from which on every replica that exists is
-// on the update revision. A missing one above it counts as updated: it is being
-// repaired.
-func updatedFrom(o *adapters.Observed) int32 {
-	from := o.Replicas
-	for _, r := range slices.Backward(o.Members) {
-		if r.Position >= o.Replicas {
-			continue
-		}
-		if r.Hash != o.UpdateHash || r.Position < 0 {
-			break
-		}
-		from = r.Position
-	}
-	return from
-}
-
 func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 	return adapters.Child{
 		Namespace: in.Parent.Namespace, Name: s.Workload, Parent: in.Parent.Name, Subset: s.Name,
 		Owner: OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
 		Template: in.Spec.template, Patch: s.patch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
-		Replicas: s.Asks, Partition: s.Line.Partition,
+		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
 		ParentGeneration: in.Parent.Generation,
 	}
 }
@@ -350,9 +285,9 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 		switch {
 		case s.Removed:
 			return 4
-		case observed == nil || s.Asks > observed.Replicas:
+		case observed == nil || s.Decision.Replicas > observed.Replicas:
 			return 0
-		case s.Asks < observed.Replicas:
+		case s.Decision.Replicas < observed.Replicas:
 			return 3
 		case s.Step.Action == subset.ActionApply && s.Step.Child.Partition != observed.Partition:
 			return 1

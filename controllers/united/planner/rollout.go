@@ -15,11 +15,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// coordinates reports whether the controller moves the partitions.
-func (in *Input) coordinates() bool {
-	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
-}
-
 // coordinate lets the ledger over all subsets decide on partitions, replicas and
 // deletions. A removed subset goes when it is empty.
 func (in *Input) coordinate(p *Plan) {
@@ -29,7 +24,7 @@ func (in *Input) coordinate(p *Plan) {
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
-		Paused:   in.whyPaused(), Now: in.Now,
+		Paused:   in.whyPaused(), PausedByUser: in.Parent.Spec.Paused, Now: in.Now,
 		ProgressDeadline: in.terms().Deadline, Resumed: in.terms().Resumed,
 	}
 	var subsets []*SubsetPlan
@@ -52,7 +47,7 @@ func (in *Input) coordinate(p *Plan) {
 	p.Rollout = &decided
 	for i, s := range subsets {
 		d := &decided.Subsets[i]
-		s.Line, s.Asks, s.Does, s.Waits = d.Line, d.Replicas, d.Does, d.Waits
+		s.Decision = *d
 		s.delete(in.observed(s.Name), d.Delete)
 		if s.Step.Action == subset.ActionRemove && !d.Remove {
 			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas}}

@@ -107,7 +107,7 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 	status := v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
 		ReplicaCounts:   t.counts,
-		Partition:       s.Line.Partition,
+		Partition:       s.Decision.Partition,
 		CurrentRevision: s.Protected,
 		UpdateRevision:  in.Update.Name,
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
@@ -118,7 +118,7 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 	}
 	if observed := in.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if told := subset.Protected(observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.goal.Behind {
+		if told := subset.Protected(observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.behind {
 			status.CurrentRevision = told
 		}
 	}
@@ -215,7 +215,7 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	}
 	t.message = cmp.Or(o.Waits, s.Step.Reason, "is being removed")
 	if s.Step.Action == subset.ActionShrink {
-		t.message = cmp.Or(o.Waits, s.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+		t.message = cmp.Or(o.Waits, s.Decision.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
 	}
 	return t.orFailed()
 }
@@ -280,7 +280,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
 	case observed.Replicas != s.Desired || t.counts.Replicas != s.Desired:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
 	case !in.paused() && (!onUpdate || releasedPending(observed)):
@@ -288,23 +288,18 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s is on %s and was not released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, subset.RevisionOf(observed), s.Protected)
-	case s.Waits != "" && p.moving():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Waits)
+	case s.Decision.Waits != "" && p.moving():
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.Waits)
 	case t.counts.AvailableReplicas != s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
 	case in.paused():
-		return v1alpha1.PhasePaused, s.Line.Reason
-	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Line.Partition > in.floor(s).Partition:
+		return v1alpha1.PhasePaused, s.Decision.Reason
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > in.floor(s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.Line.Reason
-}
-
-// floor is the line that the user asks for, whatever a coordinated rollout does now.
-func (in *Input) floor(s *SubsetPlan) coordination.Line {
-	return coordination.Floor(in.Parent.Spec.UpdateStrategy.RollingUpdate, s.Desired)
+	return v1alpha1.PhaseHeld, s.Decision.Reason
 }
 
 // moving: a coordinated rollout is about to release more by itself.
