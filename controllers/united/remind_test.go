@@ -176,3 +176,24 @@ func TestForgottenForGood(t *testing.T) {
 		t.Errorf("%s\n%s", s.contents("a"), s.told())
 	}
 }
+
+// Paused, no replica is deleted: so a child that would forget again at once is not
+// reminded, however often it is looked at.
+func TestPausedRemindsNothingInVain(t *testing.T) {
+	s := newScene(t)
+	s.settled().image("v2").partition("a", "1").settled()
+	s.Excuse()
+	s.comesUp("web-b-0")
+	s.comesUp("web-b-1")
+	s.forgets("b").paused(true)
+	writes := len(s.API.Writes)
+	s.passes(3)
+	for _, w := range s.API.Writes[writes:] {
+		if strings.HasPrefix(w, "remind ") || strings.HasPrefix(w, "delete ") {
+			t.Error(w)
+		}
+	}
+	if got := s.phase("b"); got != v1alpha1.PhaseRestoring {
+		t.Error(got)
+	}
+}

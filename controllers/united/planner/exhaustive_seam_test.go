@@ -497,7 +497,7 @@ func (e *seam) writeOf(s *smallState, w *planner.Input, sub *planner.SubsetPlan)
 		}
 	case subset.ActionRemind:
 		write := smallWrite{k: k, free: e.freed(sub)}
-		if !subset.Relapses(observed(w, sub.Name)) || write.free != 0 {
+		if !sub.NotYet {
 			write.remind = statefulset.Version(sub.Step.Hash[len(sub.Step.Hash)-1] - '0')
 		}
 		return write, write.remind != 0

@@ -186,7 +186,6 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 	switch {
 	case in.paused() || !asItShallBe && s.Step.Action != subset.ActionRemind:
 		s.Deletes = nil
-		return
 	case p.Rollout != nil:
 	case !asItShallBe:
 		s.delete(observed, subset.Undo(observed, in.Now))
