@@ -473,7 +473,7 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 	}
 	pass := &smallPass{w: w, p: p}
 	for _, sub := range p.Order(w) {
-		if write, any := e.writeOf(s, w, sub); any {
+		if write, any := e.writeOf(s, sub); any {
 			pass.writes = append(pass.writes, write)
 		}
 	}
@@ -481,7 +481,7 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 }
 
 // writeOf is what carrySubset writes for a subset, if anything.
-func (e *seam) writeOf(s *smallState, w *planner.Input, sub *planner.SubsetPlan) (smallWrite, bool) {
+func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool) {
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
 	switch sub.Step.Action {
