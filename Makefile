@@ -187,7 +187,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times t
 		$(GO) test -run '^$$' -fuzz "^$${decl#func }$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
 	done
 	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
-	$(GO) test -count 1 -timeout 0 ./controllers/united -run '^TestExhaustive$$' -small-large
+	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^TestExhaustive$$' -small-large
 
 .PHONY: bench
 bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

@@ -64,6 +64,14 @@ const (
 	// ActionRemind makes a child that has forgotten what its protected replicas run
 	// remember it.
 	ActionRemind Action = "Remind"
+	// ActionShrink takes replicas from the child of a subset that is gone. Of Child only
+	// the replicas are given: nothing else of it can be written.
+	ActionShrink Action = "Shrink"
+	// ActionRemove deletes the child of a subset that is gone.
+	ActionRemove Action = "Remove"
+	// ActionSeek looks whether the child of a subset that is gone is gone too. One that
+	// has only lost its labels gets them back, and is removed when it is seen.
+	ActionSeek Action = "Seek"
 	// ActionWait: nothing can be done before something else has happened.
 	ActionWait Action = "Wait"
 	// ActionHalt: nothing can be done without help.
@@ -73,7 +81,8 @@ const (
 // Step is the next write to a child.
 type Step struct {
 	Action Action
-	// Child is what to write; empty for Remind, Wait and Halt.
+	// Child is what to write; empty for Remind, Remove and Wait. Of one that is to be
+	// looked for, as by Seek, it says who it is.
 	Child adapters.Child
 	// Hash is the child's own revision that it is reminded of.
 	Hash string
@@ -88,7 +97,7 @@ func Next(g Goal, o *adapters.Observed) Step {
 	switch s.Action {
 	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		g.record(&s.Child, o)
-	case ActionRemind, ActionWait, ActionHalt:
+	case ActionRemind, ActionShrink, ActionRemove, ActionSeek, ActionWait, ActionHalt:
 	}
 	return s
 }

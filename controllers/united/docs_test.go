@@ -65,7 +65,7 @@ func TestEventsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	text, err := os.ReadFile("../../docs/troubleshooting.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	source, err := os.ReadFile("tell.go")
+	source, err := os.ReadFile("planner/events.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	reasons := regexp.MustCompile(`(?m)^\tevent\w+ += "(\w+)"$`).FindAllSubmatch(source, -1)
 	g.Expect(reasons).NotTo(BeEmpty())

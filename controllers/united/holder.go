@@ -8,19 +8,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 const (
@@ -33,34 +29,25 @@ const (
 
 // lookUpHolders finds out what holds the names of replicas that are missing for a while,
 // past the cache: that holds only what has our labels. Without an answer all goes on.
-func (r *Reconciler) lookUpHolders(ctx context.Context, w *world) {
-	parent := client.ObjectKeyFromObject(w.parent)
-	r.holders.keep(parent, w.children)
-	for _, name := range slices.Sorted(maps.Keys(w.children)) {
-		c := w.children[name]
-		ask := r.holders.turn(parent, name, sought(c.observed), w.now)
+func (r *Reconciler) lookUpHolders(ctx context.Context, in *planner.Input) {
+	parent := client.ObjectKeyFromObject(in.Parent)
+	r.holders.keep(parent, in.Children)
+	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
+		c := in.Children[name]
+		ask := r.holders.turn(parent, name, planner.Sought(c.Observed), in.Now)
 		if ask.now {
-			if pod, err := r.podLive(ctx, parent.Namespace, c.observed.Vacant); err != nil {
-				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.observed.Vacant, "error", err.Error())
+			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.Vacant); err != nil {
+				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.Vacant, "error", err.Error())
 			} else {
-				ask.holder = heldBy(pod, c.observed, w.parent, name)
+				ask.holder = planner.HeldBy(pod, c.Observed, in.Parent, name)
 				r.holders.answer(parent, name, ask.holder)
 			}
 		}
-		c.observed.Holder = ask.holder
-		if !ask.at.IsZero() && (w.holderWake.IsZero() || ask.at.Before(w.holderWake)) {
-			w.holderWake = ask.at
+		c.Observed.Holder = ask.holder
+		if !ask.at.IsZero() && (in.Wake.IsZero() || ask.at.Before(in.Wake)) {
+			in.Wake = ask.at
 		}
 	}
-}
-
-// sought is the name of the pod that a child lacks, and that its controller should have
-// made; "" if there is none.
-func sought(observed *adapters.Observed) string {
-	if !observed.Awaits() {
-		return ""
-	}
-	return observed.Vacant
 }
 
 // podLive reads a pod past the cache; nil when there is none. It lists, so as to need no
@@ -74,45 +61,6 @@ func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*core
 		return nil, nil //nolint:nilnil // there is none
 	}
 	return &list.Items[0], nil
-}
-
-// heldBy says what has the name of a missing replica, why it is none of the child's, and
-// what to do; "" when nothing has it, or it becomes a replica by itself.
-func heldBy(pod *corev1.Pod, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
-	if pod == nil {
-		return ""
-	}
-	taken := "the name " + pod.Name + " is taken by a pod that "
-	owner := metav1.GetControllerOfNoCopy(pod)
-	switch unmatched := unmatchedLabels(pod, parent, subset); {
-	case pod.DeletionTimestamp != nil:
-		return taken + "is being deleted"
-	case owner != nil && owner.UID != observed.Meta.UID:
-		return taken + fmt.Sprintf("is controlled by %s %s: delete it", owner.Kind, owner.Name)
-	case len(unmatched) > 0:
-		return taken + fmt.Sprintf("does not have the labels %s: label it so, or delete it", strings.Join(unmatched, ", "))
-	}
-	return ""
-}
-
-// unmatchedLabels are what the child of a subset selects by and a pod does not match.
-func unmatchedLabels(pod *corev1.Pod, parent *v1alpha1.UnitedDeployment, subset string) []string {
-	selector := parent.Spec.Selector.DeepCopy()
-	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, parent.Name)
-	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, subset)
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil // readSpec has refused it
-	}
-	var unmatched []string
-	requirements, _ := parsed.Requirements()
-	for i := range requirements {
-		if !requirements[i].Matches(labels.Set(pod.Labels)) {
-			unmatched = append(unmatched, requirements[i].String())
-		}
-	}
-	slices.Sort(unmatched)
-	return unmatched
 }
 
 // holders remembers, in memory alone, which replicas are missing since when, and what was
@@ -179,7 +127,7 @@ func (h *holders) answer(parent types.NamespacedName, subset, holder string) {
 }
 
 // keep drops the subsets of a parent that have no child.
-func (h *holders) keep(parent types.NamespacedName, children map[string]*child) {
+func (h *holders) keep(parent types.NamespacedName, children map[string]*planner.Child) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.DeleteFunc(h.seen[parent], func(subset string, _ *vacancy) bool { return children[subset] == nil })

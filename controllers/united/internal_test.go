@@ -7,74 +7,34 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"testing"
 
-	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // Planned shows the tests from outside of the package what the controller would do
 // now, a line for each child, in the order in which it is carried out.
 func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployment) ([]string, error) {
-	spec, err := readSpec(parent, r.Adapters)
+	spec, err := planner.ReadSpec(parent, r.Adapters)
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.observe(ctx, parent, spec)
+	in, err := r.observe(ctx, parent, spec)
 	if err != nil {
 		return nil, err
 	}
-	if failure := r.snapshot(ctx, w).failure; failure != nil {
-		return nil, fmt.Errorf("%+v", failure)
+	in, p, kept := r.ensure(ctx, in, planner.Make(in))
+	if kept.Failure != nil {
+		return nil, fmt.Errorf("%+v", kept.Failure)
 	}
-	p := makePlan(w)
 	var lines []string
-	for _, sub := range p.order(w) {
-		c := &sub.step.Child
-		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
-		if c.Name == "" {
-			line = sub.Name + " " + string(sub.step.Action)
+	for _, sub := range p.Order(in) {
+		c := &sub.Step.Child
+		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.Step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
+		if c.Revision == "" {
+			line = sub.Name + " " + string(sub.Step.Action)
 		}
 		lines = append(lines, strings.TrimSuffix(line, " protects "))
 	}
-	for _, name := range p.removed {
-		lines = append(lines, name+" Remove")
-	}
 	return lines, nil
-}
-
-func TestUpdatedFrom(t *testing.T) {
-	for _, tc := range []struct {
-		members  string // "<position>:<hash>", the update revision is u
-		replicas int32
-		want     int32
-	}{
-		{"", 0, 0},
-		{"", 3, 3},
-		{"0:o 1:o 2:o", 3, 3},
-		{"0:o 1:o 2:u", 3, 2},
-		{"0:o 1:u 2:u", 3, 1},
-		{"0:u 1:u 2:u", 3, 0},
-		{"0:u 1:o 2:u", 3, 2},
-		{"0:u 1:u 2:o", 3, 3},
-		{"0:o 1:u", 3, 1},         // 2 is missing above an updated one: it was
-		{"0:o 2:u", 3, 2},         // 1 is missing below: it is not known what it was
-		{"0:o 1:o", 3, 3},         // 2 is missing above one that is not: it may not have been
-		{"0:o 1:u 2:u 3:o", 3, 1}, // 3 is surplus
-		{"0:u 1:u 3:u", 3, 0},
-		{"-1:u 0:u 1:u", 2, 0},
-		{"-1:o 0:u 1:u", 2, 0},
-	} {
-		o := &adapters.Observed{Replicas: tc.replicas, UpdateHash: "u"}
-		for _, text := range strings.Fields(tc.members) {
-			var r adapters.Replica
-			if _, err := fmt.Sscanf(text, "%d:%s", &r.Position, &r.Hash); err != nil {
-				t.Fatal(err)
-			}
-			o.Members = append(o.Members, r)
-		}
-		if got := updatedFrom(o); got != tc.want {
-			t.Errorf("%q of %d: want %d, have %d", tc.members, tc.replicas, tc.want, got)
-		}
-	}
 }

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // statusObject is what a parent's status is called where repeated writes are counted. A
@@ -32,7 +31,7 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
 		wanted = status.DeepCopy()
-		judgeOverridden(parent, status, e, now)
+		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	if equality.Semantic.DeepEqual(&parent.Status, status) {
 		r.repeats.Stands(key, statusObject, now)
@@ -54,7 +53,7 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 		return e
 	}
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
-		judgeOverridden(parent, status, e, now)
+		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	after, err := r.writeStatus(ctx, parent, status)
 	if err != nil {
@@ -84,28 +83,6 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	}
 	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
 	return override, nil
-}
-
-// judgeOverridden lets the conditions say that the status itself is overridden: none of it
-// can be relied on. What stalls otherwise comes first.
-func judgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, e *writer.OverriddenError, now time.Time) {
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
-		return
-	}
-	set := setter(status, parent.Generation, now)
-	say := func(conditionType string, value bool) {
-		// From what it was, so that it does not turn there and back.
-		was, is := meta.FindStatusCondition(parent.Status.Conditions, conditionType), meta.FindStatusCondition(status.Conditions, conditionType)
-		if was != nil && is != nil {
-			*is = *was
-		}
-		set(conditionType, value, v1alpha1.ReasonOverridden, e.Error())
-	}
-	say(v1alpha1.ConditionReady, false)
-	say(v1alpha1.ConditionProgressing, !e.Lasting)
-	if e.Lasting {
-		say(v1alpha1.ConditionStalled, true)
-	}
 }
 
 // sureBy is a wake-up, or when it is sure that the status stands if that is sooner.

@@ -5,15 +5,13 @@ package united
 
 import (
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 func aStatus() *v1alpha1.UnitedDeploymentStatus {
@@ -69,79 +67,24 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// What is said of a status that is overridden stays as it is from pass to pass.
-func TestJudgeOverridden(t *testing.T) {
-	parent, e := &v1alpha1.UnitedDeployment{Status: *aStatus()}, &writer.OverriddenError{Object: "status", Override: writer.Override{Field: "status.x"}}
-	first := time.Unix(1e9, 0)
-	pass := func(now time.Time) *v1alpha1.UnitedDeploymentStatus {
-		status := parent.Status.DeepCopy()
-		set := setter(status, 1, now)
-		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
-		judgeOverridden(parent, status, e, now)
-		return status
-	}
-	for _, lasting := range []bool{false, true} {
-		e.Lasting = lasting
-		parent.Status = *pass(first)
-		if !meta.IsStatusConditionFalse(parent.Status.Conditions, v1alpha1.ConditionReady) ||
-			meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionStalled) != lasting {
-			t.Error(lasting, parent.Status.Conditions)
-		}
-		if diff := cmp.Diff(&parent.Status, pass(first.Add(time.Minute))); diff != "" {
-			t.Error(lasting, "another status each time:", diff)
-		}
-	}
-	setter(&parent.Status, 1, first)(v1alpha1.ConditionStalled, true, v1alpha1.ReasonReplicaFailed, "a failure")
-	before := parent.Status.DeepCopy()
-	judgeOverridden(parent, &parent.Status, e, first)
-	if diff := cmp.Diff(before, &parent.Status); diff != "" {
-		t.Error("what stalls otherwise comes first:", diff)
-	}
-}
-
-// TestFightsAreTheReason: what is undone each time is the reason why the whole is not
-// ready, and not what its subset waits for because of it; unless something has stalled.
-func TestFightsAreTheReason(t *testing.T) {
-	w := &world{parent: &v1alpha1.UnitedDeployment{}}
-	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}
-	for _, tc := range []struct {
-		name            string
-		phase           v1alpha1.SubsetPhase
-		tallies         []*tally
-		reason, message string
-	}{
-		{"a fight", v1alpha1.PhaseScaling, []*tally{fight}, v1alpha1.ReasonOverridden, "zone-c: m"},
-		{"none", v1alpha1.PhaseScaling, []*tally{{name: "zone-c", phase: v1alpha1.PhaseScaling}}, v1alpha1.ReasonScaling, "zone-c: m"},
-		{"another failure", v1alpha1.PhaseScaling, []*tally{{name: "zone-c", failure: &subset.Failure{Reason: v1alpha1.ReasonApplyFailed}}}, v1alpha1.ReasonScaling, "zone-c: m"},
-		{"it has stalled", v1alpha1.PhaseStalled, []*tally{fight}, v1alpha1.ReasonApplyFailed, "zone-c: m"},
-	} {
-		status := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "zone-c", Phase: tc.phase, Message: "m"}}}
-		if ready, reason, message := readiness(w, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
-			t.Error(tc.name, ready, reason, message)
-		}
-	}
-}
-
 // TestUnlessOverridden: an outcome that is stale is a fight all the same, or what the status
 // says would come and go; another failure comes first.
 func TestUnlessOverridden(t *testing.T) {
 	e := &writer.OverriddenError{Object: "StatefulSet web-zone-a", Override: writer.Override{Field: "spec.replicas", Admission: true}}
 	refused := &subset.Failure{Reason: v1alpha1.ReasonApplyRefused}
 	for name, tc := range map[string]struct {
-		before outcome
+		before planner.Result
 		e      *writer.OverriddenError
 		want   string
 	}{
-		"all is well":     {outcome{}, nil, ""},
-		"undone":          {outcome{}, e, v1alpha1.ReasonOverridden},
-		"undone at once":  {outcome{stale: true, waits: "waits: x"}, e, v1alpha1.ReasonOverridden},
-		"refused":         {outcome{failure: refused}, e, v1alpha1.ReasonApplyRefused},
-		"stale, no fight": {outcome{stale: true}, nil, ""},
+		"all is well":     {planner.Result{}, nil, ""},
+		"undone":          {planner.Result{}, e, v1alpha1.ReasonOverridden},
+		"undone at once":  {planner.Result{Stale: true, Waits: "waits: x"}, e, v1alpha1.ReasonOverridden},
+		"refused":         {planner.Result{Failure: refused}, e, v1alpha1.ReasonApplyRefused},
+		"stale, no fight": {planner.Result{Stale: true}, nil, ""},
 	} {
 		o := tc.before
-		if got := o.unlessOverridden(tc.e); got.stale != tc.before.stale || got.failure == nil && tc.want != "" || got.failure != nil && got.failure.Reason != tc.want {
+		if got := unlessOverridden(&o, tc.e); got.Stale != tc.before.Stale || got.Failure == nil && tc.want != "" || got.Failure != nil && got.Failure.Reason != tc.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -132,7 +132,8 @@ b Remove`},
 a Remove
 b Remove`},
 		{"one that is being deleted is not deleted again", func(s *scene) *scene { return s.settled().comeOrGo("b").dying("b") }, `
-a Apply v1 x4 p4 protects v1`},
+a Apply v1 x4 p4 protects v1
+b Wait`},
 		{"one that a later parent wrote is left alone", func(s *scene) *scene { return s.settled().comeOrGo("b").writtenFrom("b", "99") }, `
 a Apply v1 x4 p4 protects v1`},
 		{"one that is wanted and a later parent wrote is left alone", func(s *scene) *scene { return s.settled().image("v2").writtenFrom("b", "99") }, `

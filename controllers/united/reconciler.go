@@ -1,10 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package united reconciles UnitedDeployments: observe, plan, carry out, tell.
-// What is decided is decided by the pure packages below this one and by
-// controllers/subset; this package reads the world for them and writes what
-// they say.
+// Package united reconciles UnitedDeployments: observe, plan, execute, publish.
+// What is decided is decided in package planner, and by the pure packages that it
+// calls; this package reads the world for it and writes what it says.
 package united
 
 import (
@@ -22,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/shares"
@@ -77,37 +77,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass(ctx, parent, share)
 }
 
-// pass is one pass over one UnitedDeployment.
+// pass is one pass over one UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
-	spec, err := readSpec(parent, r.Adapters)
+	spec, err := planner.ReadSpec(parent, r.Adapters)
 	if err != nil {
 		return r.tellBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
-	w, err := r.observe(ctx, parent, spec)
+	in, err := r.observe(ctx, parent, spec)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	w.share = share
-	r.lookUpHolders(ctx, w)
-	switch kept := r.snapshot(ctx, w); {
-	case kept.failure != nil:
-		w.unkept, w.update = kept.failure, w.lastKept()
-		if w.update == nil {
-			return r.tellBlocked(ctx, parent, kept.failure)
-		}
-	case kept.stale:
+	in, plan, kept := r.ensure(ctx, in, planner.Make(in))
+	switch {
+	case kept.Stale:
 		return r.again(writer.ErrStale)
+	case plan == nil:
+		return r.tellBlocked(ctx, parent, kept.Failure)
 	}
-	p := makePlan(w)
-	done := r.carryOut(ctx, w, p)
+	results := r.execute(ctx, in, plan, share)
 	if share.left == leftGone {
 		return ctrl.Result{}, nil // there is nobody to tell
 	}
-	status, wake := makeStatus(w, p, done)
-	if err := r.tell(ctx, parent, status, done); err != nil {
+	status, wake := planner.Status(in, plan, results)
+	if err := r.publish(ctx, parent, status, plan, results); err != nil {
 		return r.again(err)
 	}
-	return ctrl.Result{RequeueAfter: r.sureBy(parent, wake)}, r.truncate(ctx, w, status)
+	return ctrl.Result{RequeueAfter: r.sureBy(parent, wake)}, r.truncate(ctx, in, results, status)
 }
 
 // forget drops what is remembered of a parent that is gone.
@@ -130,28 +125,28 @@ func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 
 // truncate deletes the revisions that neither the status, as it was and as it
 // is now, nor a child names, but for the youngest of them.
-func (r *Reconciler) truncate(ctx context.Context, w *world, status *v1alpha1.UnitedDeploymentStatus) error {
-	inUse := w.inUse()
+func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
+	inUse := in.InUseAfter(results)
 	inUse[status.CurrentRevision], inUse[status.UpdateRevision] = true, true
 	for _, s := range status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
-	if len(revision.Surplus(w.revisions, inUse, revisionLimit(w.parent))) == 0 {
+	if len(revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent))) == 0 {
 		return nil
 	}
-	if err := r.askChildren(ctx, w, inUse); err != nil {
+	if err := r.askChildren(ctx, in, inUse); err != nil {
 		return err
 	}
-	return r.store().Truncate(ctx, w.revisions, inUse, revisionLimit(w.parent))
+	return r.store().Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
 }
 
 // askChildren adds what the children name, read past the cache: a controller that
 // does not know yet that another leads may have a cache in which they are old, and
 // what a child protects cannot be made again.
-func (r *Reconciler) askChildren(ctx context.Context, w *world, inUse map[string]bool) error {
+func (r *Reconciler) askChildren(ctx context.Context, in *planner.Input, inUse map[string]bool) error {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(w.spec.adapter.GroupVersionKind())
-	if err := r.Live.List(ctx, list, client.InNamespace(w.parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.parent.Name}); err != nil {
+	list.SetGroupVersionKind(in.Spec.Adapter.GroupVersionKind())
+	if err := r.Live.List(ctx, list, client.InNamespace(in.Parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: in.Parent.Name}); err != nil {
 		return fmt.Errorf("list children: %w", err)
 	}
 	for i := range list.Items {

@@ -9,42 +9,38 @@ import (
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // memoryOf stands for the memory of a subset's child where failures are kept by subset:
 // that one has to be reminded again puts off nothing else. It is no name of a subset.
 func memoryOf(name string) string { return name + "/memory" }
 
-// remindSubset reminds a child of what it has forgotten. It may do so in vain, for as
+// remind reminds a child of what it has forgotten. It may do so in vain, for as
 // long as its controller does not see its revisions: so each time counts as one that
 // failed, and the next comes later.
-func (r *Reconciler) remindSubset(ctx context.Context, wr *writer.Writer, w *world, s *subsetPlan) *outcome {
-	parent, current := client.ObjectKeyFromObject(w.parent), w.children[s.Name].object
-	attempt := w.attemptOn(current)
-	if pending := r.failures.Pending(parent, memoryOf(s.Name), attempt, w.now); pending != nil {
-		return &outcome{failure: pending}
+func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
+	parent, current := e.parent(), e.current(s)
+	attempt := attemptOn(e.in, current)
+	if pending := e.failures.Pending(parent, memoryOf(s.Name), attempt, e.in.Now); pending != nil {
+		return &planner.Result{Failure: pending}
 	}
-	o := &outcome{}
-	current, wrote, err := wr.Remind(ctx, s.step.Hash, current)
-	o.wrote = wrote
+	o := &planner.Result{}
+	current, _, err := e.writer.Remind(ctx, s.Step.Hash, current)
 	if err == nil {
-		w.children[s.Name], err = w.read(s.Name, current)
+		err = e.read(o, s.Name, current)
 	}
 	switch {
 	case errors.Is(err, writer.ErrStale):
-		o.stale = true
-		if e := (*writer.WaitError)(nil); errors.As(err, &e) {
-			o.waits = "waits: " + e.For
-		}
+		putBack(o, err)
 	case err != nil:
-		o.failure = r.failures.Failed(parent, memoryOf(s.Name), attempt, err, w.now)
-		ctrl.LoggerFrom(ctx).Info("could not remind", "subset", s.Name, "error", err.Error(), "retryAt", o.failure.RetryAt)
+		o.Failure = e.failures.Failed(parent, memoryOf(s.Name), attempt, err, e.in.Now)
+		ctrl.LoggerFrom(ctx).Info("could not remind", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		again := r.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.workload, writer.ErrForgets), w.now)
-		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.step.Hash, "notAgainBefore", again.RetryAt)
+		again := e.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
+		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o
 }

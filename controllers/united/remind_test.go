@@ -176,3 +176,28 @@ func TestForgottenForGood(t *testing.T) {
 		t.Errorf("%s\n%s", s.contents("a"), s.told())
 	}
 }
+
+// Paused, no replica is deleted. But a child of which all came up unreleased goes back to
+// what it protects, so that what is lost meanwhile comes back on that.
+func TestPausedRelearns(t *testing.T) {
+	s := newScene(t)
+	s.settled().image("v2").partition("a", "1").settled()
+	s.Excuse()
+	s.comesUp("web-b-0")
+	s.comesUp("web-b-1")
+	s.forgets("b").paused(true)
+	writes := len(s.API.Writes)
+	s.settled()
+	for _, w := range s.API.Writes[writes:] {
+		if strings.HasPrefix(w, "delete ") {
+			t.Error(w)
+		}
+	}
+	if s.contents("b") != "v2 v2" || s.phase("b") != v1alpha1.PhaseRestoring {
+		t.Errorf("%s %s\n%s", s.contents("b"), s.phase("b"), s.told())
+	}
+	s.paused(false).settled()
+	if s.contents("b") != "v1 v1" || s.phase("b") != v1alpha1.PhaseHeld {
+		t.Errorf("%s %s\n%s", s.contents("b"), s.phase("b"), s.told())
+	}
+}

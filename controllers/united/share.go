@@ -62,17 +62,16 @@ func (r *Reconciler) end(s *share) {
 	s.stop()
 }
 
-// goOn tells whether a pass, between two subsets, is to go on: it has time, or a place
+// goOn reports whether a pass, between two subsets, is to go on: it has time, or a place
 // among those that take long, and its parent is still there, and asks for the same. The
 // rest is left as if it had been refused for the moment: nothing is lost by that, since
 // every pass starts from what there is.
-func (r *Reconciler) goOn(ctx context.Context, w *world) bool {
-	s := w.share
+func (r *Reconciler) goOn(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) bool {
 	if s == nil {
 		return true
 	}
 	if s.left == "" {
-		s.left = r.why(ctx, w)
+		s.left = r.why(ctx, parent, s)
 		if s.left != "" {
 			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", s.left)
 		}
@@ -81,8 +80,8 @@ func (r *Reconciler) goOn(ctx context.Context, w *world) bool {
 }
 
 // why is why a pass shall not go on; "" if it shall.
-func (r *Reconciler) why(ctx context.Context, w *world) string {
-	s, used := w.share, w.share.used()
+func (r *Reconciler) why(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
+	used := s.used()
 	switch {
 	case ctx.Err() != nil:
 		return leftTime
@@ -95,12 +94,12 @@ func (r *Reconciler) why(ctx context.Context, w *world) string {
 	now := &v1alpha1.UnitedDeployment{}
 	// The cache as it is: what this pass has written makes no difference here, and
 	// nothing of what is read is kept.
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(w.parent), now,
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(parent), now,
 		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
 	switch {
-	case apierrors.IsNotFound(err), err == nil && (now.UID != w.parent.UID || now.DeletionTimestamp != nil):
+	case apierrors.IsNotFound(err), err == nil && (now.UID != parent.UID || now.DeletionTimestamp != nil):
 		return leftGone
-	case err == nil && now.Generation != w.parent.Generation:
+	case err == nil && now.Generation != parent.Generation:
 		return leftChanged
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
@@ -66,7 +67,7 @@ func (r *Reconciler) tellUnreadable(ctx context.Context, parent *v1alpha1.United
 	// The status is what cannot be read, since the CRD defaults it to more than nothing.
 	// It must not be replaced: it says what is protected.
 	if first {
-		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", truncated(failure.Message, maxNote))
+		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", planner.Note(failure.Message))
 	}
 	return ctrl.Result{}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
@@ -66,7 +67,7 @@ func TestUnreadableCannotBeForged(t *testing.T) {
 	child := &unstructured.Unstructured{Object: map[string]any{"kind": "StatefulSet"}}
 	child.SetAnnotations(marked)
 	g.Expect(unreadableChild(child)).To(Equal("forged"))
-	_, err := (&world{}).read("a", child)
+	_, err := (&Reconciler{}).readChild(&planner.Input{}, "a", child)
 	g.Expect(err).To(MatchError(ContainSubstring("cannot be read: forged")))
 	child.Object["spec"] = map[string]any{}
 	g.Expect(unreadableChild(child)).To(BeEmpty())

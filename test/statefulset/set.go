@@ -3,7 +3,7 @@
 
 // Package statefulset is a StatefulSet, its pods and its controller in a few dozen
 // bytes: small enough to copy and to hash by the million, and so to walk through
-// every order in which things can happen (controllers/united, exhaustive_test.go).
+// every order in which things can happen (controllers/united/planner, exhaustive_test.go).
 //
 // It follows pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.37.1,
 // with the feature gate MaxUnavailableStatefulSet on and off. What it does is held to

@@ -58,7 +58,8 @@ const (
 	ReasonOverridden = "Overridden"
 	// ReasonInvalidSpec: the spec is not understood; nothing is rolled.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonUnreadable: the object cannot be decoded; nothing of it is touched.
+	// ReasonUnreadable: the object, or the child of a subset, cannot be decoded; nothing of
+	// it is touched.
 	ReasonUnreadable = "Unreadable"
 	// ReasonRevisionLost: a revision that protected replicas need is gone.
 	ReasonRevisionLost = "RevisionLost"

@@ -20,6 +20,18 @@ func paused(c *coordinator, _ *release) verdict {
 	return verdict{closed: c.Paused != "", phase: v1alpha1.RolloutPaused, message: c.Paused}
 }
 
+// unreadable: a child cannot be read. Whether its replicas are available, or have failed on
+// the update revision, is not known; so nothing passes it by, neither force nor the way
+// back.
+func unreadable(c *coordinator, _ *release) verdict {
+	for _, v := range c.views {
+		if v.Unreadable != "" {
+			return verdict{closed: true, stall: true, reason: "nothing is released while a child cannot be read: " + v.Unreadable}
+		}
+	}
+	return verdict{}
+}
+
 // hasFailed: an updated replica failed, which shows that the update revision does not
 // work. All subsets halt together. It is a stall unless the replica may come up yet.
 func hasFailed(c *coordinator, _ *release) verdict {

@@ -39,6 +39,8 @@ type Input struct {
 	// Paused freezes the rollout, and says why; "" when it goes on. What is paused counts
 	// for no deadline.
 	Paused string
+	// PausedByUser: it is spec.paused that freezes it.
+	PausedByUser bool
 	// ProgressDeadline is how long a replica may take to become available. Resumed is
 	// when spec.paused last ended: the time before does not count.
 	ProgressDeadline time.Duration
@@ -75,6 +77,11 @@ type Subset struct {
 	// ProtectedHash names the child's own revision that its protected replicas run, where
 	// the child says so.
 	ProtectedHash string
+	// Unreadable is why the child cannot be read, "" if it can, or there is none. Observed
+	// is nil then. LastAvailable is how many of its replicas were last known to be
+	// available.
+	Unreadable    string
+	LastAvailable int32
 	// Forgot: the child makes all of its pods of the update revision though it protects
 	// another. It is to be reminded first.
 	Forgot bool
@@ -266,7 +273,11 @@ func (c *coordinator) plan() Plan {
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
 	for _, v := range c.views {
 		v.does = c.explain(v)
-		p.Subsets = append(p.Subsets, v.decision())
+		d := v.decision()
+		if c.Paused != "" && !v.Removed {
+			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.PausedByUser)
+		}
+		p.Subsets = append(p.Subsets, d)
 	}
 	return p
 }

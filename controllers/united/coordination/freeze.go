@@ -3,7 +3,12 @@
 
 package coordination
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
+)
 
 // Freeze is the line while spec.paused: not below the one asked for, not below
 // the one in force, and nothing is released, not by scaling either.
@@ -34,4 +39,35 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 		return Line{Partition: partition, Reason: "paused; " + asked.Reason}
 	}
 	return Line{Partition: partition, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
+}
+
+// FreezeChild is Freeze of a child as it was observed, nil without one; recorded is the
+// partition that it was last given. byUser: spec.paused freezes it. While only a revision
+// cannot be kept, which mostly passes at once, what has been released is not taken back.
+func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, byUser bool) Line {
+	if o == nil {
+		return Freeze(asked, 0, 0, desired, 0)
+	}
+	from := int32(0)
+	if byUser {
+		from = updatedFrom(o)
+	}
+	return Freeze(asked, recorded, o.Replicas, desired, from)
+}
+
+// updatedFrom is the lowest position from which on every replica that exists is
+// on the update revision. A missing one above it counts as updated: it is being
+// repaired.
+func updatedFrom(o *adapters.Observed) int32 {
+	from := o.Replicas
+	for _, r := range slices.Backward(o.Members) {
+		if r.Position >= o.Replicas {
+			continue
+		}
+		if r.Hash != o.UpdateHash || r.Position < 0 {
+			break
+		}
+		from = r.Position
+	}
+	return from
 }

@@ -65,6 +65,7 @@ const (
 func gates() []gate {
 	return []gate{
 		{"paused", allReleases | endOfStep, 0, paused},
+		{"unreadable", allReleases | endOfStep, 0, unreadable},
 		{"failed", allReleases | endOfStep, byForce | goingBack, hasFailed},
 		{"unobserved", allReleases, goingBack | neverUp, unobserved},
 		{"staged", oneSubset, 0, notStaged},

@@ -22,7 +22,7 @@ type ledger struct {
 func (c *coordinator) count() {
 	for _, v := range c.views {
 		if !v.Removed {
-			c.unavailable += int64(v.Desired)
+			c.unavailable += int64(v.Desired - min(v.LastAvailable, v.Desired))
 		}
 		for _, m := range v.marks {
 			surplus := v.Removed || m.Position >= v.Desired

@@ -145,6 +145,9 @@ func (c *coordinator) comesUp(v *view) (ready, broken bool) {
 
 // clean: the child has, and makes, nothing but replicas of the update revision.
 func (v *view) clean() bool {
+	if v.Unreadable != "" {
+		return false
+	}
 	if v.Observed == nil {
 		return v.Same || v.Desired == 0
 	}
@@ -289,6 +292,6 @@ func (v *view) decision() Decision {
 	}
 	d := Decision{Replicas: v.replicas, Delete: v.deletes, Does: v.does, Waits: v.waits}
 	d.Line = Line{Partition: v.next, Reason: reason}
-	d.Remove = v.Removed && v.live == 0 && len(v.Observed.Members) == 0
+	d.Remove = v.Removed && v.Observed != nil && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }

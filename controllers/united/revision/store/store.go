@@ -67,7 +67,15 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content,
 ) (*revision.Revision, error) {
-	if found := revision.Find(kept, c, parent.Status.UpdateRevision); found != nil {
+	return s.Keep(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
+}
+
+// Keep is Snapshot where the revision of the content was looked for already. It is nil, or
+// not among those that are kept, when none is.
+func (s *Store) Keep(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
+	kept []*revision.Revision, c revision.Content, found *revision.Revision,
+) (*revision.Revision, error) {
+	if found != nil && found.Object.UID != "" {
 		return s.bringToFront(ctx, kept, found, parent.Status.UpdateRevision)
 	}
 	if err := s.confirm(ctx); err != nil {

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner_test
 
 import (
 	"flag"
@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// Small worlds: the real decisions of the controller (makePlan, makeStatus), and a small
+// Small worlds: the real decisions of the controller (planner.Make, planner.Status), and a small
 // model of StatefulSets, their controllers and their pods (test/statefulset), in every
 // order in which things can happen. Nothing is left to chance, so what is not found in a
 // world is not there. Each world is a handful of replicas and a budget of disturbances
 // (exhaustive_worlds_test.go); each state is reached by a shortest way, breadth first.
 //
-//	go test ./controllers/united -run TestExhaustive$ -v
+//	go test ./controllers/united/planner -run TestExhaustive$ -v
 //	    walks all worlds but the large ones, and tells the states and the depth of each
-//	go test ./controllers/united -run TestExhaustive$ -v -small-world 'Steps, edited, Parallel, 1.37'
+//	go test ./controllers/united/planner -run TestExhaustive$ -v -small-world 'Steps, edited, Parallel, 1.37'
 //	    walks the worlds whose names contain that, the large ones too
-//	go test ./controllers/united -run TestExhaustive$ -small-large -timeout 0
+//	go test ./controllers/united/planner -run TestExhaustive$ -small-large -timeout 0
 //	    walks the large worlds too (make fuzz)
 //	-small-limit 20000
 //	    stops each walk after about as many states: for a quick look

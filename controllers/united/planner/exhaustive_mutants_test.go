@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner_test
 
 import (
 	"maps"
@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // mutant is a wrong controller: the real one, whose plan is spoilt.
@@ -20,14 +21,14 @@ type mutant struct {
 	// rule is what it is convicted of, the beginning of a complaint.
 	rule  string
 	world smallConfig
-	spoil func(*world, *plan)
+	spoil func(*planner.Input, *planner.Plan)
 }
 
 // lowers calls f for each child whose partition is about to go down.
-func lowers(w *world, p *plan, f func(s *subsetPlan, now *adapters.Observed)) {
-	for _, s := range p.subsets {
-		now := w.observed(s.Name)
-		if now != nil && s.step.Action == subset.ActionApply && s.step.Child.Partition < now.Partition {
+func lowers(w *planner.Input, p *planner.Plan, f func(s *planner.SubsetPlan, now *adapters.Observed)) {
+	for _, s := range p.Subsets {
+		now := observed(w, s.Name)
+		if now != nil && s.Step.Action == subset.ActionApply && s.Step.Child.Partition < now.Partition {
 			f(s, now)
 		}
 	}
@@ -53,74 +54,80 @@ func mutants() []mutant {
 	comes.variants = []v1alpha1.UpdateStrategy{manual(all, all)}
 	comes.edits, comes.budget = edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"))), budget{budgetEdit: 3}.whole()
 	return []mutant{
-		{"releases one replica too many", "I2", quiet, func(w *world, p *plan) {
-			lowers(w, p, func(s *subsetPlan, _ *adapters.Observed) { s.step.Child.Partition = max(0, s.step.Child.Partition-1) })
+		{"releases one replica too many", "I2", quiet, func(w *planner.Input, p *planner.Plan) {
+			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) {
+				s.Step.Child.Partition = max(0, s.Step.Child.Partition-1)
+			})
 		}},
-		{"goes past the step", "I1", waits, func(w *world, p *plan) {
-			lowers(w, p, func(s *subsetPlan, _ *adapters.Observed) { s.step.Child.Partition = 0 })
+		{"goes past the step", "I1", waits, func(w *planner.Input, p *planner.Plan) {
+			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) { s.Step.Child.Partition = 0 })
 		}},
-		{"deletes what is unready", "I2", unready, func(w *world, p *plan) {
-			for _, s := range p.subsets {
-				if now := w.observed(s.Name); now != nil {
-					s.deletes = append(s.deletes, slices.DeleteFunc(slices.Clone(now.Members), func(r adapters.Replica) bool { return r.Ready })...)
+		{"deletes what is unready", "I2", unready, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil {
+					for _, r := range now.Members {
+						if !r.Ready {
+							s.Deletes = append(s.Deletes, planner.Deletion{Replica: r})
+						}
+					}
 				}
 			}
 		}},
-		{"never goes on", "I6", quiet, func(w *world, p *plan) {
-			lowers(w, p, func(s *subsetPlan, now *adapters.Observed) { s.step.Child.Partition = now.Partition })
+		{"never goes on", "I6", quiet, func(w *planner.Input, p *planner.Plan) {
+			lowers(w, p, func(s *planner.SubsetPlan, now *adapters.Observed) { s.Step.Child.Partition = now.Partition })
 		}},
-		{"does not stop at a failure", "failed", bad, func(w *world, p *plan) {
-			for _, s := range p.subsets {
-				if now := w.observed(s.Name); now != nil && p.rollout != nil && p.rollout.State.Phase == v1alpha1.RolloutFailed {
-					s.step.Child.Partition = 0
+		{"does not stop at a failure", "failed", bad, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil && p.Rollout != nil && p.Rollout.State.Phase == v1alpha1.RolloutFailed {
+					s.Step.Child.Partition = 0
 				}
 			}
 		}},
-		{"does not stop at a pause", "paused", pauses, func(w *world, p *plan) {
-			for _, s := range p.subsets {
-				if w.parent.Spec.Paused {
-					s.step.Child.Partition = 0
+		{"does not stop at a pause", "paused", pauses, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if w.Parent.Spec.Paused {
+					s.Step.Child.Partition = 0
 				}
 			}
 		}},
-		{"leaves what somebody else did", "I6", meddled, func(w *world, p *plan) {
-			for _, s := range p.subsets {
-				if now := w.observed(s.Name); now != nil {
-					s.step.Child.Partition, s.step.Child.Replicas = now.Partition, now.Replicas
+		{"leaves what somebody else did", "I6", meddled, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil {
+					s.Step.Child.Partition, s.Step.Child.Replicas = now.Partition, now.Replicas
 				}
 			}
 		}},
-		{"takes what was removed for what was never there", "protected", stripped, func(w *world, p *plan) {
-			for _, c := range w.children {
-				annotations := maps.Clone(c.object.GetAnnotations())
+		{"takes what was removed for what was never there", "protected", stripped, func(w *planner.Input, p *planner.Plan) {
+			for _, c := range w.Children {
+				annotations := maps.Clone(c.Object.GetAnnotations())
 				if _, there := annotations[v1alpha1.AnnotationProtectedRevision]; !there {
 					annotations[v1alpha1.AnnotationProtectedRevision] = ""
-					c.observed.Meta.Annotations = annotations
+					c.Observed.Meta.Annotations = annotations
 				}
 			}
-			*p = *makePlan(w)
+			*p = *planner.Make(w)
 		}},
-		{"takes a revision for run too early", "current", quiet, func(w *world, p *plan) { p.currentRevision = w.update.Name }},
-		{"does not wait for an approval", "approval", waits, func(_ *world, p *plan) {
-			if p.rollout.State.Phase == v1alpha1.RolloutAwaitingApproval {
-				p.rollout.State.Step++
+		{"takes a revision for run too early", "current", quiet, func(w *planner.Input, p *planner.Plan) { p.CurrentRevision = w.Update.Name }},
+		{"does not wait for an approval", "approval", waits, func(_ *planner.Input, p *planner.Plan) {
+			if p.Rollout.State.Phase == v1alpha1.RolloutAwaitingApproval {
+				p.Rollout.State.Step++
 			}
 		}},
-		{"leaves a step before it is reached", "position", waits, func(_ *world, p *plan) {
-			if p.rollout.State.Phase == v1alpha1.RolloutProgressing {
-				p.rollout.State.Step = 1
+		{"leaves a step before it is reached", "position", waits, func(_ *planner.Input, p *planner.Plan) {
+			if p.Rollout.State.Phase == v1alpha1.RolloutProgressing {
+				p.Rollout.State.Step = 1
 			}
 		}},
-		{"does not wait for a pause to pass", "soak", soaks, func(_ *world, p *plan) {
-			if p.rollout.State.Phase == v1alpha1.RolloutPaused {
-				p.rollout.State.Step++
+		{"does not wait for a pause to pass", "soak", soaks, func(_ *planner.Input, p *planner.Plan) {
+			if p.Rollout.State.Phase == v1alpha1.RolloutPaused {
+				p.Rollout.State.Step++
 			}
 		}},
-		{"makes children without a seed", "I1", comes, func(w *world, p *plan) {
-			for _, s := range p.subsets {
-				if w.observed(s.Name) == nil {
-					s.step.Child.PodPart, s.step.Child.Revision = w.update.Template(), w.update.Name
-					s.step.Child.Replicas = s.asks
+		{"makes children without a seed", "I1", comes, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if observed(w, s.Name) == nil {
+					s.Step.Child.PodPart, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
+					s.Step.Child.Replicas = s.Decision.Replicas
 				}
 			}
 		}},
@@ -173,14 +180,14 @@ type remembered struct {
 func (c *smallConfig) compareStatuses(t *testing.T, most int) {
 	first := c.first()
 	e := newSeam(c)
-	queue := []remembered{{first, e.world(&first).parent.Status.DeepCopy()}}
+	queue := []remembered{{first, e.world(&first).Parent.Status.DeepCopy()}}
 	seen := map[smallHash]bool{}
 	for len(queue) > 0 && len(seen) < most {
 		at := queue[0]
 		queue = queue[1:]
 		less := e.decide(&at.state)
 		w := e.world(&at.state)
-		w.parent.Status = *at.status.DeepCopy()
+		w.Parent.Status = *at.status.DeepCopy()
 		whole := e.decideIn(&at.state, w)
 		if !slices.Equal(less.writes, whole.writes) {
 			t.Fatalf("a pass decides by what is dropped from the status: %+v\nwith it: %+v\nin %s", less.writes, whole.writes, at.state.String())

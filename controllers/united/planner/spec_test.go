@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner
 
 import (
 	"strings"
@@ -91,7 +91,7 @@ func TestReadSpecRefuses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := parentWith("a", "b")
 			tc.edit(parent)
-			read, err := readSpec(parent, adapters.Registry{statefulset.New()})
+			read, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
 			if err == nil || read != nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("want an error at %s, have %v", tc.says, err)
 			}
@@ -106,35 +106,35 @@ func TestReadSpec(t *testing.T) {
 	parent.Spec.Topology.Subsets[1].Tolerations = []corev1.Toleration{{Key: "k"}}
 	// Fifty characters and the parent's name make the 52 that a child may have.
 	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: strings.Repeat("c", 48)})
-	read, err := readSpec(parent, adapters.Registry{statefulset.New()})
+	read, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if read.podSelector != "app in (api,web),united.dev/name=web" {
 		t.Error(read.podSelector)
 	}
-	overlays := read.overlays()
+	overlays := read.Overlays()
 	if len(overlays) != 3 || overlays["a"].Patch == nil || overlays["a"].Tolerations != nil || overlays["b"].Patch != nil || overlays["b"].Tolerations == nil {
 		t.Errorf("%+v", overlays)
 	}
 	// A patch whose pod part cannot be told is the business of its subset alone.
 	parent.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec": {"template": "x"}}`)
-	if _, err := readSpec(parent, adapters.Registry{statefulset.New()}); err != nil {
+	if _, err := ReadSpec(parent, adapters.Registry{statefulset.New()}); err != nil {
 		t.Error(err)
 	}
-	if revisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || revisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
+	if RevisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || RevisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
 		t.Error("the defaults are not those of the CRD")
 	}
 }
 
 func TestWakeUpIsNeverNever(t *testing.T) {
 	now := time.Unix(1767225600, 0)
-	w := &world{now: now, parent: &v1alpha1.UnitedDeployment{}}
+	w := &Input{Now: now, Parent: &v1alpha1.UnitedDeployment{}}
 	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
-	if got := wakeUp(w, &plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
+	if got := wakeUp(w, &Plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
 		t.Error("what is due already is never looked at again:", got)
 	}
-	if got := wakeUp(w, &plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
+	if got := wakeUp(w, &Plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
 		t.Error(got)
 	}
 }

@@ -1,13 +1,14 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner_test
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -116,7 +117,7 @@ type smallConfig struct {
 	// large: it is for make fuzz.
 	large bool
 	// mutant, when there is one, spoils what the controller has planned.
-	mutant func(*world, *plan)
+	mutant func(*planner.Input, *planner.Plan)
 }
 
 // smallEdit is an edit of the parent's spec.

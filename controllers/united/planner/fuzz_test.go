@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner_test
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // What a parent may cost: so many bytes allocated for each byte of it, and, for the node
@@ -115,17 +115,16 @@ func parentOf(pod, patch, selector, tolerations string) (*v1alpha1.UnitedDeploym
 // difference.
 func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 	adapter := statefulset.New()
-	read, err := readSpec(parent, adapters.Registry{adapter})
+	read, err := planner.ReadSpec(parent, adapters.Registry{adapter})
 	if err != nil {
 		return err
 	}
-	update, err := revision.Parse(revision.New(parent, ownerOf(parent), read.content(), 1, 0))
-	if err != nil {
+	in := &planner.Input{Parent: parent, Spec: read, Now: time.Unix(0, 0)}
+	if err := in.Want(); err != nil {
 		return err
 	}
-	w := &world{parent: parent, spec: read, now: time.Unix(0, 0), children: map[string]*child{}, revisions: []*revision.Revision{update}, update: update}
-	for _, s := range makePlan(w).subsets {
-		built, err := adapters.Build(adapter, &s.step.Child)
+	for _, s := range planner.Make(in).Subsets {
+		built, err := adapters.Build(adapter, &s.Step.Child)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner
 
 import (
 	"fmt"
@@ -18,36 +18,36 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// spec is the parent's spec, decoded and found sound.
-type spec struct {
-	adapter  adapters.Adapter
+// Spec is the parent's spec, decoded and found sound.
+type Spec struct {
+	Adapter  adapters.Adapter
+	Subsets  []SubsetSpec
 	template map[string]any
 	podPart  map[string]any
-	subsets  []subsetSpec
 	// podSelector is for the scale subresource.
 	podSelector string
 }
 
-// subsetSpec is one subset's part of it.
-type subsetSpec struct {
+// SubsetSpec is one subset's part of it.
+type SubsetSpec struct {
 	*v1alpha1.Subset
 	patch map[string]any
 	// overlay is what the subset changes in the pods.
 	overlay revision.Overlay
 }
 
-// readSpec decodes the spec and refuses what cannot be worked with. It repeats
+// ReadSpec decodes the spec and refuses what cannot be worked with. It repeats
 // what admission refuses, since the policy may be absent and an object may be
 // older than a rule. A bad patch is the business of its subset alone: building
 // the child refuses it.
-func readSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec, error) {
+func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, error) {
 	adapter, err := known.For(&parent.Spec.Template)
 	if err != nil {
 		return nil, err
 	}
 	member, raw := adapter.Member(&parent.Spec.Template)
 	at := field.NewPath("spec", "template", member)
-	s := &spec{adapter: adapter}
+	s := &Spec{Adapter: adapter}
 	if s.template, err = adapters.Decode(raw, at); err != nil {
 		return nil, err
 	}
@@ -72,18 +72,18 @@ func readSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec
 	return s, nil
 }
 
-func (s *spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
+func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 	at := field.NewPath("spec", "topology", "subsets")
 	seen := map[string]bool{}
 	for i := range parent.Spec.Topology.Subsets {
-		sub := subsetSpec{Subset: &parent.Spec.Topology.Subsets[i]}
+		sub := SubsetSpec{Subset: &parent.Spec.Topology.Subsets[i]}
 		here := at.Key(sub.Name)
 		if seen[sub.Name] {
 			return field.Duplicate(here.Child("name"), sub.Name)
 		}
 		seen[sub.Name] = true
-		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.adapter.MaxNameLength() {
-			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("makes the child name %s, which is longer than %d characters", name, s.adapter.MaxNameLength()))
+		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.Adapter.MaxNameLength() {
+			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("makes the child name %s, which is longer than %d characters", name, s.Adapter.MaxNameLength()))
 		}
 		var err error
 		if sub.patch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
@@ -91,33 +91,35 @@ func (s *spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		}
 		sub.overlay.Tolerations = sub.Tolerations
 		// Where the pod part cannot be told, building the child says why.
-		if podPatch, err := adapters.PodPart(s.adapter, sub.patch); err == nil {
+		if podPatch, err := adapters.PodPart(s.Adapter, sub.patch); err == nil {
 			sub.overlay.Patch = podPatch
 		}
-		s.subsets = append(s.subsets, sub)
+		s.Subsets = append(s.Subsets, sub)
 	}
 	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
 }
 
 // checkStrategy refuses a strategy that cannot be read.
-func (s *spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) error {
+func (s *Spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) error {
 	switch strategy.Type {
 	case "", v1alpha1.ManualUpdateStrategy:
-		for _, sub := range s.subsets {
+		for _, sub := range s.Subsets {
 			if _, err := coordination.Manual(strategy.ManualUpdate, sub.Name, 0); err != nil {
 				return field.Invalid(at.Child("manualUpdate"), sub.Name, err.Error())
 			}
 		}
 		return nil
 	case v1alpha1.RollingUpdateStrategy:
-		known := func(name string) bool {
-			return slices.ContainsFunc(s.subsets, func(sub subsetSpec) bool { return sub.Name == name })
-		}
-		return coordination.Check(strategy.RollingUpdate, known, at.Child("rollingUpdate")).ToAggregate()
+		return coordination.Check(strategy.RollingUpdate, s.has, at.Child("rollingUpdate")).ToAggregate()
 	default:
 		return field.NotSupported(at.Child("type"), strategy.Type,
 			[]v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy})
 	}
+}
+
+// has reports whether the spec has a subset of that name.
+func (s *Spec) has(name string) bool {
+	return slices.ContainsFunc(s.Subsets, func(sub SubsetSpec) bool { return sub.Name == name })
 }
 
 // podSelector selects the pods of all subsets and nobody else's.
@@ -137,21 +139,22 @@ func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
 	return selector.Add(*own).String(), nil
 }
 
-// content is what the spec makes pods of.
-func (s *spec) content() revision.Content {
-	return revision.Content{Template: s.podPart, Subsets: s.overlays()}
+// Content is what the spec makes pods of.
+func (s *Spec) Content() revision.Content {
+	return revision.Content{Template: s.podPart, Subsets: s.Overlays()}
 }
 
-func (s *spec) overlays() map[string]revision.Overlay {
-	overlays := make(map[string]revision.Overlay, len(s.subsets))
-	for _, sub := range s.subsets {
+// Overlays are what the subsets change in the pods, by name.
+func (s *Spec) Overlays() map[string]revision.Overlay {
+	overlays := make(map[string]revision.Overlay, len(s.Subsets))
+	for _, sub := range s.Subsets {
 		overlays[sub.Name] = sub.overlay
 	}
 	return overlays
 }
 
-// revisionLimit is how many idle revisions are kept; the default is the CRD's.
-func revisionLimit(parent *v1alpha1.UnitedDeployment) int {
+// RevisionLimit is how many idle revisions are kept; the default is the CRD's.
+func RevisionLimit(parent *v1alpha1.UnitedDeployment) int {
 	return int(ptr.Deref(parent.Spec.RevisionHistoryLimit, 10))
 }
 

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner_test
 
 import (
 	"encoding/json"
@@ -28,13 +28,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // The seam: all that the small worlds know of the controller's insides. It makes the
-// world of a pass from a small state, lets makePlan decide, says what carryOut
-// (carry.go) would write, and gives the status that makeStatus tells.
+// world of a pass from a small state, lets planner.Make decide, says what
+// controllers/united (execute.go) would write, and gives the status that planner.Status
+// tells.
 //
 // What to look at when the controller changes:
 //   - a new field of adapters.Child that Build writes as an annotation: nothing, it is
@@ -119,7 +121,7 @@ type seam struct {
 	revisions []*revision.Revision
 	versions  map[string]statefulset.Version
 	parents   map[parentKey]*parentParts
-	children  map[childKey]*child
+	children  map[childKey]*planner.Child
 	replicas  map[replicaKey]adapters.Replica
 	built     map[string]uint32
 }
@@ -132,7 +134,7 @@ type parentKey struct {
 
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
-	spec   *spec
+	spec   *planner.Spec
 }
 
 type childKey struct {
@@ -153,12 +155,12 @@ type replicaKey struct {
 func newSeam(config *smallConfig) *seam {
 	e := &seam{
 		config: config, registry: adapters.Registry{statefulsets.New()}, versions: map[string]statefulset.Version{},
-		parents: map[parentKey]*parentParts{}, children: map[childKey]*child{}, replicas: map[replicaKey]adapters.Replica{},
+		parents: map[parentKey]*parentParts{}, children: map[childKey]*planner.Child{}, replicas: map[replicaKey]adapters.Replica{},
 		built: map[string]uint32{},
 	}
 	for v := statefulset.Version(1); v <= 3; v++ {
 		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
-		r, err := revision.Parse(revision.New(parts.object, ownerOf(parts.object), parts.spec.content(), int64(v), 0))
+		r, err := revision.Parse(revision.New(parts.object, planner.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
 		if err != nil {
 			panic(err)
 		}
@@ -199,7 +201,7 @@ func (e *seam) parts(key parentKey) *parentParts {
 			object.Spec.Topology.Subsets = append(object.Spec.Topology.Subsets, v1alpha1.Subset{Name: subsetName(k)})
 		}
 	}
-	read, err := readSpec(object, e.registry)
+	read, err := planner.ReadSpec(object, e.registry)
 	if err != nil {
 		panic(err)
 	}
@@ -212,8 +214,16 @@ func clockAt(now uint8) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(now) * longTime)
 }
 
+// observed is the child of a subset; nil without one.
+func observed(w *planner.Input, name string) *adapters.Observed {
+	if c := w.Children[name]; c != nil {
+		return c.Observed
+	}
+	return nil
+}
+
 // world is what a pass reads.
-func (e *seam) world(s *smallState) *world {
+func (e *seam) world(s *smallState) *planner.Input {
 	p := &s.parent
 	parts := e.parts(parentKey{p.version, p.replicas, p.variant, p.subsets, p.paused, p.raised})
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *statuses.at(p.status).DeepCopy()}
@@ -225,13 +235,13 @@ func (e *seam) world(s *smallState) *world {
 	if p.forced != 0 {
 		parent.Annotations[v1alpha1.AnnotationForceUpdate] = e.revisionOf(p.forced).Name
 	}
-	w := &world{
-		parent: parent, spec: parts.spec, now: clockAt(p.now), children: map[string]*child{},
-		revisions: slices.Clone(e.revisions), update: e.revisionOf(p.version),
+	w := &planner.Input{
+		Parent: parent, Spec: parts.spec, Now: clockAt(p.now), Children: map[string]*planner.Child{},
+		Revisions: slices.Clone(e.revisions), Update: e.revisionOf(p.version),
 	}
 	for k := range s.kids {
 		if s.kids[k].set.Exists {
-			w.children[subsetName(k)] = e.child(s, k, &s.kids[k])
+			w.Children[subsetName(k)] = e.child(s, k, &s.kids[k])
 			continue
 		}
 		if initialized(s) {
@@ -242,7 +252,7 @@ func (e *seam) world(s *smallState) *world {
 }
 
 // outlived reads the pods that nobody owns.
-func (e *seam) outlived(w *world, k int, kid *smallKid) {
+func (e *seam) outlived(w *planner.Input, k int, kid *smallKid) {
 	for i := range kid.set.Pods {
 		pod := &kid.set.Pods[i]
 		if !pod.Exists() || pod.Owner != statefulset.Nobody || pod.Terminating {
@@ -252,15 +262,15 @@ func (e *seam) outlived(w *world, k int, kid *smallKid) {
 		orphan.OwnerReferences = nil
 		orphan.Labels["app"] = "web"
 		orphan.Labels[v1alpha1.LabelName], orphan.Labels[v1alpha1.LabelSubset] = "web", subsetName(k)
-		if w.outlived == nil {
-			w.outlived = map[string][]corev1.Pod{}
+		if w.Outlived == nil {
+			w.Outlived = map[string][]corev1.Pod{}
 		}
-		w.outlived[subsetName(k)] = append(w.outlived[subsetName(k)], *orphan)
+		w.Outlived[subsetName(k)] = append(w.Outlived[subsetName(k)], *orphan)
 	}
 }
 
 // child reads kid, with the pods of s.
-func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
+func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	key := childKey{
 		k: k, template: kid.set.Template, current: kid.set.Current, update: kid.set.Update, replicas: kid.set.Replicas,
 		partition: kid.set.Partition, observed: kid.set.Observed, notes: kid.notes, generation: kid.generation,
@@ -270,9 +280,9 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
 		c = e.read(k, kid)
 		e.children[key] = c
 	}
-	observed := *c.observed
+	observed := *c.Observed
 	if e.strips() {
-		if kept := subsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
+		if kept := planner.SubsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
 			subset.Restore(&observed, missing(kid, observed.Meta.Annotations), kept.ChildRecord)
 		}
 	}
@@ -282,7 +292,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *child {
 		}
 	}
 	observed.Trailing = false // it speaks of the last few seconds, which a small clock does not know
-	return &child{object: c.object, observed: &observed}
+	return &planner.Child{Object: c.Object, Observed: &observed}
 }
 
 // strips: somebody may remove annotations from children, or children from their pods.
@@ -316,7 +326,7 @@ func (e *seam) object(k int) *unstructured.Unstructured {
 }
 
 // read reads a child without its pods, the way the adapter does.
-func (e *seam) read(k int, kid *smallKid) *child {
+func (e *seam) read(k int, kid *smallKid) *planner.Child {
 	partition := int64(kid.set.Partition)
 	if kid.set.Partition == held {
 		partition = int64(coordination.Held)
@@ -358,7 +368,7 @@ func (e *seam) read(k int, kid *smallKid) *child {
 	if err != nil {
 		panic(err)
 	}
-	return &child{object: u, observed: observed}
+	return &planner.Child{Object: u, Observed: observed}
 }
 
 // replica reads a pod, the way the adapter does.
@@ -467,62 +477,56 @@ type smallWrite struct {
 	replicas, partition uint8
 	notes               uint32
 	generation          uint8
-	// why a coordinated rollout changes the partition.
-	why string
 }
 
 // smallPass is what a pass has decided.
 type smallPass struct {
-	w      *world
-	p      *plan
+	w      *planner.Input
+	p      *planner.Plan
 	writes []smallWrite
 }
 
 // decide is a pass up to its first write.
 func (e *seam) decide(s *smallState) *smallPass { return e.decideIn(s, e.world(s)) }
 
-func (e *seam) decideIn(s *smallState, w *world) *smallPass {
-	p := makePlan(w)
+func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
+	p := planner.Make(w)
 	if e.config.mutant != nil {
 		e.config.mutant(w, p)
 	}
 	pass := &smallPass{w: w, p: p}
-	for _, sub := range p.order(w) {
-		if write, any := e.writeOf(s, w, sub); any {
+	for _, sub := range p.Order(w) {
+		if write, any := e.writeOf(s, sub); any {
 			pass.writes = append(pass.writes, write)
 		}
-	}
-	for _, d := range p.drained {
-		k := int(d.name[0] - 'a')
-		if kid := &s.kids[k]; int32(kid.set.Replicas) != d.replicas {
-			pass.writes = append(pass.writes, smallWrite{
-				k: k, template: kid.set.Template, replicas: uint8(d.replicas), partition: kid.set.Partition, notes: kid.notes, generation: kid.generation,
-			})
-		}
-	}
-	for _, name := range p.removed {
-		pass.writes = append(pass.writes, smallWrite{k: int(name[0] - 'a'), remove: true})
 	}
 	return pass
 }
 
 // writeOf is what carrySubset writes for a subset, if anything.
-func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bool) {
+func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool) {
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
-	switch sub.step.Action {
+	switch sub.Step.Action {
 	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
-		c := &sub.step.Child
+		c := &sub.Step.Child
 		write := smallWrite{
 			k: k, template: e.versionIn(c), replicas: uint8(c.Replicas), partition: uint8(min(c.Partition, held)),
-			notes: e.notesOf(c), generation: uint8(c.ParentGeneration), why: sub.does,
+			notes: e.notesOf(c), generation: uint8(c.ParentGeneration),
 		}
 		if !kid.set.Exists || kid.generation == 0 || write.template != kid.set.Template || write.replicas != kid.set.Replicas ||
 			write.partition != kid.set.Partition || notes.at(write.notes).compare != notes.at(kid.notes).compare {
 			return write, true
 		}
 	case subset.ActionRemind:
-		return smallWrite{k: k, remind: statefulset.Version(sub.step.Hash[len(sub.step.Hash)-1] - '0')}, true
+		return smallWrite{k: k, remind: statefulset.Version(sub.Step.Hash[len(sub.Step.Hash)-1] - '0')}, true
+	case subset.ActionShrink:
+		write := smallWrite{
+			k: k, template: kid.set.Template, replicas: uint8(sub.Step.Child.Replicas), partition: kid.set.Partition, notes: kid.notes, generation: kid.generation,
+		}
+		return write, kid.set.Replicas != write.replicas
+	case subset.ActionRemove:
+		return smallWrite{k: k, remove: true}, true
 	default:
 	}
 	free := e.freed(sub)
@@ -530,9 +534,9 @@ func (e *seam) writeOf(s *smallState, w *world, sub *subsetPlan) (smallWrite, bo
 }
 
 // freed are the pods that free deletes, a bit for each ordinal.
-func (e *seam) freed(sub *subsetPlan) uint8 {
+func (e *seam) freed(sub *planner.SubsetPlan) uint8 {
 	var free uint8
-	for _, r := range sub.deletes {
+	for _, r := range sub.Deletes {
 		free |= 1 << r.Position
 	}
 	return free
@@ -605,30 +609,18 @@ func sorted(m map[string]string) string {
 // the former, and of the parent in its last element. It gives the status that is
 // written in the end, nil when the pass dies before that or the parent has changed.
 func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [maxKids + 1]bool) *v1alpha1.UnitedDeploymentStatus {
-	done := &carried{subsets: map[string]*outcome{}}
-	for _, sub := range pass.p.subsets {
-		done.subsets[sub.Name] = &outcome{}
-		if sub.step.Action == subset.ActionHalt {
-			done.subsets[sub.Name].failure = &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Message: sub.step.Reason, Stalled: true}
-		}
+	done := planner.Results{}
+	for _, sub := range pass.p.Subsets {
+		done[sub.Name] = &planner.Result{}
 	}
-	for _, d := range pass.p.drained {
-		done.subsets[d.name] = &outcome{}
-	}
-	for _, name := range pass.p.removed {
-		done.subsets[name] = &outcome{}
-	}
-	// The plan is carried out more than once: what it was made from stays as it is.
-	w := *pass.w
-	w.children = maps.Clone(w.children)
 	for _, write := range pass.writes[:first] {
-		e.carryOne(&w, pass.p.currentRevision, write, read, s, changed[write.k], done)
+		e.carryOne(pass.p.CurrentRevision, write, read, s, changed[write.k], done)
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()
 		return nil
 	}
-	status, _ := makeStatus(&w, pass.p, done)
+	status, _ := planner.Status(pass.w, pass.p, done)
 	e.tell(read, s, status)
 	s.tidy()
 	return status
@@ -647,32 +639,30 @@ func initialized(s *smallState) bool {
 // everything is for carry: all writes.
 func (p *smallPass) everything() int { return len(p.writes) }
 
-func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *smallState, changed bool, done *carried) {
-	kid, o, name := &s.kids[write.k], done.subsets[subsetName(write.k)], subsetName(write.k)
+func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, changed bool, done planner.Results) {
+	kid, o, name := &s.kids[write.k], done[subsetName(write.k)], subsetName(write.k)
 	switch {
 	case write.free != 0 || write.remind != 0:
 		for i := range kid.set.Pods {
 			if write.free&(1<<i) != 0 && kid.set.Pods[i].Exists() {
 				kid.set.Delete(i)
-				o.freed = append(o.freed, fmt.Sprintf("web-%s-%d", name, i))
+				o.Freed = append(o.Freed, fmt.Sprintf("web-%s-%d", name, i))
 			}
 		}
 		switch {
 		case write.remind == 0:
 		case changed:
-			o.stale = true
+			o.Stale = true
 		default:
 			kid.set.Current = write.remind
-			o.wrote = true
-			w.children[name] = e.child(read, write.k, kid)
+			o.Child = e.child(read, write.k, kid)
 		}
 	case changed:
-		o.stale = true
+		o.Stale = true
 	case write.remove:
 		kid.remove()
 		kid.protects = 0
-		o.wrote = true
-		done.removed = append(done.removed, name)
+		o.Deleted = true
 	default:
 		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
 			kid.protects = bit(e.versions[current]) // a new subset protects what the whole runs
@@ -680,8 +670,7 @@ func (e *seam) carryOne(w *world, current string, write smallWrite, read, s *sma
 		kid.set.Apply(write.template, write.replicas, write.partition)
 		kid.notes, kid.generation, kid.meddled, kid.stripped = write.notes, write.generation, false, 0
 		kid.release()
-		o.wrote, o.why = true, write.why
-		w.children[name] = e.child(read, write.k, kid)
+		o.Child = e.child(read, write.k, kid)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package planner
 
 import (
 	"cmp"
@@ -19,25 +19,25 @@ import (
 )
 
 // judge sets the conditions.
-func judge(w *world, p *plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
-	set := setter(status, w.parent.Generation, w.now)
+func judge(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
+	set := setter(status, in.Parent.Generation, in.Now)
 	judgeInitialized(p, set)
 	judgeAllocation(p, set)
-	judgeAvailable(w, status, set)
+	judgeAvailable(in, status, set)
 
-	ready, reason, message := readiness(w, tallies, status)
+	ready, reason, message := readiness(in, tallies, status)
 	stalledReason, stalledMessage := stalledBy(p, status, tallies)
-	if w.unkept != nil {
-		ready, reason, message = false, w.unkept.Reason, w.unkept.Message
-		if w.unkept.Stalled {
+	if in.Unkept != nil {
+		ready, reason, message = false, in.Unkept.Reason, in.Unkept.Message
+		if in.Unkept.Stalled {
 			stalledReason, stalledMessage = reason, message
 		}
 	}
 	// The clock of the deadline starts with what Ready is now.
 	set(v1alpha1.ConditionReady, ready, reason, message)
-	if deadline, running := progressDeadline(w.parent, status); stalledReason == "" && running && !w.now.Before(deadline) {
+	if deadline, running := progressDeadline(in.Parent, status); stalledReason == "" && running && !in.Now.Before(deadline) {
 		stalledReason = v1alpha1.ReasonProgressDeadlineExceeded
-		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(w.parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline), message)
+		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(in.Parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline), message)
 	}
 	if stalledReason != "" {
 		set(v1alpha1.ConditionReady, false, stalledReason, stalledMessage)
@@ -72,8 +72,8 @@ func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now tim
 	})
 }
 
-func judgeInitialized(p *plan, set setCondition) {
-	if p.initialized {
+func judgeInitialized(p *Plan, set setCondition) {
+	if p.Initialized {
 		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "a replica was ready: from then on partitions protect")
 		return
 	}
@@ -81,20 +81,27 @@ func judgeInitialized(p *plan, set setCondition) {
 		"no replica was ever ready: a new template replaces this one everywhere, whatever the partitions")
 }
 
-func judgeAllocation(p *plan, set setCondition) {
+func judgeAllocation(p *Plan, set setCondition) {
 	reason := v1alpha1.ReasonAllocatedAsAsked
-	if !p.allocation.Honored {
+	if !p.Allocation.Honored {
 		reason = v1alpha1.ReasonScaledInProportion
 	}
-	set(v1alpha1.ConditionReplicasHonored, p.allocation.Honored, reason, p.allocation.Reason)
+	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, p.Allocation.Reason)
 }
 
-func judgeAvailable(w *world, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
-	wanted := replicasOf(w.parent)
-	if len(w.spec.subsets) == 0 {
+func judgeAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
+	wanted := replicasOf(in.Parent)
+	if len(in.Spec.Subsets) == 0 {
 		wanted = 0
 	}
 	available := status.AvailableReplicas >= wanted
+	for name := range in.Unreadable {
+		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
+			setState(status, in.Parent.Generation, in.Now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnreadable,
+				fmt.Sprintf("%d of %d replicas are available, as far as is known: %s", status.AvailableReplicas, wanted, in.Unreadable[name].Why))
+			return
+		}
+	}
 	reason := v1alpha1.ReasonReplicasAvailable
 	if !available {
 		reason = v1alpha1.ReasonReplicasUnavailable
@@ -103,7 +110,7 @@ func judgeAvailable(w *world, status *v1alpha1.UnitedDeploymentStatus, set setCo
 }
 
 // readiness tells whether the cluster is what the spec asks for now.
-func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
+func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
 	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
@@ -111,9 +118,9 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
 	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
-	phase := meaningOf(status.Rollout, w.parent.Spec.Paused)
+	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
-	case replicasOf(w.parent) == 0 && status.Replicas == 0 && phase.tellsAll:
+	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.tellsAll:
 		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
 	case phase.trouble != "":
 		return false, phase.trouble, rollout.Message
@@ -141,7 +148,7 @@ func readiness(w *world, tallies []*tally, status *v1alpha1.UnitedDeploymentStat
 	switch held := protecting(status); {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
-	case w.parent.Spec.Paused:
+	case in.Parent.Spec.Paused:
 		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
 	case len(held) > 0:
 		return true, v1alpha1.ReasonRolloutHeld, updated + "; partitions hold " + shorten(held, ", ")
@@ -193,14 +200,14 @@ func shorten(said []string, separator string) string {
 }
 
 // stalledBy is the first failure that does not pass by itself.
-func stalledBy(p *plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
 	said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
 		}
 	}
-	if p.rollout != nil && p.rollout.Stalled {
+	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).trouble, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
 	return "", ""
@@ -232,10 +239,10 @@ func progressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
 	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second
 }
 
-// blockedStatus is the status of a parent for which nothing can be done: what
+// BlockedStatus is the status of a parent for which nothing can be done: what
 // was known of its replicas stays. Unless that passes by itself soon, it is not
 // known whether they are available.
-func blockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
+func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
 	status := parent.Status.DeepCopy()
 	status.ObservedGeneration = parent.Generation
 	set := setter(status, parent.Generation, now)
@@ -249,4 +256,27 @@ func blockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
 	}
 	return status
+}
+
+// JudgeOverridden lets the conditions say that the status itself is overridden: none of it
+// can be relied on. What stalls otherwise comes first.
+// why says by what, lasting that it does not pass by itself.
+func JudgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why string, lasting bool, now time.Time) {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
+		return
+	}
+	set := setter(status, parent.Generation, now)
+	say := func(conditionType string, value bool) {
+		// From what it was, so that it does not turn there and back.
+		was, is := meta.FindStatusCondition(parent.Status.Conditions, conditionType), meta.FindStatusCondition(status.Conditions, conditionType)
+		if was != nil && is != nil {
+			*is = *was
+		}
+		set(conditionType, value, v1alpha1.ReasonOverridden, why)
+	}
+	say(v1alpha1.ConditionReady, false)
+	say(v1alpha1.ConditionProgressing, !lasting)
+	if lasting {
+		say(v1alpha1.ConditionStalled, true)
+	}
 }

@@ -1,0 +1,273 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// executor carries out the plan of one pass. It changes neither that nor the input.
+type executor struct {
+	*Reconciler
+	writer *writer.Writer
+	in     *planner.Input
+}
+
+// execute writes the children, each by itself: one that fails keeps no other back.
+func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, s *share) planner.Results {
+	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
+	results := planner.Results{}
+	for _, sub := range p.Order(in) {
+		if !r.goOn(ctx, in.Parent, s) {
+			results[sub.Name] = &planner.Result{Stale: true}
+			continue
+		}
+		step, why := p.Hold(in, sub, results)
+		results[sub.Name] = e.subset(ctx, sub, step, why)
+	}
+	return results
+}
+
+// subset carries out the step of a subset. why says what holds it back, if anything does.
+func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
+	switch {
+	case step.Action == subset.ActionHalt:
+		return e.halt(ctx, s)
+	case s.Defers:
+		return &planner.Result{Stale: true} // as if it had been refused
+	case s.Removed && step.Action == subset.ActionWait:
+		return &planner.Result{Waits: why}
+	}
+	switch step.Action {
+	case subset.ActionRemind:
+		return e.remind(ctx, s)
+	case subset.ActionSeek:
+		return e.seek(ctx, s)
+	case subset.ActionShrink:
+		return e.shrink(ctx, s, step.Child.Replicas, why)
+	case subset.ActionRemove:
+		return e.remove(ctx, s)
+	default:
+		return e.apply(ctx, s, step, why)
+	}
+}
+
+// apply brings a child to what it shall be. Where it is that already the replicas are
+// deleted that are to be.
+func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
+	current := e.current(s)
+	e.failures.Calm(e.parent(), memoryOf(s.Name), e.in.Now)
+	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
+		o.Waits = why
+		after, wrote, err := e.writer.Carry(ctx, step, current)
+		if err != nil {
+			return err
+		}
+		if !wrote {
+			return e.deleteReplicas(ctx, s, o)
+		}
+		return e.readWritten(o, s.Name, after, &step.Child)
+	})
+	current = e.current(s)
+	if o.Child != nil {
+		current = o.Child.Object
+	}
+	return e.noting(unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, current)), s)
+}
+
+// noting makes a note of what admission has changed in the template of a child's pods. A
+// policy that has them come from a mirror does so on purpose, and nothing waits for it; but
+// where it has kept the template as it was, the child has not got what it should have.
+func (e *executor) noting(o *planner.Result, s *planner.SubsetPlan) *planner.Result {
+	if o.Failure == nil || !o.Left || e.in.Unmade(s.Name, o) {
+		return o
+	}
+	o.Note, o.Failure = o.Failure.Message, nil
+	return o
+}
+
+// halt says why nothing can be done for a subset. Where that is since no child is seen, it
+// is looked up first: one that has lost its labels still knows what it protects.
+func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
+	if e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
+		o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error { return e.writer.Vacant(ctx, &s.Step.Child) })
+		if o.Refused() {
+			return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+		}
+	}
+	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // once
+		ctrl.LoggerFrom(ctx).Info("nothing can be done", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
+	}
+	return &planner.Result{Failure: s.Failure}
+}
+
+// seek looks whether the child of a subset that is gone is gone too.
+func (e *executor) seek(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
+	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
+		err := e.writer.Vacant(ctx, &s.Step.Child)
+		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
+			return nil // the name has gone to another, or is about to be free
+		}
+		return err
+	})
+	if !o.Refused() {
+		return o // it is gone
+	}
+	return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+}
+
+// remove deletes the child of a subset that is gone.
+func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
+	return e.attemptGone(ctx, s, func(o *planner.Result) error {
+		err := e.writer.Remove(ctx, e.current(s))
+		o.Deleted = err == nil
+		return err
+	})
+}
+
+// shrink takes replicas from the child of a subset that is being removed.
+func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas int32, why string) *planner.Result {
+	fight := func() *writer.OverriddenError { // its template matters to nobody any more
+		return e.writer.Overridden(e.parent(), s.Workload, nil)
+	}
+	if e.in.Children[s.Name].Observed.Replicas == replicas {
+		return unlessOverridden(&planner.Result{Waits: why}, fight())
+	}
+	o := e.attemptGone(ctx, s, func(o *planner.Result) error {
+		o.Waits = why
+		after, err := e.writer.Shrink(ctx, e.current(s), replicas)
+		if err != nil {
+			return err
+		}
+		return e.read(o, s.Name, after)
+	})
+	return unlessOverridden(o, fight())
+}
+
+// attemptGone is attempt on the child of a subset that is gone, if it still is.
+func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try func(*planner.Result) error) *planner.Result {
+	return e.attempt(ctx, e.in, s.Name, e.current(s), func(o *planner.Result) error {
+		if err := e.confirm(ctx, e.in.Parent); err != nil {
+			return err
+		}
+		return try(o)
+	})
+}
+
+func (e *executor) parent() client.ObjectKey { return client.ObjectKeyFromObject(e.in.Parent) }
+
+// current is the child of a subset as it was read; nil without one.
+func (e *executor) current(s *planner.SubsetPlan) *unstructured.Unstructured {
+	if c := e.in.Children[s.Name]; c != nil {
+		return c.Object
+	}
+	return nil
+}
+
+// read notes the child as it is after a write.
+func (e *executor) read(o *planner.Result, name string, after *unstructured.Unstructured) (err error) {
+	o.Child, err = e.readChild(e.in, name, after)
+	return err
+}
+
+// readWritten is read of a child that was just written as c. What is on record of it is what was
+// written there, whatever admission has made of that: so the copy in the status is of what
+// is true, and the next pass can tell.
+func (e *executor) readWritten(o *planner.Result, name string, after *unstructured.Unstructured, c *adapters.Child) error {
+	if err := e.read(o, name, after); err != nil {
+		return err
+	}
+	annotations := maps.Clone(o.Child.Observed.Meta.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, adapters.Record(c))
+	o.Child.Observed.Meta.Annotations = annotations
+	return nil
+}
+
+// deleteReplicas deletes what the plan says.
+func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o *planner.Result) error {
+	for _, d := range s.Deletes {
+		if err := e.writer.Free(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
+			return fmt.Errorf("delete the replica %s: %w", d.Name, err)
+		}
+		if d.Unreleased {
+			o.Undone = append(o.Undone, d.Name)
+		} else {
+			o.Freed = append(o.Freed, d.Name)
+		}
+	}
+	return nil
+}
+
+// unlessOverridden is the result, and a failure while it is not sure that what was
+// written stands: it was undone each time before. So what the status says of it does not
+// come and go with each write.
+func unlessOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
+	if e != nil && o.Failure == nil {
+		o.Failure, o.Left = overridden(e), e.Left
+	}
+	return o
+}
+
+func overridden(e *writer.OverriddenError) *subset.Failure {
+	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
+}
+
+// attemptOn is what is tried on a subset's child now.
+func attemptOn(in *planner.Input, current *unstructured.Unstructured) writer.Attempt {
+	attempt := writer.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
+	if current != nil {
+		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
+	}
+	return attempt
+}
+
+// attempt tries a write on a subset's child, unless the same write failed and it
+// is not yet time to try it again.
+func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
+	parent, attempt := client.ObjectKeyFromObject(in.Parent), attemptOn(in, current)
+	if pending := r.failures.Pending(parent, name, attempt, in.Now); pending != nil {
+		return &planner.Result{Failure: pending}
+	}
+	o, putOff := &planner.Result{}, (*writer.OverriddenError)(nil)
+	switch err := try(o); {
+	case errors.As(err, &putOff):
+		o.Failure = overridden(putOff)
+	case errors.Is(err, writer.ErrStale):
+		putBack(o, err)
+		if old := planner.SubsetStatus(&in.Parent.Status, name); o.Waits != "" && (old == nil || old.Message != o.Waits) { // once
+			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
+		}
+	case err != nil:
+		o.Failure = r.failures.Failed(parent, name, attempt, err, in.Now)
+		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.Failure.Reason, "error", err.Error(), "retryAt", o.Failure.RetryAt)
+	default:
+		r.failures.Succeeded(parent, name)
+	}
+	return o
+}
+
+// putBack makes of a result that the cluster had moved on, and what for it is to be looked
+// at again where the error says so.
+func putBack(o *planner.Result, err error) {
+	o.Stale = true
+	if e := (*writer.WaitError)(nil); errors.As(err, &e) {
+		o.Waits = "waits: " + e.For
+	}
+}

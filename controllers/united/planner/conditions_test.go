@@ -1,0 +1,73 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// What is said of a status that is overridden stays as it is from pass to pass.
+func TestJudgeOverridden(t *testing.T) {
+	parent, lasts := &v1alpha1.UnitedDeployment{Status: v1alpha1.UnitedDeploymentStatus{
+		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine"}},
+	}}, false
+	first := time.Unix(1e9, 0)
+	pass := func(now time.Time) *v1alpha1.UnitedDeploymentStatus {
+		status := parent.Status.DeepCopy()
+		set := setter(status, 1, now)
+		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
+		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+		JudgeOverridden(parent, status, "status.x is changed", lasts, now)
+		return status
+	}
+	for _, lasting := range []bool{false, true} {
+		lasts = lasting
+		parent.Status = *pass(first)
+		if !meta.IsStatusConditionFalse(parent.Status.Conditions, v1alpha1.ConditionReady) ||
+			meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionStalled) != lasting {
+			t.Error(lasting, parent.Status.Conditions)
+		}
+		if diff := cmp.Diff(&parent.Status, pass(first.Add(time.Minute))); diff != "" {
+			t.Error(lasting, "another status each time:", diff)
+		}
+	}
+	setter(&parent.Status, 1, first)(v1alpha1.ConditionStalled, true, v1alpha1.ReasonReplicaFailed, "a failure")
+	before := parent.Status.DeepCopy()
+	JudgeOverridden(parent, &parent.Status, "status.x is changed", lasts, first)
+	if diff := cmp.Diff(before, &parent.Status); diff != "" {
+		t.Error("what stalls otherwise comes first:", diff)
+	}
+}
+
+// TestFightsAreTheReason: what is undone each time is the reason why the whole is not
+// ready, and not what its subset waits for because of it; unless something has stalled.
+func TestFightsAreTheReason(t *testing.T) {
+	in := &Input{Parent: &v1alpha1.UnitedDeployment{}}
+	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}
+	for _, tc := range []struct {
+		name            string
+		phase           v1alpha1.SubsetPhase
+		tallies         []*tally
+		reason, message string
+	}{
+		{"a fight", v1alpha1.PhaseScaling, []*tally{fight}, v1alpha1.ReasonOverridden, "zone-c: m"},
+		{"none", v1alpha1.PhaseScaling, []*tally{{name: "zone-c", phase: v1alpha1.PhaseScaling}}, v1alpha1.ReasonScaling, "zone-c: m"},
+		{"another failure", v1alpha1.PhaseScaling, []*tally{{name: "zone-c", failure: &subset.Failure{Reason: v1alpha1.ReasonApplyFailed}}}, v1alpha1.ReasonScaling, "zone-c: m"},
+		{"it has stalled", v1alpha1.PhaseStalled, []*tally{fight}, v1alpha1.ReasonApplyFailed, "zone-c: m"},
+	} {
+		status := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "zone-c", Phase: tc.phase, Message: "m"}}}
+		if ready, reason, message := readiness(in, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
+			t.Error(tc.name, ready, reason, message)
+		}
+	}
+}

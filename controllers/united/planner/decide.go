@@ -1,0 +1,70 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+)
+
+// decide is the one place where it is decided what each child shall come to: by the ledger
+// over all subsets, or by what the user asks for in each.
+func (in *Input) decide(p *Plan) {
+	if in.coordinates() && p.Initialized {
+		in.coordinate(p)
+		return
+	}
+	for _, s := range p.Subsets {
+		if !s.Removed {
+			s.Decision = coordination.Decision{Replicas: s.Desired, Line: in.line(p, s)}
+		}
+	}
+}
+
+// line is where the subset's partition lies where no ledger decides. ReadSpec has refused
+// what Manual cannot read; were it not so, Manual holds everything.
+func (in *Input) line(p *Plan, s *SubsetPlan) coordination.Line {
+	observed := in.observed(s.Name)
+	switch {
+	case observed == nil || p.Initialized:
+	case !in.paused() && subset.RevisionOf(observed) != in.Update.Name:
+		// A corrected template must reach every replica. Without one the child
+		// knows one revision only, and there is nothing to tell apart.
+		return openLine(0)
+	case subset.Completing(observed):
+		return openLine(subset.RecordedPartition(observed))
+	}
+	line := in.floor(s)
+	if !in.paused() {
+		return line
+	}
+	recorded := int32(0)
+	if observed != nil {
+		recorded = subset.RecordedPartition(observed)
+	}
+	return coordination.FreezeChild(line, observed, recorded, s.Desired, in.Parent.Spec.Paused)
+}
+
+// floor is the line that the user asks for, whatever a coordinated rollout does now.
+func (in *Input) floor(s *SubsetPlan) coordination.Line {
+	strategy := &in.Parent.Spec.UpdateStrategy
+	if in.coordinates() {
+		return coordination.Floor(strategy.RollingUpdate, s.Desired)
+	}
+	line, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
+	return line
+}
+
+// coordinates reports whether the controller moves the partitions.
+func (in *Input) coordinates() bool {
+	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
+
+// openLine is the line of a child of which no replica was ever ready, and whose
+// template was corrected: open until the child's controller has forgotten the
+// revision before, which never worked. Freezing it would hold replicas on that.
+func openLine(partition int32) coordination.Line {
+	return coordination.Line{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
+}

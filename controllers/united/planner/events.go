@@ -1,0 +1,207 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Event is one thing to tell once.
+type Event struct {
+	// Type, Reason and Action are as in an Event of events.k8s.io.
+	Type, Reason, Action, Note string
+	// Workload names the child it is about; "" when it is about the whole.
+	Workload string
+}
+
+// Reasons of events that are not reasons of a condition.
+const (
+	eventRolloutStarted  = "RolloutStarted"
+	eventRolloutFinished = "RolloutFinished"
+	eventPartition       = "PartitionChanged"
+	eventSubsetRemoved   = "SubsetRemoved"
+	eventStuckDeleted    = "StuckReplicaDeleted"
+	eventReplicaDeleted  = "ReplicaDeleted"
+	eventStepReached     = "StepReached"
+	eventStepPassed      = "StepPassed"
+	eventForced          = "RolloutForced"
+	eventLost            = "ProtectionLost"
+	eventRestored        = "ProtectionRestored"
+)
+
+// Events gives one event for each transition from one status to the next, and
+// for what the pass deleted. p is nil when nothing could be planned.
+func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
+	list := revisionEvents(before, after)
+	for i := range after.Subsets {
+		s := &after.Subsets[i]
+		if old := SubsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
+			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
+			if why := p.whyMoved(s.Name, results); why != "" {
+				note += ": " + why
+			}
+			list = append(list, Event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
+		}
+		list = append(list, memoryEvents(SubsetStatus(before, s.Name), s)...)
+		list = append(list, noteEvents(SubsetStatus(before, s.Name), s, results[s.Name])...)
+	}
+	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
+	list = append(list, deletionEvents(after, p, results)...)
+	list = append(list, conditionEvents(before, after)...)
+	for i := range list {
+		list[i].Note = Note(list[i].Note)
+	}
+	return list
+}
+
+// whyMoved is why the partition of a subset was changed, "" if it is not known.
+func (p *Plan) whyMoved(name string, results Results) string {
+	if p == nil || results[name] == nil || results[name].Refused() {
+		return ""
+	}
+	i := slices.IndexFunc(p.Subsets, func(s *SubsetPlan) bool { return s.Name == name })
+	return p.Subsets[i].Decision.Does
+}
+
+// maxNote is how long the API server lets the note of an event be.
+const maxNote = 1024
+
+// Note is a text as the note of an event.
+func Note(text string) string { return truncated(text, maxNote) }
+
+func truncated(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const ellipsis = "..."
+	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
+}
+
+// noteEvents tells once what is noted of a child.
+func noteEvents(before, after *v1alpha1.SubsetStatus, r *Result) []Event {
+	if r == nil || r.Note == "" || before != nil && strings.Contains(before.Message, r.Note) {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, v1alpha1.ReasonOverridden, "Apply", after.Name + ": " + r.Note, after.Workload}}
+}
+
+// memoryEvents tells when a child has forgotten what its protected replicas run, and
+// when it remembers it again and they run it.
+func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
+	was := before != nil && before.Phase == v1alpha1.PhaseRestoring
+	is := after.Phase == v1alpha1.PhaseRestoring
+	switch {
+	case is && !was:
+		return []Event{{corev1.EventTypeWarning, eventLost, "Restore", after.Name + ": " + after.Message, after.Workload}}
+	case was && !is && after.Phase != v1alpha1.PhaseStalled:
+		return []Event{{corev1.EventTypeNormal, eventRestored, "Restore",
+			fmt.Sprintf("%s: protected replicas run %s, and come back on it", after.Name, after.CurrentRevision), after.Workload}}
+	}
+	return nil
+}
+
+func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
+	var list []Event
+	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
+		note := fmt.Sprintf("the update revision is %s, the current one %s", after.UpdateRevision, after.CurrentRevision)
+		switch {
+		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
+			note = fmt.Sprintf("%s takes the place of %s, of which no replica was ever ready", after.UpdateRevision, before.UpdateRevision)
+		case after.UpdateRevision == after.CurrentRevision:
+			note = fmt.Sprintf("goes back to %s, the current revision", after.UpdateRevision)
+		}
+		list = append(list, Event{corev1.EventTypeNormal, eventRolloutStarted, "Rollout", note, ""})
+	}
+	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
+		list = append(list, Event{corev1.EventTypeNormal, eventRolloutFinished, "Rollout",
+			fmt.Sprintf("all replicas run %s and are ready", after.CurrentRevision), ""})
+	}
+	return list
+}
+
+// rolloutEvents tells of the steps of a coordinated rollout, and of force. back: it
+// goes back to, or already is, what all replicas run, so the steps are passed by.
+func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []Event {
+	if after == nil {
+		return nil
+	}
+	same := before != nil && before.Revision == after.Revision
+	var list []Event
+	if after.Forced && (!same || !before.Forced) {
+		list = append(list, Event{corev1.EventTypeWarning, eventForced, "Rollout",
+			"the rollout to " + after.Revision + " goes on whatever the health of the replicas", ""})
+	}
+	phase := meaningOf(after, paused)
+	if phase.stepReached && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
+		list = append(list, Event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
+	}
+	if same && !back && after.Step > before.Step && !phase.done {
+		list = append(list, Event{corev1.EventTypeNormal, eventStepPassed, "Rollout", after.Message, ""})
+	}
+	return list
+}
+
+func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
+	if p == nil {
+		return nil
+	}
+	var list []Event
+	for _, s := range p.Subsets {
+		if results.of(s.Name).Deleted {
+			list = append(list, Event{corev1.EventTypeNormal, eventSubsetRemoved, "Remove",
+				s.Name + ": the child was deleted, since the subset is gone", s.Workload})
+		}
+	}
+	for i := range after.Subsets {
+		s := &after.Subsets[i]
+		if o := results.of(s.Name); len(o.Freed) > 0 {
+			reason := eventStuckDeleted
+			if after.Rollout != nil {
+				reason = eventReplicaDeleted
+			}
+			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
+				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.Freed, ", "), after.UpdateRevision), s.Workload})
+		}
+		if o := results.of(s.Name); len(o.Undone) > 0 {
+			list = append(list, Event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",
+				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.Undone, ", "), s.CurrentRevision), s.Workload})
+		}
+	}
+	return list
+}
+
+// conditionEvents tells when a condition goes to another state, and when a stall
+// changes its cause. Progressing follows from Ready and is left out.
+func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
+	var list []Event
+	for _, c := range after.Conditions {
+		old := meta.FindStatusCondition(before.Conditions, c.Type)
+		turned := old == nil || old.Status != c.Status
+		bad := (c.Type == v1alpha1.ConditionStalled) == (c.Status == metav1.ConditionTrue)
+		switch c.Type {
+		case v1alpha1.ConditionStalled:
+			if c.Status == metav1.ConditionTrue && (turned || old.Reason != c.Reason) {
+				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message, ""})
+			}
+		case v1alpha1.ConditionReady, v1alpha1.ConditionInitialized:
+			if turned && !bad {
+				list = append(list, Event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})
+			}
+		case v1alpha1.ConditionReplicasHonored:
+			if bad && turned {
+				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Allocate", c.Message, ""})
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,65 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Sought is the name of the pod that a child lacks, and that its controller should have
+// made; "" if there is none.
+func Sought(observed *adapters.Observed) string {
+	if !observed.Awaits() {
+		return ""
+	}
+	return observed.Vacant
+}
+
+// HeldBy says what has the name of a missing replica, why it is none of the child's, and
+// what to do; "" when nothing has it, or it becomes a replica by itself.
+func HeldBy(pod *corev1.Pod, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
+	if pod == nil {
+		return ""
+	}
+	taken := "the name " + pod.Name + " is taken by a pod that "
+	owner := metav1.GetControllerOfNoCopy(pod)
+	switch unmatched := unmatchedLabels(pod, parent, subset); {
+	case pod.DeletionTimestamp != nil:
+		return taken + "is being deleted"
+	case owner != nil && owner.UID != observed.Meta.UID:
+		return taken + fmt.Sprintf("is controlled by %s %s: delete it", owner.Kind, owner.Name)
+	case len(unmatched) > 0:
+		return taken + fmt.Sprintf("does not have the labels %s: label it so, or delete it", strings.Join(unmatched, ", "))
+	}
+	return ""
+}
+
+// unmatchedLabels are what the child of a subset selects by and a pod does not match.
+func unmatchedLabels(pod *corev1.Pod, parent *v1alpha1.UnitedDeployment, subset string) []string {
+	selector := parent.Spec.Selector.DeepCopy()
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, parent.Name)
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, subset)
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil // ReadSpec has refused it
+	}
+	var unmatched []string
+	requirements, _ := parsed.Requirements()
+	for i := range requirements {
+		if !requirements[i].Matches(labels.Set(pod.Labels)) {
+			unmatched = append(unmatched, requirements[i].String())
+		}
+	}
+	slices.Sort(unmatched)
+	return unmatched
+}

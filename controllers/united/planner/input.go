@@ -1,0 +1,252 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Input is all that one pass decides from: a parent, and what was observed of it.
+// Nothing in this package changes it.
+type Input struct {
+	Parent *v1alpha1.UnitedDeployment
+	// Spec is the parent's, as ReadSpec reads it.
+	Spec *Spec
+	Now  time.Time
+
+	// Children by subset, also of subsets that the spec does not have any more.
+	Children map[string]*Child
+	// Unreadable are the children that cannot be read, by subset. They are in no other map.
+	Unreadable map[string]*Unreadable
+	// Pods by subset, as their labels say.
+	Pods map[string][]*corev1.Pod
+	// Outlived are the pods of subsets whose child is gone and may be made now, as they
+	// were a moment ago past the cache.
+	Outlived map[string][]corev1.Pod
+
+	// Revisions are those that are kept.
+	Revisions []*revision.Revision
+	// Update is the revision that the spec asks for; of those that are kept, the last
+	// that it asked for, while that one cannot be.
+	Update *revision.Revision
+	// Unkept is why the revision that the spec asks for cannot be kept; nil when it is.
+	// Nothing is made of it until then, but all else goes on.
+	Unkept *subset.Failure
+
+	// Wake is when whoever observes wants to look again; zero if never.
+	Wake time.Time
+}
+
+// Unreadable is a child workload that cannot be read. What its replicas are is not known:
+// nothing of it is changed, nor anything that it would have to pay for.
+type Unreadable struct {
+	// Meta is its metadata, which is read by itself.
+	Meta metav1.ObjectMeta
+	// Why says what it is, and why it cannot be read.
+	Why string
+}
+
+// lastKnown is what the status says of a subset whose child cannot be read; nothing of
+// another.
+func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
+	if was := SubsetStatus(&in.Parent.Status, name); was != nil && in.Unreadable[name] != nil {
+		return *was
+	}
+	return v1alpha1.SubsetStatus{}
+}
+
+// paused: no new template, no release, no replica deleted.
+func (in *Input) paused() bool { return in.whyPaused() != "" }
+
+// whyPaused says what freezes the rollout; "" when nothing does.
+func (in *Input) whyPaused() string {
+	switch {
+	case in.Parent.Spec.Paused:
+		return "spec.paused freezes the rollout"
+	case in.Unkept != nil:
+		return "the rollout is frozen: " + in.Unkept.Message
+	}
+	return ""
+}
+
+// Want sets the revision that the spec asks for, from those that are kept: one of them, or
+// one that is yet to be kept, which is added to them. See Plan.Ensure.
+func (in *Input) Want() error {
+	content := in.Spec.Content()
+	if in.Update = revision.Find(in.Revisions, content, in.Parent.Status.UpdateRevision); in.Update != nil {
+		return nil
+	}
+	update, err := revision.Parse(revision.New(in.Parent, OwnerOf(in.Parent), content, revision.NextNumber(in.Revisions), 0))
+	if err != nil {
+		return err
+	}
+	in.Revisions, in.Update = append(in.Revisions, update), update
+	return nil
+}
+
+// Kept are the revisions but one that is yet to be kept.
+func (in *Input) Kept() []*revision.Revision {
+	return slices.DeleteFunc(slices.Clone(in.Revisions), func(r *revision.Revision) bool { return !kept(r) })
+}
+
+// kept reports whether the API server has a revision.
+func kept(r *revision.Revision) bool { return r.Object.UID != "" }
+
+// With is the input with these revisions, the update revision among them.
+func (in *Input) With(kept []*revision.Revision, update *revision.Revision) *Input {
+	out := *in
+	out.Revisions, out.Update = kept, update
+	return &out
+}
+
+// Without is the input while the revision that the spec asks for cannot be kept. The last
+// one that is kept stands in for it; nil if there is none, so that nothing can be made.
+func (in *Input) Without(unkept *subset.Failure) *Input {
+	status, kept := &in.Parent.Status, in.Kept()
+	last := cmp.Or(revision.ByName(kept, status.UpdateRevision), revision.ByName(kept, status.CurrentRevision))
+	if last == nil {
+		return nil
+	}
+	out := in.With(kept, last)
+	out.Unkept = unkept
+	return out
+}
+
+// terms are when a replica is broken.
+func (in *Input) terms() adapters.Terms {
+	t := adapters.Terms{Now: in.Now, Deadline: progressTime(in.Parent), Paused: in.Parent.Spec.Paused}
+	switch status := &in.Parent.Status; {
+	case status.PausedTime != nil:
+		t.Resumed = in.Now // at the soonest
+	case status.ResumedTime != nil:
+		t.Resumed = status.ResumedTime.Time
+	}
+	return t
+}
+
+// Child is one child workload.
+type Child struct {
+	// Object may be shared with the cache: read only.
+	Object   *unstructured.Unstructured
+	Observed *adapters.Observed
+}
+
+// InUse names every revision that the status or a child names.
+func (in *Input) InUse() map[string]bool {
+	inUse := map[string]bool{
+		in.Parent.Status.CurrentRevision: true,
+		in.Parent.Status.UpdateRevision:  true,
+	}
+	if in.Update != nil {
+		inUse[in.Update.Name] = true
+	}
+	for _, s := range in.Parent.Status.Subsets {
+		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
+		if kept := s.ChildRecord; kept != nil {
+			inUse[kept.Annotations[v1alpha1.AnnotationRevision]] = true
+			inUse[kept.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+		}
+	}
+	for _, c := range in.Children {
+		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+	}
+	for _, c := range in.Unreadable {
+		inUse[c.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[c.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+	}
+	return inUse
+}
+
+// InUseAfter is InUse after what became of a plan.
+func (in *Input) InUseAfter(results Results) map[string]bool { return in.after(results).InUse() }
+
+// Initialized reports whether a replica of the parent was ever ready. Children
+// that protect a revision tell so too, should the status be lost.
+func (in *Input) Initialized() bool {
+	if meta.IsStatusConditionTrue(in.Parent.Status.Conditions, v1alpha1.ConditionInitialized) {
+		return true
+	}
+	for _, c := range in.Children {
+		if subset.Protects(c.Observed) || slices.ContainsFunc(c.Observed.Members, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
+			return true
+		}
+	}
+	// Trap: where the status is lost too, a child that cannot be read may be the one that
+	// knows.
+	return len(in.Unreadable) > 0 && meta.FindStatusCondition(in.Parent.Status.Conditions, v1alpha1.ConditionInitialized) == nil
+}
+
+// currentRevision is the revision that the whole parent ran last.
+func (in *Input) currentRevision() string {
+	status := &in.Parent.Status
+	switch {
+	case !in.Initialized() && (!in.paused() || status.CurrentRevision == ""):
+		return in.Update.Name
+	case in.finishedOn(status.UpdateRevision):
+		// Seen now, but not in time to be written: the spec has changed since.
+		return status.UpdateRevision
+	case status.CurrentRevision != "":
+		return status.CurrentRevision
+	}
+	return in.oldestProtected()
+}
+
+// finishedOn reports whether every replica that the status speaks of is updated to,
+// and ready on, the revision.
+func (in *Input) finishedOn(name string) bool {
+	finished := false
+	for i := range in.Parent.Status.Subsets {
+		was := &in.Parent.Status.Subsets[i]
+		if was.DesiredReplicas == 0 {
+			continue
+		}
+		observed := in.observed(was.Name)
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !allUpdated(observed) || in.unmade(was.Name, observed) {
+			return false
+		}
+		finished = true
+	}
+	return finished && name != ""
+}
+
+// allUpdated reports whether the child has exactly its replicas, and all are ready
+// on what its template is.
+func allUpdated(observed *adapters.Observed) bool {
+	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && len(observed.Members) == int(observed.Replicas) &&
+		!slices.ContainsFunc(observed.Members, func(m adapters.Replica) bool {
+			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash || m.Position >= observed.Replicas
+		})
+}
+
+// oldestProtected stands in for a lost status.
+func (in *Input) oldestProtected() string {
+	var named []*revision.Revision
+	for name, c := range in.Children {
+		if rev := revision.ByName(in.Revisions, in.protected(name, c.Observed, "", 0)); rev != nil {
+			named = append(named, rev)
+		}
+	}
+	if len(named) == 0 {
+		return in.Update.Name
+	}
+	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
+}
+
+// OwnerOf is the controller reference to a parent.
+func OwnerOf(parent *v1alpha1.UnitedDeployment) metav1.OwnerReference {
+	return *metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+}

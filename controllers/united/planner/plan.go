@@ -1,0 +1,351 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Plan is what one pass decides. It is made from the Input alone, and carrying it out
+// changes neither.
+type Plan struct {
+	// Ensure is the revision that is to be kept before anything is made from it; nil when
+	// it is kept already.
+	Ensure *revision.Revision
+
+	Allocation  allocation.Result
+	Initialized bool
+	// CurrentRevision is the one that the whole parent ran last.
+	CurrentRevision string
+	// Subsets are in the order of the spec, then those that it does not have any more.
+	Subsets []*SubsetPlan
+	// Rollout is what a coordinated rollout decides; nil under Manual, and before
+	// there is anything to protect.
+	Rollout *coordination.Plan
+	// Wake is when time alone changes the plan; zero if never.
+	Wake time.Time
+}
+
+// SubsetPlan is what one pass decides for one subset.
+type SubsetPlan struct {
+	// SubsetSpec is what the spec says of it; of one that is Removed, the name alone.
+	SubsetSpec
+	// Removed: the spec does not have the subset any more.
+	Removed bool
+	// Workload is the name of its child.
+	Workload string
+	// Desired is what the subset is allotted.
+	Desired int32
+	// Decision is what the child shall come to, whoever moves the partitions: how many
+	// replicas, which is more while a coordinated scale-down waits, and where its partition
+	// lies. Step is the next write on the way there, and Deletes what of Delete may go now.
+	Decision coordination.Decision
+	// Deletes are the replicas to delete, once the child was found to be as Step says: one
+	// that had to be written is to be observed first.
+	Deletes []Deletion
+	// Protected names the revision that protected replicas run.
+	Protected string
+	// Step is the next write to the child, with all of its content.
+	Step subset.Step
+	// Failure is why nothing can be done for the subset, where Step halts; nil elsewhere.
+	Failure *subset.Failure
+	// Defers: the step is left for the next pass, which comes soon.
+	Defers bool
+
+	// behind: the child missed the revision that the status says it protects.
+	behind bool
+}
+
+// Make decides one pass.
+func Make(in *Input) *Plan {
+	wishes := make([]*intstr.IntOrString, len(in.Spec.Subsets))
+	for i, sub := range in.Spec.Subsets {
+		wishes[i] = sub.Replicas
+	}
+	p := &Plan{
+		Allocation:      allocation.Allocate(replicasOf(in.Parent), wishes),
+		Initialized:     in.Initialized(),
+		CurrentRevision: in.currentRevision(),
+	}
+	for i, sub := range in.Spec.Subsets {
+		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
+		s.Desired = p.Allocation.Replicas[i]
+		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
+		p.Subsets = append(p.Subsets, s)
+	}
+	if !kept(in.Update) {
+		p.Ensure = in.Update
+	}
+	in.planRemoved(p)
+	in.decide(p)
+	for _, s := range p.Subsets {
+		switch child := in.Unreadable[s.Name]; {
+		case child != nil:
+			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; nothing of it is changed until it can be read again")
+		case !s.Removed:
+			in.planSubset(p, s)
+		}
+	}
+	return p
+}
+
+// halt leaves a subset as it is until somebody helps.
+func (s *SubsetPlan) halt(reason, why string) {
+	s.Step.Action, s.Step.Reason = subset.ActionHalt, why
+	s.Deletes = nil
+	s.Failure = &subset.Failure{Reason: reason, Message: why, Stalled: true}
+}
+
+// planSubset adds to the plan what follows from the partition.
+func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
+	sub, observed := s.SubsetSpec, in.observed(s.Name)
+	protected := revision.ByName(in.Revisions, s.Protected)
+	update := in.Update
+	if in.paused() {
+		// No new template: a child keeps the one it has, a new one gets the one
+		// that it would protect.
+		update = protected
+		if observed != nil {
+			update = revision.ByName(in.Revisions, subset.RevisionOf(observed))
+		}
+	}
+	if update == nil {
+		s.Step.Child = in.childOf(s)
+		s.halt(v1alpha1.ReasonRevisionLost, "paused, and the revision that "+s.Workload+" has is lost")
+		return
+	}
+	s.behind = p.Initialized && in.behind(sub.Name, observed)
+	goal := subset.Goal{
+		Child:             in.childOf(s),
+		Update:            sub.version(update),
+		ProtectedRevision: s.Protected,
+		Before:            in.keptRecord(sub.Name),
+		Initialized:       p.Initialized,
+		Behind:            s.behind,
+	}
+	if observed != nil {
+		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
+		goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+	}
+	if protected != nil {
+		goal.Protected = ptr.To(sub.version(protected))
+		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
+	}
+	s.Step = in.around(subset.Next(goal, observed))
+	if s.Step.Action == subset.ActionHalt {
+		s.Step.Child = in.childOf(s)
+		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
+	}
+	s.Defers = subset.Yields(s.Step, observed, in.Now)
+	in.planDeletes(p, s, goal.SamePods)
+}
+
+// around is a step with room for the pods that outlived the child before. What cannot be
+// built gets no child, and the writer says why.
+func (in *Input) around(step subset.Step) subset.Step {
+	pods := in.Outlived[step.Child.Subset]
+	if step.Action != subset.ActionSeed || len(pods) == 0 {
+		return step
+	}
+	u, err := adapters.Build(in.Spec.Adapter, &step.Child)
+	if err != nil {
+		return step
+	}
+	return subset.Around(step, in.Spec.Adapter.Orphans(u, pods))
+}
+
+// Deletion is a replica to delete.
+type Deletion struct {
+	adapters.Replica
+	// Unreleased: it came up on the update revision without having been released.
+	Unreleased bool
+}
+
+// planDeletes decides which replicas are deleted, once the child has what it shall have.
+// proven: what the subset protects makes the pods of the update revision too.
+func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
+	observed := in.observed(s.Name)
+	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
+	switch {
+	case in.paused() || !has || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
+		s.Deletes = nil
+	case p.Rollout != nil:
+	case s.Step.Action == subset.ActionRelearn:
+		s.delete(observed, subset.Undo(observed, in.Now))
+	default:
+		stuck, wake := subset.Stuck(observed, in.terms(), proven)
+		s.delete(observed, append(stuck, subset.Undo(observed, in.Now)...))
+		p.wakeAt(wake)
+	}
+	in.heed(p, s)
+}
+
+// heed leaves what came up unreleased until the child's controller knows what to make of it
+// instead.
+func (in *Input) heed(p *Plan, s *SubsetPlan) {
+	unreleased := func(d Deletion) bool { return d.Unreleased }
+	if !slices.ContainsFunc(s.Deletes, unreleased) {
+		return
+	}
+	if until := subset.HeededBy(in.Children[s.Name].Object.GetManagedFields(), in.Now); !until.IsZero() {
+		s.Deletes = slices.DeleteFunc(s.Deletes, unreleased)
+		p.wakeAt(until)
+	}
+}
+
+// delete adds replicas of the child to those that are to be deleted.
+func (s *SubsetPlan) delete(observed *adapters.Observed, replicas []adapters.Replica) {
+	var unreleased []adapters.Replica
+	if len(replicas) > 0 {
+		unreleased = subset.Unreleased(observed)
+	}
+	for _, r := range replicas {
+		s.Deletes = append(s.Deletes, Deletion{r, slices.ContainsFunc(unreleased, func(u adapters.Replica) bool { return u.UID == r.UID })})
+	}
+}
+
+func (p *Plan) wakeAt(at time.Time) {
+	if !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
+		p.Wake = at
+	}
+}
+
+func (in *Input) observed(name string) *adapters.Observed {
+	if c := in.Children[name]; c != nil {
+		return c.Observed
+	}
+	return nil
+}
+
+// protectedRevision is what the subset's protected replicas run: as its child
+// says, else as the status says, else what the whole parent ran last.
+func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Observed) string {
+	known := in.knownRevision(name)
+	switch {
+	case p.Initialized:
+	case !in.paused():
+		return in.Update.Name
+	case observed != nil:
+		return subset.RevisionOf(observed) // no other takes its place now
+	default:
+		return cmp.Or(known, p.CurrentRevision)
+	}
+	if observed != nil && !in.behind(name, observed) {
+		if told := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); told != "" {
+			return told
+		}
+	}
+	return cmp.Or(known, p.CurrentRevision)
+}
+
+// protected is what the child of a subset says that it protects (subset.Protected).
+func (in *Input) protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
+	if in.unmade(name, observed) {
+		return subset.Noted(observed)
+	}
+	return subset.Protected(observed, known, knownAt)
+}
+
+// Unmade reports whether a subset's child is, after what became of it, of the revision that
+// it protects, though it was written with another one.
+func (in *Input) Unmade(name string, o *Result) bool {
+	after := in.after(Results{name: o})
+	return after.unmade(name, after.observed(name))
+}
+
+// unmade reports whether the child is of the revision that it protects, though it was written
+// with one that makes other pods: admission has kept its template as it was. So all its
+// replicas look updated, and it has not finished. Two revisions can also differ in their
+// words alone, as "1024Mi" and "1Gi" do: that is why the template is compared.
+func (in *Input) unmade(name string, observed *adapters.Observed) bool {
+	i := slices.IndexFunc(in.Spec.Subsets, func(s SubsetSpec) bool { return s.Name == name })
+	if i < 0 || observed == nil || !subset.LooksFinished(observed) {
+		return false
+	}
+	s, has, protects := in.Spec.Subsets[i], revision.ByName(in.Revisions, subset.RevisionOf(observed)), revision.ByName(in.Revisions, subset.Noted(observed))
+	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.overlay) {
+		return false
+	}
+	version, child := s.version(has), in.childOf(&SubsetPlan{SubsetSpec: s, Workload: observed.Meta.Name})
+	child.PodPart, child.PodPatch, child.Tolerations = version.PodPart, version.PodPatch, version.Tolerations
+	built, err := adapters.Build(in.Spec.Adapter, &child)
+	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
+}
+
+// knownRevision is what the status says that the subset protects, "" if nothing, and if
+// that can be.
+func (in *Input) knownRevision(name string) string {
+	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
+		return subset.Credible(status.CurrentRevision, in.Parent.Status.CurrentRevision, status.ChildRecord)
+	}
+	return ""
+}
+
+func (in *Input) behind(name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.Behind(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
+}
+
+func (in *Input) childOf(s *SubsetPlan) adapters.Child {
+	return adapters.Child{
+		Namespace: in.Parent.Namespace, Name: s.Workload, Parent: in.Parent.Name, Subset: s.Name,
+		Owner: OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
+		Template: in.Spec.template, Patch: s.patch,
+		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
+		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
+		ParentGeneration: in.Parent.Generation,
+	}
+}
+
+// version is what a revision makes of this subset's pods. One that does not know
+// the subset uses what the subset changes today.
+func (s SubsetSpec) version(r *revision.Revision) subset.Version {
+	overlay := r.OverlayOr(s.Name, s.overlay)
+	return subset.Version{Revision: r.Name, PodPart: r.Template(), PodPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+}
+
+// Order gives the subsets in the order in which their children are written:
+// creates and scale-ups first, then those that keep their replicas, then
+// scale-downs, so that no replica goes before another has come. A partition that
+// moves does not wait until all other children were found to be as they should.
+// Subsets that the spec does not have any more come last.
+func (p *Plan) Order(in *Input) []*SubsetPlan {
+	rank := func(s *SubsetPlan) int {
+		observed := in.observed(s.Name)
+		switch {
+		case s.Removed:
+			return 4
+		case observed == nil || s.Decision.Replicas > observed.Replicas:
+			return 0
+		case s.Decision.Replicas < observed.Replicas:
+			return 3
+		case s.Step.Action == subset.ActionApply && s.Step.Child.Partition != observed.Partition:
+			return 1
+		}
+		return 2
+	}
+	ordered := slices.Clone(p.Subsets)
+	slices.SortStableFunc(ordered, func(a, b *SubsetPlan) int { return rank(a) - rank(b) })
+	return ordered
+}
+
+// SubsetStatus is what a status says of a subset; nil if nothing.
+func SubsetStatus(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
+	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &status.Subsets[i]
+}

@@ -1,0 +1,99 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// coordinate lets the ledger over all subsets decide on partitions, replicas and
+// deletions. A removed subset goes when it is empty.
+func (in *Input) coordinate(p *Plan) {
+	input := coordination.Input{
+		Strategy: in.Parent.Spec.UpdateStrategy.RollingUpdate,
+		Update:   in.Update.Name, Current: p.CurrentRevision,
+		State:    in.Parent.Status.Rollout,
+		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
+		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
+		Paused:   in.whyPaused(), PausedByUser: in.Parent.Spec.Paused, Now: in.Now,
+		ProgressDeadline: in.terms().Deadline, Resumed: in.terms().Resumed,
+	}
+	var subsets []*SubsetPlan
+	for _, s := range p.Subsets {
+		switch {
+		case !s.Removed:
+			input.Subsets = append(input.Subsets, in.subsetOf(s))
+		case s.Step.Action == subset.ActionRemove:
+			input.Subsets = append(input.Subsets, coordination.Subset{
+				Name: s.Name, Removed: true, Observed: in.observed(s.Name), Revision: subset.RevisionOf(in.observed(s.Name)),
+			})
+		case in.Unreadable[s.Name] != nil:
+			input.Subsets = append(input.Subsets, coordination.Subset{Name: s.Name, Removed: true, Unreadable: in.Unreadable[s.Name].Why})
+		default:
+			continue // nothing of it is left to coordinate
+		}
+		subsets = append(subsets, s)
+	}
+	decided := coordination.Coordinate(input)
+	p.Rollout = &decided
+	for i, s := range subsets {
+		d := &decided.Subsets[i]
+		s.Decision = *d
+		s.delete(in.observed(s.Name), d.Delete)
+		if s.Step.Action == subset.ActionRemove && !d.Remove {
+			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas}}
+		}
+	}
+	// What is drained goes before what is deleted.
+	slices.SortStableFunc(p.Subsets, func(a, b *SubsetPlan) int { return drainsFirst(a) - drainsFirst(b) })
+}
+
+func drainsFirst(s *SubsetPlan) int {
+	switch {
+	case !s.Removed:
+		return 0
+	case s.Step.Action == subset.ActionShrink:
+		return 1
+	}
+	return 2
+}
+
+func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
+	to := coordination.Subset{
+		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held,
+	}
+	if child := in.Unreadable[s.Name]; child != nil {
+		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
+	}
+	if protected := revision.ByName(in.Revisions, s.Protected); protected != nil {
+		to.Proven = revision.SamePods(in.Update, protected, s.Name, s.overlay)
+		to.Same = to.Proven
+	}
+	if to.Observed != nil {
+		to.Revision = subset.RevisionOf(to.Observed)
+		if in.unmade(s.Name, to.Observed) {
+			to.Revision = subset.Noted(to.Observed) // it has not got the other
+		}
+		to.Same = to.Same && to.Revision == in.Update.Name
+		to.Completing = subset.Completing(to.Observed)
+		to.Recorded = ptr.To(subset.RecordedPartition(to.Observed))
+		to.ProtectedHash = subset.ProtectedHash(to.Observed)
+		// Where all is released there is nothing that it would have to remember.
+		to.Forgot = subset.Forgot(to.Observed) && *to.Recorded > 0
+		to.Unreleased = subset.Unreleased(to.Observed)
+		return to
+	}
+	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
+		to.Known = was.Partition
+	}
+	return to
+}

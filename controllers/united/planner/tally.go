@@ -1,0 +1,153 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// tally is what one pass knows of one subset in the end.
+type tally struct {
+	name   string
+	counts v1alpha1.ReplicaCounts
+	phase  v1alpha1.SubsetPhase
+	// message says what it waits for, or why it is stalled.
+	message string
+	failure *subset.Failure
+	stale   bool
+	// observed: the child is as it shall be, and its controller knows.
+	observed bool
+	// availableAt is when time alone makes a replica available; zero if none.
+	availableAt time.Time
+	// notUpdated is how many replicas do not run the update revision.
+	notUpdated int32
+}
+
+// done tells whether the subset is what the spec asks for now.
+func (t *tally) done() bool {
+	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
+}
+
+func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
+	if s.Removed {
+		return in.tallyRemoved(s, o)
+	}
+	t := &tally{name: s.Name, failure: s.failed(o), stale: o.Stale}
+	observed := in.observed(s.Name)
+	if in.Unreadable[s.Name] != nil {
+		was := in.lastKnown(s.Name)
+		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Update.Name {
+			t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
+		}
+		return t.orFailed()
+	}
+	if observed == nil {
+		t.notUpdated = s.Desired
+		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.Waits, s.Step.Reason)
+		return t.orFailed()
+	}
+	onUpdate := in.onUpdate(s, observed)
+	t.count(observed, onUpdate, in.Now)
+	if !observed.CaughtUp {
+		// The hashes speak of an older spec: what was known of this revision stays.
+		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
+		if old := SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
+			t.counts.UpdatedReplicas = min(old.UpdatedReplicas, t.counts.Replicas)
+			t.counts.UpdatedReadyReplicas = min(old.UpdatedReadyReplicas, t.counts.ReadyReplicas)
+		}
+	}
+	t.notUpdated = max(0, s.Desired-t.counts.UpdatedReplicas)
+	t.observed = observed.CaughtUp && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
+	t.phase, t.message = in.phase(p, s, observed, t, onUpdate)
+	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
+		t.message = cmp.Or(o.Waits, t.message)
+	}
+	if o.Note != "" {
+		t.message = strings.TrimPrefix(t.message+"; "+o.Note, "; ")
+	}
+	return t.orFailed()
+}
+
+// restores reports whether a child is being taught again what it has forgotten, which
+// takes several writes; each has to be seen by its controller.
+func (in *Input) restores(s *SubsetPlan) bool {
+	switch s.Step.Action {
+	case subset.ActionRemind, subset.ActionRelearn:
+		return true
+	case subset.ActionWait:
+		was := SubsetStatus(&in.Parent.Status, s.Name)
+		return was != nil && was.Phase == v1alpha1.PhaseRestoring
+	default:
+		return false
+	}
+}
+
+func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
+	t := &tally{name: s.Name, failure: s.failed(o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
+	if observed := in.observed(s.Name); observed != nil {
+		t.count(observed, false, in.Now)
+	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+		t.counts = was.ReplicaCounts // as far as is known
+	}
+	t.message = cmp.Or(o.Waits, s.Step.Reason, "is being removed")
+	if s.Step.Action == subset.ActionShrink {
+		t.message = cmp.Or(o.Waits, s.Decision.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+	}
+	return t.orFailed()
+}
+
+// orFailed lets a failure speak before all else.
+func (t *tally) orFailed() *tally {
+	if t.failure != nil {
+		t.message = t.failure.Message
+		t.observed = false
+		if t.failure.Stalled {
+			t.phase = v1alpha1.PhaseStalled
+		} else if t.done() {
+			t.phase = v1alpha1.PhasePending
+		}
+	}
+	return t
+}
+
+// onUpdate tells whether the child's template makes the pods of the update
+// revision.
+func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
+	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
+	return has != nil && revision.SamePods(has, in.Update, s.Name, s.overlay)
+}
+
+func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {
+	for _, r := range observed.Members {
+		t.counts.Replicas++
+		if r.Terminating {
+			continue
+		}
+		updated := onUpdate && observed.UpdateHash != "" && r.Hash == observed.UpdateHash
+		if updated {
+			t.counts.UpdatedReplicas++
+		}
+		if !r.Ready {
+			continue
+		}
+		t.counts.ReadyReplicas++
+		if updated {
+			t.counts.UpdatedReadyReplicas++
+		}
+		available, at := r.Available(observed.MinReadySeconds, now)
+		if available {
+			t.counts.AvailableReplicas++
+		} else if !at.IsZero() && (t.availableAt.IsZero() || at.Before(t.availableAt)) {
+			t.availableAt = at
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// publish writes the status if it changed, and when that is done the events and
+// the metrics. Nothing else writes any of the three. The error is writer.ErrStale
+// when the parent is gone, or its status is not what it was when it was read, and a
+// *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
+func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) error {
+	if err := r.tellStatus(ctx, parent, status); err != nil {
+		return err
+	}
+	for _, e := range planner.Events(&parent.Status, status, p, results) {
+		r.Recorder.Eventf(parent, r.related(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
+	}
+	r.Metrics.Observe(parent, status)
+	return nil
+}
+
+// tellBlocked tells of a parent for which nothing can be done, and when it is
+// tried again.
+func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	if err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil); err != nil {
+		return r.again(err)
+	}
+	if failure.RetryAt.IsZero() {
+		return ctrl.Result{RequeueAfter: r.sureBy(parent, 0)}, nil // only a change of the spec helps, and that is watched
+	}
+	return ctrl.Result{RequeueAfter: r.sureBy(parent, max(failure.RetryAt.Sub(now), time.Millisecond))}, nil
+}
+
+// again is when to try again after an error. The watch that tells what has moved on
+// usually is sooner; but a conflict can be answered where nothing did, and then no
+// watch tells.
+func (r *Reconciler) again(err error) (ctrl.Result, error) {
+	putOff := (*writer.OverriddenError)(nil)
+	switch {
+	case errors.As(err, &putOff):
+		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil
+	case errors.Is(err, writer.ErrStale):
+		return ctrl.Result{RequeueAfter: planner.RetryStale}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// related points at the child an event is about. Trap: the recorder folds events
+// that differ in nothing but their note into the first of them, and the note is
+// all that would differ between two subsets.
+func (r *Reconciler) related(parent *v1alpha1.UnitedDeployment, workload string) runtime.Object {
+	adapter, err := r.Adapters.For(&parent.Spec.Template)
+	if workload == "" || err != nil {
+		return nil
+	}
+	version, kind := adapter.GroupVersionKind().ToAPIVersionAndKind()
+	return &corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: parent.Namespace, Name: workload}
+}
