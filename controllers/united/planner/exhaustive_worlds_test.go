@@ -193,16 +193,16 @@ func manualConfigs() []smallConfig {
 			edits:  edits(templates(2), move),
 			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1, budgetDie: 1}.whole(),
 		}, budget{budgetStale: 1, budgetMeddle: 1}),
-		kinds("Manual, a child forgets, and back or on", smallConfig{
+		withMore("Manual, a child forgets, and back or on", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
 			edits:  edits(templates(1, 2, 3), these(variant(1, "partition 1"))),
-			budget: budget{budgetEdit: 3, budgetForget: 1, budgetEvict: 2}.whole(),
-		}),
-		kinds("Rolling, a child forgets, and back or on", smallConfig{
+			budget: budget{budgetEdit: 3, budgetForget: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetEvict: 1}),
+		withMore("Rolling, a child forgets, and back or on", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  templates(1, 2, 3),
-			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 2}.whole(),
-		}),
+			budget: budget{budgetEdit: 2, budgetForget: 1, budgetEvict: 1}.whole(),
+		}, budget{budgetEvict: 1}),
 		withMore("Manual, somebody orphans the pods", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
 			edits:  edits(templates(2), these(variant(1, "partition 1"))),
