@@ -77,8 +77,11 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
-	child.Replicas = min(child.Replicas, o.Replicas)
-	child.Partition = max(child.Partition, RecordedPartition(o), o.Replicas)
+	if !settled(o) || RevisionOf(o) != g.ProtectedRevision {
+		// It would make new ones of what it has not forgotten yet.
+		child.Replicas = min(child.Replicas, o.Replicas)
+	}
+	child.Partition = max(child.Partition, RecordedPartition(o), child.Replicas, o.Replicas)
 	child.Seeding = Seeding(o)
 	return Step{Action: ActionRelearn, Child: child, Reason: fmt.Sprintf(
 		"%s goes back to %s, which its protected replicas are to run, until one of them does", o.Meta.Name, g.ProtectedRevision)}

@@ -42,14 +42,17 @@ func number(o *adapters.Observed, annotation string) (n int32, ok bool) {
 func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	if o == nil {
 		// It knows no revision yet, and its first one is not to be told apart from any. But
-		// pods that outlived an earlier child can be there.
-		if c.Seeding {
-			c.ReleasedFrom = releasedBefore(g.Before, c.ProtectedRevision)
+		// pods that outlived an earlier child can be there, which had the same name and so
+		// names its revisions alike.
+		c.ReleasedFrom = releasedBefore(g.Before, c.ProtectedRevision)
+		if c.ReleasedFrom > 0 && !c.Seeding {
+			c.ProtectedHash = g.Before.Annotations[v1alpha1.AnnotationProtectedHash]
 		}
 		return
 	}
 	c.ProtectedHash = hashToRecord(c.ProtectedRevision, o)
-	c.ReleasedFrom = g.releasedFromThen(c, o)
+	// What the partition is raised over only until the child remembers is released.
+	c.ReleasedFrom = min(g.releasedFromThen(c, o), g.Child.Partition)
 }
 
 // hashToRecord is the child's own revision that is the given parent revision, when

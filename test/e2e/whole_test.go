@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestAllUnreleased: all replicas of a child come up on the update revision, though two
@@ -49,13 +50,63 @@ func TestAllUnreleasedAndBack(t *testing.T) {
 	}
 }
 
+// TestAllUnreleasedAndOrphaned: the same, and the StatefulSet is deleted without its pods
+// while the template goes back. The next one knows what its pods run, and puts that right.
+func TestAllUnreleasedAndOrphaned(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w, lift := e.allUnreleased("v2", p)
+		w.DeleteChild("zone-a", metav1.DeletePropagationOrphan)
+		w.SetImage("v1")
+		mark := e.AuditMark()
+		lift()
+		w.Disturbed()
+		w.Runs(images{"zone-a": "v1 v1 v1", "zone-b": "v1 v1 v1"})
+		w.Settle()
+		e.Expect(len(e.Writes(mark, "pods"))).To(BeNumerically("<=", 2))
+	})
+}
+
+// TestAllUnreleasedAndReleased: the same, and one of the two is released meanwhile.
+func TestAllUnreleasedAndReleased(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w, lift := e.allUnreleased("v2", p)
+		w.SetPartitions(parts{"zone-a": 1})
+		mark := e.AuditMark()
+		lift()
+		w.Disturbed()
+		w.Runs(images{"zone-a": "v1 v2 v2", "zone-b": "v1 v1 v1"})
+		w.Settle()
+		w.deletedSince(mark, 1)
+	})
+}
+
+// TestAllUnreleasedAndScaled: the same under RollingUpdate, and it is to grow. The growth
+// takes what maxUnavailable allows, and comes before what is put right.
+func TestAllUnreleasedAndScaled(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		canary := rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`)
+		w, lift := e.allUnreleasedUnder(canary, "v2", p)
+		w.Scale(7)
+		mark := e.AuditMark()
+		lift()
+		w.Disturbed()
+		w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1"})
+		w.Settle()
+		w.deletedSince(mark, 2)
+	})
+}
+
 // allUnreleased is a Workload all of whose replicas in zone-a run the image and are ready,
 // though two are protected, and of which United may not write that child until lift.
 func (e *env) allUnreleased(image string, p appsv1.PodManagementPolicyType) (w *Workload, lift func()) {
-	w = e.Create(draft("web", replicas(6), policy(p), zones("", ""), hold()))
+	return e.allUnreleasedUnder(partitions(parts{"zone-a": 2}), image, p)
+}
+
+// allUnreleasedUnder is that under a strategy that releases one replica of zone-a.
+func (e *env) allUnreleasedUnder(strategy edit, image string, p appsv1.PodManagementPolicyType) (w *Workload, lift func()) {
+	w = e.Create(draft("web", replicas(6), policy(p), zones("", ""), strategy))
 	w.Settle()
 	w.SetImage(image)
-	w.SetPartitions(parts{"zone-a": 2})
 	w.Runs(images{"zone-a": "v1 v1 " + image, "zone-b": "v1 v1 v1"})
 	w.Settle()
 

@@ -107,7 +107,14 @@ func outOfOrder(c *coordinator, r *release) verdict {
 // ledgerFull: one more available replica that goes down would be more than
 // maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
-	if r.mark == nil || !r.mark.usable || c.unavailable+1 <= c.rules.maxUnavailable {
+	down := c.unavailable
+	switch {
+	case r.mark != nil && r.mark.usable:
+		down++
+	case r.mark == nil || !r.mark.raised: // that one is counted already
+		return verdict{}
+	}
+	if down <= c.rules.maxUnavailable {
 		return verdict{}
 	}
 	return verdict{closed: true, reason: c.tooMany(c.unavailable, "unavailable")}

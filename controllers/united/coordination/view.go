@@ -58,6 +58,9 @@ type mark struct {
 	updated bool
 	// available tells of now; usable leaves out what is released and not updated.
 	available, usable bool
+	// raised: it was released, and is available and not updated, and somebody else has
+	// raised the partition over it since. Its controller may have taken it before.
+	raised bool
 	// broken: nobody loses anything when it is replaced. failed: it is updated, and
 	// so tells that the update revision does not work.
 	broken, failed bool
@@ -95,6 +98,9 @@ func (c *coordinator) mark(v *view, r *adapters.Replica) mark {
 	m.updated = v.staged && settled
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
+	if v.Recorded != nil && m.usable && !settled && r.Position >= *v.Recorded {
+		m.usable, m.raised = false, true
+	}
 	var at time.Time
 	if m.broken, at = c.terms().Broken(r, v.asked()); !m.broken {
 		c.wakeAt(at)

@@ -430,8 +430,8 @@ func (j *judged) judgeGrowth(k, grown int) {
 // new, or to put right what somebody else did.
 func (j *judged) judgeRise(k int) {
 	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
-	if kid.meddled || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
-		return // what is frozen is closed over what is not updated yet
+	if kid.meddled || kid.forgot || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
+		return // what is frozen is closed over what is not updated yet; what has forgotten, over all until it remembers
 	}
 	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
 		if i >= int(j.target[k]) {

@@ -208,6 +208,16 @@ func manualConfigs() []smallConfig {
 			edits:  edits(templates(2), these(variant(1, "partition 1"))),
 			budget: budget{budgetEdit: 2, budgetOrphan: 1, budgetForget: 1, budgetEvict: 1}.whole(),
 		}, budget{budgetEvict: 1}),
+		kinds("Manual, somebody meddles and orphans, and back", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all)},
+			edits:  templates(1, 2),
+			budget: budget{budgetEdit: 2, budgetMeddle: 1, budgetOrphan: 1}.whole(),
+		}),
+		kinds("Rolling, somebody meddles, and it is scaled", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(floorOf(1))},
+			edits:  edits(templates(2), these(scaleTo(3))),
+			budget: budget{budgetEdit: 2, budgetMeddle: 1}.whole(),
+		}),
 		kinds("Manual, somebody meddles, and back or on", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), manual(*intOf(1))},
 			edits:  edits(templates(1, 2, 3), these(variant(1, "partition 1"))),
