@@ -99,7 +99,7 @@ status:
     soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, approvalKey: k}
   subsets: [{name: a, workload: web-a, desiredReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1,
     partition: 1, expectedUpdatedReplicas: 1, currentRevision: web-1, updateRevision: web-2, phase: Held, message: m,
-    childRecord: {uid: u, generation: 1, hash: web-a-1, annotations: {united.dev/revision: web-2}}}]
+    childRecord: {uid: u, generation: 1, hash: web-a-1, checksum: c, annotations: {united.dev/revision: web-2}}}]
   conditions: [{type: Ready, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, `
 apiVersion: apps.united.dev/v1alpha1
