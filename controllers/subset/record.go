@@ -33,7 +33,12 @@ func releasedFrom(o *adapters.Observed) int32 {
 }
 
 func number(o *adapters.Observed, annotation string) (n int32, ok bool) {
-	v, err := strconv.ParseInt(o.Meta.Annotations[annotation], 10, 32)
+	return numberIn(o.Meta.Annotations, annotation)
+}
+
+// numberIn is an annotation that is a number, of a child or of the copy of its record.
+func numberIn(annotations map[string]string, annotation string) (n int32, ok bool) {
+	v, err := strconv.ParseInt(annotations[annotation], 10, 32)
 	return int32(v), err == nil && v >= 0
 }
 
@@ -102,9 +107,9 @@ func releasedBefore(before *v1alpha1.ChildRecord, protected string) int32 {
 	if before == nil || protected == "" || before.Annotations[v1alpha1.AnnotationProtectedRevision] != protected {
 		return 0
 	}
-	n, err := strconv.ParseInt(before.Annotations[v1alpha1.AnnotationReleasedFrom], 10, 32)
-	if err != nil || n < 0 {
+	n, ok := numberIn(before.Annotations, v1alpha1.AnnotationReleasedFrom)
+	if !ok {
 		return 0
 	}
-	return int32(n)
+	return n
 }

@@ -175,8 +175,8 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 // neverFinished is unfinishable of the child that a copy is of.
 func neverFinished(kept *v1alpha1.ChildRecord) bool {
 	hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]
-	n, err := strconv.ParseInt(kept.Annotations[v1alpha1.AnnotationReleasedFrom], 10, 32)
-	return hash != "" && hash != kept.Hash && err == nil && n > 0
+	n, ok := numberIn(kept.Annotations, v1alpha1.AnnotationReleasedFrom)
+	return hash != "" && hash != kept.Hash && ok && n > 0
 }
 
 // unknown gives the annotations without which nobody knows what the child's template or

@@ -82,7 +82,6 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 		}
 		return e.readWritten(o, s.Name, after, &step.Child)
 	})
-	current = e.current(s)
 	if o.Child != nil {
 		current = o.Child.Object
 	}

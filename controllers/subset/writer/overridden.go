@@ -76,9 +76,7 @@ func (w *Writer) futile(c *adapters.Child, u *unstructured.Unstructured) bool {
 
 // stands notes that a child is as it was written.
 func (w *Writer) stands(c *adapters.Child) {
-	if w.Repeats != nil {
-		w.Repeats.Stands(parentOf(c), w.object(c.Name), w.now())
-	}
+	w.Repeats.Stands(parentOf(c), w.object(c.Name), w.now())
 }
 
 // wrote notes a write of a child, and gives the first place in which what the API server
@@ -98,9 +96,7 @@ func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *u
 	if at.text != "" {
 		override = Override{Field: at.text, Admission: true, Barred: barred}
 	}
-	if w.Repeats != nil {
-		w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
-	}
+	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	return at
 }
 
