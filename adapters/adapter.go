@@ -28,19 +28,22 @@ type Adapter interface {
 	Member(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
 	// MaxNameLength is how long a child's name may be.
 	MaxNameLength() int
+	// Traits are what the kind can do.
+	Traits() Traits
 	// FieldPaths are where a workload has what every kind has.
 	FieldPaths() FieldPaths
-	// PodPart is the path of the part of a workload that makes pods. A change
-	// outside of it makes no revision.
-	PodPart() []string
+	// PodParts are the paths of the parts of a workload that make pods; at least one, none
+	// inside another. A change outside of them makes no revision.
+	PodParts() [][]string
 	// PodTemplates are the paths of the pod templates inside a workload.
 	PodTemplates() [][]string
 	// PatchSchema tells strategic merge patch the merge keys of the kind.
 	PatchSchema() (strategicpatch.LookupPatchMeta, error)
 	// Validate refuses what the controller cannot work with in a template
-	// {metadata, spec}. It repeats what admission refuses, since the admission
-	// policy may be absent. at is the path of the template in the parent.
-	Validate(template map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
+	// {metadata, spec}, and in the spec of a parent that has it. It repeats what
+	// admission refuses, since the admission policy may be absent. at is the path of the
+	// template in the parent.
+	Validate(spec *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList
 	// ValidatePatch refuses, in a subset's patch at the path at, what Own would
 	// overrule without a word.
 	ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
@@ -48,17 +51,61 @@ type Adapter interface {
 	// that differ from kind to kind: replicas, partition, strategy, selector,
 	// minReadySeconds.
 	Own(workload map[string]any, c *Child) error
-	// Observe reads a child and its pods. Pods that the child does not control
-	// are passed over. It fails when the child is not of the kind.
-	Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*Observed, error)
+	// Observe reads a child, and of its dependents those that are its own. It fails when
+	// the child is not of the kind.
+	Observe(child *unstructured.Unstructured, have Dependents) (*Observed, error)
 	// Orphans is how many replicas a built child must have to keep the pods,
 	// among those given, that nobody controls and that it would adopt: one more
 	// than the highest of their positions, 0 without any.
 	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
 }
 
-// FieldPaths are the paths of fields of a workload. Strategy is where it says that it
-// knows a partition.
+// Relating is an adapter that reads other objects to tell what its children are, such as
+// the ReplicaSets of a Deployment. They carry the labels of the child's pods.
+type Relating interface {
+	Adapter
+	// Related are their kinds.
+	Related() []schema.GroupVersionKind
+}
+
+// Dependents is what carries the labels of a child, and may be its own. All of it is
+// shared with the cache: read only.
+type Dependents struct {
+	Pods []*corev1.Pod
+	// Related are the objects of a Relating adapter.
+	Related []*unstructured.Unstructured
+}
+
+// Traits are what a kind of workload can do. Who plans asks for them, and for no kind.
+type Traits struct {
+	Partition  Granularity
+	Protection Protection
+}
+
+// Granularity is how finely a kind divides the replicas of a child.
+type Granularity string
+
+const (
+	// ByOrdinal: the replicas at the positions below a partition stay as they are.
+	ByOrdinal Granularity = "ByOrdinal"
+	// AllOrNothing: all replicas of a child are protected, or none. A partition of it is
+	// 0, "0%" or "100%".
+	AllOrNothing Granularity = "AllOrNothing"
+)
+
+// Protection is how a child makes a protected replica again on what it ran.
+type Protection string
+
+const (
+	// Remembered: its controller remembers what the template was before. It has to have
+	// known that: a child that is made new, or that had no replicas, is given it first.
+	Remembered Protection = "Remembered"
+	// Withheld: the child has one template, and is given the next one when it is released.
+	Withheld Protection = "Withheld"
+)
+
+// FieldPaths are the paths of fields of a workload; nil where the kind has none. Strategy
+// is where it says that it knows a partition.
 type FieldPaths struct{ Replicas, Partition, Strategy []string }
 
 // Child is what a child shall be: everything Build needs, nothing of the

@@ -5,7 +5,6 @@ package adapters
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,11 +86,11 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	if err := CheckPatch(a, c.Patch, c.Selector, where.patch); err != nil {
 		return nil, err
 	}
-	template, err := withPodPart(c.Template, a.PodPart(), c.PodPart, where.template)
+	template, err := withPodPart(a, c.Template, c.PodPart, where.template)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := withPodPart(c.Patch, a.PodPart(), c.PodPatch, where.patch)
+	patch, err := withPodPart(a, c.Patch, c.PodPatch, where.patch)
 	if err != nil {
 		return nil, err
 	}
@@ -104,29 +103,6 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 		return nil, within(where.patch, err)
 	}
 	return workload, nil
-}
-
-// withPodPart is workload with part at steps, or with nothing there when part is nil. It
-// shares all else with workload and part, for Merge to copy. An error names a step that
-// is not an object.
-func withPodPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) (map[string]any, error) {
-	out := maps.Clone(workload)
-	if out == nil {
-		out = map[string]any{}
-	}
-	step := steps[0]
-	if len(steps) == 1 {
-		if delete(out, step); part != nil {
-			out[step] = part
-		}
-		return out, nil
-	}
-	next, err := tree.Object(out, step, at)
-	if err != nil || next == nil && part == nil {
-		return out, err
-	}
-	out[step], err = withPodPart(next, steps[1:], part, at.Child(step))
-	return out, err
 }
 
 // finishPodTemplate labels and places one pod template. One that is absent stays

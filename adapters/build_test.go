@@ -19,6 +19,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // object reads YAML the way templates are read: integers are int64.
@@ -363,7 +364,7 @@ func checkBuild(t interface{ Fatal(args ...any) }, template, patch map[string]an
 	before.Template, before.Patch = deepCopy(c.Template), deepCopy(c.Patch)
 	before.PodPart, before.PodPatch = deepCopy(c.PodPart), deepCopy(c.PodPatch)
 	a := statefulset.New()
-	a.Validate(template, c.Selector, nil)
+	a.Validate(&v1alpha1.UnitedDeploymentSpec{Selector: c.Selector}, template, nil)
 	got, err := adapters.Build(a, c)
 	again, againErr := adapters.Build(a, c)
 	if diff := cmp.Diff(&before, c); diff != "" {
@@ -382,7 +383,7 @@ func checkBuild(t interface{ Fatal(args ...any) }, template, patch map[string]an
 	if at := nullIn(got.Object); at != "" {
 		t.Fatal("null at", at, got.Object)
 	}
-	if _, err := a.Observe(got, nil); err != nil && !strings.HasPrefix(err.Error(), "StatefulSet shop/web-zone-a: ") {
+	if _, err := a.Observe(got, adapters.Dependents{}); err != nil && !strings.HasPrefix(err.Error(), "StatefulSet shop/web-zone-a: ") {
 		t.Fatal(err)
 	}
 	a.Orphans(got, []corev1.Pod{{}})

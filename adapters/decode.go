@@ -5,6 +5,7 @@ package adapters
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -38,9 +39,69 @@ func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	}
 }
 
-// PodPart returns the part of a template, or of a patch, that makes pods; nil
-// when it has none. What is returned is shared with workload. The error names
-// the field, from workload on, that is not an object.
+// PodPart returns what of a template, or of a patch, makes pods; nil when it has none of
+// that. It is what lies at the one path of the kind; of a kind that has several it is a
+// workload with nothing but what lies at those. What is returned is shared with workload.
+// The error names the field, from workload on, that is not an object.
 func PodPart(a Adapter, workload map[string]any) (map[string]any, error) {
-	return tree.Lookup(workload, a.PodPart(), nil)
+	paths := a.PodParts()
+	if len(paths) == 1 {
+		return tree.Lookup(workload, paths[0], nil)
+	}
+	var all map[string]any
+	for _, steps := range paths {
+		part, err := tree.Lookup(workload, steps, nil)
+		if err != nil {
+			return nil, err
+		}
+		if part == nil {
+			continue
+		}
+		if all, err = withPart(all, steps, part, nil); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// withPodPart is workload with part, as PodPart gave it, in place of what makes its pods;
+// with nothing there when part is nil. It shares all else with workload and part. An error
+// names the field, from at on, that is not an object.
+func withPodPart(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
+	paths := a.PodParts()
+	if len(paths) == 1 {
+		return withPart(workload, paths[0], part, at)
+	}
+	for _, steps := range paths {
+		own, err := tree.Lookup(part, steps, nil)
+		if err != nil {
+			return nil, err
+		}
+		if workload, err = withPart(workload, steps, own, at); err != nil {
+			return nil, err
+		}
+	}
+	return workload, nil
+}
+
+// withPart is workload with part at steps, or with nothing there when part is nil. An
+// error names a step that is not an object.
+func withPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) (map[string]any, error) {
+	out := maps.Clone(workload)
+	if out == nil {
+		out = map[string]any{}
+	}
+	step := steps[0]
+	if len(steps) == 1 {
+		if delete(out, step); part != nil {
+			out[step] = part
+		}
+		return out, nil
+	}
+	next, err := tree.Object(out, step, at)
+	if err != nil || next == nil && part == nil {
+		return out, err
+	}
+	out[step], err = withPart(next, steps[1:], part, at.Child(step))
+	return out, err
 }

@@ -27,34 +27,32 @@ func isDirective(key string) bool {
 		strings.HasPrefix(key, deleteListPrefix) || strings.HasPrefix(key, orderPrefix)
 }
 
-// CheckOutside refuses, in a patch, what acts on the pod part from outside of
+// CheckOutside refuses, in a patch, what acts on a part that makes pods from outside of
 // it: directives above or beside it, and a null in place of it. A revision
-// stores only the pod part of a patch, so such a patch would change pods
+// stores only those parts of a patch, so such a patch would change pods
 // without making a revision.
-func CheckOutside(patch map[string]any, podPart []string) error {
-	return checkOutside(patch, podPart, nil)
+func CheckOutside(patch map[string]any, podParts [][]string) error {
+	return checkOutside(patch, podParts, nil)
 }
 
-// checkOutside walks v; podPart is what is left of the way to the pod part, nil
-// when v is not on it.
-func checkOutside(v any, podPart []string, at *field.Path) error {
+// checkOutside walks v; podParts are what is left of the ways to those parts, nil
+// when v is on none.
+func checkOutside(v any, podParts [][]string, at *field.Path) error {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range tree.Keys(v) {
 			if isDirective(key) {
 				return field.Forbidden(at.Child(key), "patch directives are understood inside the pod template only")
 			}
-			var rest []string
-			if len(podPart) > 0 && podPart[0] == key {
-				if v[key] == nil {
-					return field.Forbidden(at.Child(key), "a patch must not delete the pod template")
+			rest, arrived := onTheWay(podParts, key)
+			if len(rest) > 0 && v[key] == nil {
+				return field.Forbidden(at.Child(key), "a patch must not delete the pod template")
+			}
+			if arrived {
+				if _, ok := v[key].(map[string]any); !ok {
+					return field.TypeInvalid(at.Child(key), tree.Kind(v[key]), "must be an object")
 				}
-				if rest = podPart[1:]; len(rest) == 0 {
-					if _, ok := v[key].(map[string]any); !ok {
-						return field.TypeInvalid(at.Child(key), tree.Kind(v[key]), "must be an object")
-					}
-					continue
-				}
+				continue
 			}
 			if err := checkOutside(v[key], rest, at.Child(key)); err != nil {
 				return err
@@ -68,6 +66,17 @@ func checkOutside(v any, podPart []string, at *field.Path) error {
 		}
 	}
 	return nil
+}
+
+// onTheWay is what is left of those ways that lead by key; arrived: one of them ends there.
+func onTheWay(ways [][]string, key string) (rest [][]string, arrived bool) {
+	for _, way := range ways {
+		if way[0] == key {
+			rest = append(rest, way[1:])
+			arrived = arrived || len(way) == 1
+		}
+	}
+	return rest, arrived
 }
 
 // checkSyntax refuses directives that are malformed, wherever they are in v.

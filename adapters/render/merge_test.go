@@ -374,7 +374,7 @@ func TestCheckOutside(t *testing.T) {
 		{"odd", "{metadata: x, spec: [1, [null]]}", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := render.CheckOutside(object(t, tc.patch), podPart)
+			err := render.CheckOutside(object(t, tc.patch), [][]string{podPart})
 			if tc.want == "" && err == nil {
 				return
 			}
@@ -382,6 +382,24 @@ func TestCheckOutside(t *testing.T) {
 				t.Errorf("want %q, have %v", tc.want, err)
 			}
 		})
+	}
+}
+
+// A kind may have several parts that make pods.
+func TestCheckOutsideOfSeveral(t *testing.T) {
+	parts := [][]string{{"spec", "group", "leader"}, {"spec", "network"}}
+	for text, want := range map[string]string{
+		"spec: {group: {leader: {$patch: replace}, size: 3}, network: {$patch: replace}}": "",
+		"spec: {group: {$patch: replace}}":                                                "spec.group.$patch: Forbidden",
+		"spec: {group: null}":                                                             "spec.group: Forbidden: a patch must not delete",
+		"spec: {network: null}":                                                           "spec.network: Forbidden: a patch must not delete",
+		"spec: {network: [x]}":                                                            "spec.network: Invalid value",
+		"spec: {worker: null, leader: {$patch: replace}}":                                 "spec.leader.$patch: Forbidden",
+	} {
+		err := render.CheckOutside(object(t, text), parts)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: want %q, have %v", text, want, err)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// Observe reads a StatefulSet and those of pods that it controls. A pod whose
+// Observe reads a StatefulSet and those of the pods that it controls. A pod whose
 // name is not "<name>-<ordinal>" is passed over, as the StatefulSet does.
 //
 // Of a pod it reads, and a cache must keep:
@@ -36,7 +36,7 @@ import (
 //	status.initContainerStatuses[].state.waiting.reason
 //	status.containerStatuses[].state.waiting.reason
 //	the same two .ready, .state.running.startedAt, .state.terminated.exitCode, .lastState.terminated.exitCode
-func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (*adapters.Observed, error) {
+func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, pods []*corev1.Pod) (
 	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
 		o.Partition = *rolling.Partition
 	}
-	for _, pod := range pods {
+	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner == nil || owner.UID != set.UID || pod.Namespace != set.Namespace {
 			continue

@@ -52,8 +52,13 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// PodPart is the pod template: nothing else of a StatefulSet restarts pods.
-func (adapter) PodPart() []string { return []string{"spec", "template"} }
+// Traits: a StatefulSet has a partition, and its status the revision before.
+func (adapter) Traits() adapters.Traits {
+	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
+}
+
+// PodParts is the pod template: nothing else of a StatefulSet restarts pods.
+func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
 
 // PodTemplates is the one pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // object reads YAML the way templates are read: integers are int64.
@@ -101,7 +102,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			template := map[string]any{"spec": object(t, tc.spec)}
-			errs := statefulset.New().Validate(template, tc.selector, field.NewPath("spec", "template", "statefulSetTemplate"))
+			errs := statefulset.New().Validate(&v1alpha1.UnitedDeploymentSpec{Selector: tc.selector}, template, field.NewPath("spec", "template", "statefulSetTemplate"))
 			ok := len(errs) == len(tc.want)
 			for i := range errs {
 				ok = ok && strings.HasPrefix(errs[i].Error(), tc.want[i])
@@ -111,7 +112,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	errs := statefulset.New().Validate(object(t, "spec: []"), web, field.NewPath("t"))
+	errs := statefulset.New().Validate(&v1alpha1.UnitedDeploymentSpec{Selector: web}, object(t, "spec: []"), field.NewPath("t"))
 	if len(errs) != 1 || errs[0].Error() != "t.spec: Invalid value: \"array\": must be an object" {
 		t.Error(errs)
 	}
@@ -260,7 +261,7 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 		pod("web-zone-a-08"), pod("web-zone-a-+8"), pod("web-zone-a--8"), pod("web-zone-a-"), pod("web-zone-a"),
 		pod("web-zone-a-8-0"), pod("web-zone-a-x"), pod("web-zone-b-8"), pod("web-zone-a-2147483648"), pod("web-zone-a-99999999999999999999"),
 	}
-	got, err := statefulset.New().Observe(set, pods)
+	got, err := statefulset.New().Observe(set, adapters.Dependents{Pods: pods})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestTrailing(t *testing.T) {
 	} {
 		set := &unstructured.Unstructured{Object: object(t, `{apiVersion: apps/v1, kind: StatefulSet,
 metadata: {name: web-zone-a, namespace: shop, uid: s-1}, status: {updateRevision: h2, `+status+`}}`)}
-		got, err := statefulset.New().Observe(set, pods)
+		got, err := statefulset.New().Observe(set, adapters.Dependents{Pods: pods})
 		if err != nil || got.Trailing != want {
 			t.Errorf("%q: %v, %v", status, got, err)
 		}
@@ -317,7 +318,7 @@ metadata: {name: web, generation: 2}
 spec: {podManagementPolicy: Parallel}
 status: {observedGeneration: 1}
 `)}
-	got, err := a.Observe(set, nil)
+	got, err := a.Observe(set, adapters.Dependents{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +333,7 @@ status: {observedGeneration: 1}
 		"replicas":     {Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: x}}")},
 		"spec":         {Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, spec: x}")},
 	} {
-		if _, err := a.Observe(odd, nil); err == nil {
+		if _, err := a.Observe(odd, adapters.Dependents{}); err == nil {
 			t.Error(name, "was read")
 		}
 		if n := a.Orphans(odd, []corev1.Pod{*pod("web-0")}); n != 0 {
@@ -498,7 +499,7 @@ func TestCrashed(t *testing.T) {
 func observeOne(t *testing.T, p *corev1.Pod) adapters.Replica {
 	t.Helper()
 	set := &unstructured.Unstructured{Object: object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: w, namespace: shop, uid: s-1}}")}
-	got, err := statefulset.New().Observe(set, []*corev1.Pod{p})
+	got, err := statefulset.New().Observe(set, adapters.Dependents{Pods: []*corev1.Pod{p}})
 	if err != nil {
 		t.Fatal(err)
 	}

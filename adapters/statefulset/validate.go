@@ -21,8 +21,8 @@ func specPath() *field.Path { return field.NewPath("spec") }
 // Validate refuses, in a template at the path at, what the controller decides
 // itself (replicas, the partition, another selector), a strategy without a
 // partition, and pod labels that spec.selector does not match.
-func (adapter) Validate(template map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	required, errs := parentSelector(selector)
+func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
+	required, errs := parentSelector(parent.Selector)
 	spec, err := tree.Object(template, "spec", at)
 	if err != nil {
 		return append(errs, asField(at, err))

@@ -136,7 +136,7 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 	if why := unreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := in.Spec.Adapter.Observe(object, in.Pods[name])
+	observed, err := in.Spec.Adapter.Observe(object, adapters.Dependents{Pods: in.Pods[name]})
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}

@@ -98,11 +98,11 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		stripped := object.(*corev1.Pod)
-		want, err := a.Observe(set, []*corev1.Pod{whole})
+		want, err := a.Observe(set, adapters.Dependents{Pods: []*corev1.Pod{whole}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := a.Observe(set, []*corev1.Pod{stripped})
+		got, err := a.Observe(set, adapters.Dependents{Pods: []*corev1.Pod{stripped}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (w *Writer) stands(c *adapters.Child) {
 func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) place {
 	at, override := place{}, Override{}
 	barred := false
-	if observed, err := w.Adapter.Observe(answer, nil); err == nil {
+	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
 		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
 	}
 	if label := lostLabel(c, answer); at.text == "" && label != "" {
@@ -166,7 +166,7 @@ func (w *Writer) putOffShrink(current *unstructured.Unstructured, replicas int32
 // shrunk notes that, and tells whether the answer has other replicas all the same.
 func (w *Writer) shrunk(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
-	if observed, err := w.Adapter.Observe(answer, nil); err == nil && observed.Replicas != replicas {
+	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
 		override = Override{Field: fieldPlace(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
 	}
 	w.Repeats.Wrote(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
@@ -84,7 +85,7 @@ func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstr
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	live, err := w.Adapter.Observe(current, pods)
+	live, err := w.Adapter.Observe(current, adapters.Dependents{Pods: pods})
 	if err != nil {
 		return err
 	}

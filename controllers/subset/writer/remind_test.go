@@ -120,13 +120,13 @@ func TestRemind(t *testing.T) {
 func TestForgetfulSetIsForgetful(t *testing.T) {
 	b := newBench(t)
 	for from, want := range map[int32]bool{2: true, 0: false} {
-		o, err := b.Adapter.Observe(b.forgetfulSet(from), nil)
+		o, err := b.Adapter.Observe(b.forgetfulSet(from), adapters.Dependents{})
 		if err != nil || subset.Forgot(o) != want {
 			t.Error(from, err)
 		}
 	}
 	var none []adapters.Replica
-	if o, err := b.Adapter.Observe(b.forgetfulSet(2), nil); err != nil || !cmp.Equal(none, subset.Unreleased(o)) {
+	if o, err := b.Adapter.Observe(b.forgetfulSet(2), adapters.Dependents{}); err != nil || !cmp.Equal(none, subset.Unreleased(o)) {
 		t.Error(err)
 	}
 }

@@ -217,7 +217,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
-	observed, err := w.Adapter.Observe(current, nil)
+	observed, err := w.Adapter.Observe(current, adapters.Dependents{})
 	if err != nil {
 		return current, false, err
 	}

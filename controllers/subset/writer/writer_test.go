@@ -341,7 +341,7 @@ func TestSeedKeepsOrphans(t *testing.T) {
 			if _, _, err := b.carry(around, nil); err != nil {
 				t.Fatal(err)
 			}
-			o, err := b.Adapter.Observe(b.applied[0], nil)
+			o, err := b.Adapter.Observe(b.applied[0], adapters.Dependents{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -491,7 +491,7 @@ func TestUpdatePutsForeignNumbersRight(t *testing.T) {
 				t.Fatal(wrote, err)
 			}
 			if tc.wrote {
-				o, err := b.Adapter.Observe(b.applied[0], nil)
+				o, err := b.Adapter.Observe(b.applied[0], adapters.Dependents{})
 				if err != nil || o.Partition != tc.asked || subset.RecordedPartition(o) != tc.asked || o.Replicas != 3 {
 					t.Error(o, err)
 				}

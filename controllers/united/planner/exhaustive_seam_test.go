@@ -364,7 +364,7 @@ func (e *seam) read(k int, kid *smallKid) *planner.Child {
 	u.Object["status"] = map[string]any{
 		"observedGeneration": observedGeneration, "currentRevision": hash(kid.set.Current), "updateRevision": hash(kid.set.Update),
 	}
-	observed, err := e.registry[0].Observe(u, nil)
+	observed, err := e.registry[0].Observe(u, adapters.Dependents{})
 	if err != nil {
 		panic(err)
 	}
@@ -403,7 +403,7 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 	if pod.Terminating {
 		made.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
-	observed, err := e.registry[0].Observe(set, []*corev1.Pod{made})
+	observed, err := e.registry[0].Observe(set, adapters.Dependents{Pods: []*corev1.Pod{made}})
 	if err != nil || len(observed.Members) != 1 {
 		panic(fmt.Sprint(err, observed))
 	}

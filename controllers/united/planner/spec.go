@@ -54,7 +54,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if s.podSelector, err = podSelector(parent); err != nil {
 		return nil, err
 	}
-	if errs := adapter.Validate(s.template, parent.Spec.Selector, at); len(errs) > 0 {
+	if errs := adapter.Validate(&parent.Spec, s.template, at); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
 	if err := adapters.CheckTemplate(adapter, s.template, at); err != nil {
@@ -64,7 +64,8 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if s.podPart == nil {
-		return nil, field.Required(at.Child(adapter.PodPart()[0], adapter.PodPart()[1:]...), "there is nothing to make pods of")
+		first := adapter.PodParts()[0]
+		return nil, field.Required(at.Child(first[0], first[1:]...), "there is nothing to make pods of")
 	}
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
