@@ -6,15 +6,13 @@
 package statefulset
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -85,32 +83,7 @@ func (adapter) Own(workload map[string]any, c *adapters.Child) error {
 	if err != nil {
 		return err
 	}
-	selector, err := childSelector(c)
-	if err != nil {
-		return err
-	}
-	spec["replicas"] = int64(c.Replicas)
-	spec["selector"] = selector
 	strategy["type"] = rollingUpdate
 	rolling["partition"] = int64(c.Partition)
-	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
-		spec["minReadySeconds"] = int64(c.MinReadySeconds)
-	}
-	return nil
-}
-
-// childSelector is the parent's selector and the two labels. Without them the
-// children of one parent would select each other's pods.
-func childSelector(c *adapters.Child) (map[string]any, error) {
-	selector := c.Selector.DeepCopy()
-	if selector == nil {
-		selector = &metav1.LabelSelector{}
-	}
-	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, c.Parent)
-	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, c.Subset)
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
-	if err != nil {
-		return nil, fmt.Errorf("selector: %w", err)
-	}
-	return out, nil
+	return owned.SetCommon(spec, c)
 }

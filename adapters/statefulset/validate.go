@@ -4,14 +4,10 @@
 package statefulset
 
 import (
-	"errors"
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -22,62 +18,19 @@ func specPath() *field.Path { return field.NewPath("spec") }
 // itself (replicas, the partition, another selector), a strategy without a
 // partition, and pod labels that spec.selector does not match.
 func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
-	required, errs := parentSelector(parent.Selector)
-	spec, err := tree.Object(template, "spec", at)
-	if err != nil {
-		return append(errs, asField(at, err))
-	}
-	at = at.Child("spec")
-	errs = append(errs, validateOwned(spec, required, at)...)
-	if required != nil {
-		errs = append(errs, validatePodLabels(spec, required, at)...)
-	}
-	return errs
+	return owned.ValidateTemplate(template, parent.Selector, at, validateStrategy)
 }
 
 // ValidatePatch refuses what Validate refuses in a template, but for the pod labels:
 // those of template and patch together count.
 func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	required, _ := parentSelector(selector) // an error in it is Validate's to tell
-	spec, err := tree.Object(patch, "spec", at)
-	if err != nil {
-		return field.ErrorList{asField(at, err)}
-	}
-	return validateOwned(spec, required, at.Child("spec"))
-}
-
-// validateOwned refuses what Own sets. A null is allowed: it says what an absent
-// field does. Without required the selector is not looked at.
-func validateOwned(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if spec["replicas"] != nil {
-		errs = append(errs, field.Forbidden(at.Child("replicas"), "set spec.replicas, and the replicas of the subsets"))
-	}
-	errs = append(errs, validateStrategy(spec, at)...)
-	if required != nil {
-		errs = append(errs, validateSelector(spec, required, at)...)
-	}
-	return errs
-}
-
-// parentSelector are the requirements of spec.selector; nil with an error.
-func parentSelector(selector *metav1.LabelSelector) (labels.Requirements, field.ErrorList) {
-	at := field.NewPath("spec", "selector")
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), err.Error())}
-	}
-	requirements, selectable := parsed.Requirements()
-	if !selectable || len(requirements) == 0 {
-		return nil, field.ErrorList{field.Required(at, "must not be empty: it would select every pod of the namespace, or none")}
-	}
-	return requirements, nil
+	return owned.ValidatePatch(patch, selector, at, validateStrategy)
 }
 
 func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
 	strategy, err := tree.Object(spec, "updateStrategy", at)
 	if err != nil {
-		return field.ErrorList{asField(at, err)}
+		return field.ErrorList{owned.AsField(at, err)}
 	}
 	at = at.Child("updateStrategy")
 	var errs field.ErrorList
@@ -86,85 +39,10 @@ func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
 	}
 	rolling, err := tree.Object(strategy, "rollingUpdate", at)
 	if err != nil {
-		return append(errs, asField(at, err))
+		return append(errs, owned.AsField(at, err))
 	}
 	if rolling["partition"] != nil {
 		errs = append(errs, field.Forbidden(at.Child("rollingUpdate", "partition"), "set the partitions in spec.updateStrategy"))
 	}
 	return errs
-}
-
-// validateSelector allows a selector that means the same as the parent's, since
-// a StatefulSet copied into a template has one.
-func validateSelector(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
-	raw, err := tree.Object(spec, "selector", at)
-	if err != nil {
-		return field.ErrorList{asField(at, err)}
-	}
-	if raw == nil {
-		return nil
-	}
-	at = at.Child("selector")
-	var typed metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(raw, &typed, true); err != nil {
-		return field.ErrorList{field.Invalid(at, raw, err.Error())}
-	}
-	own, err := metav1.LabelSelectorAsSelector(&typed)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(&typed), err.Error())}
-	}
-	if requirements, _ := own.Requirements(); !slices.Equal(texts(requirements), texts(required)) {
-		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(&typed), "must be absent or equal to spec.selector")}
-	}
-	return nil
-}
-
-// texts are requirements in a form that is the same for the same requirements,
-// in whatever order they and their values were written.
-func texts(requirements labels.Requirements) []string {
-	var out []string
-	for i := range requirements {
-		out = append(out, requirements[i].String())
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// validatePodLabels matches the labels of the pod template. A selector may ask
-// for the labels that the controller adds; their values differ from child to
-// child, so that is for the API server to judge.
-func validatePodLabels(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
-	pods, err := tree.Object(spec, "template", at)
-	if err != nil {
-		return field.ErrorList{asField(at, err)}
-	}
-	at = at.Child("template")
-	metadata, err := tree.Object(pods, "metadata", at)
-	if err != nil {
-		return field.ErrorList{asField(at, err)}
-	}
-	at = at.Child("metadata")
-	set, err := tree.Strings(metadata, "labels", at)
-	if err != nil {
-		return field.ErrorList{asField(at, err)}
-	}
-	for i := range required {
-		key := required[i].Key()
-		if key == v1alpha1.LabelName || key == v1alpha1.LabelSubset {
-			continue
-		}
-		if !required[i].Matches(labels.Set(set)) {
-			return field.ErrorList{field.Invalid(at.Child("labels"), labels.FormatLabels(set), "spec.selector does not match: "+required[i].String())}
-		}
-	}
-	return nil
-}
-
-// asField returns the *field.Error in err. Package tree returns no others.
-func asField(at *field.Path, err error) *field.Error {
-	var fe *field.Error
-	if errors.As(err, &fe) {
-		return fe
-	}
-	return field.InternalError(at, err)
 }

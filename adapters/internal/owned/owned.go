@@ -1,0 +1,187 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package owned has what all kinds with a selector and a pod template at spec.template do
+// alike about the fields that the controller owns.
+package owned
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Check is what one kind refuses in the spec of a workload beside what all refuse. A null
+// is allowed: it says what an absent field does.
+type Check func(spec map[string]any, at *field.Path) field.ErrorList
+
+// ValidateTemplate refuses, in a template at the path at, what the controller decides
+// itself (replicas, another selector, and what own refuses), and pod labels that selector,
+// the parent's, does not match.
+func ValidateTemplate(template map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check) field.ErrorList {
+	required, errs := parentSelector(selector)
+	spec, err := tree.Object(template, "spec", at)
+	if err != nil {
+		return append(errs, AsField(at, err))
+	}
+	at = at.Child("spec")
+	errs = append(errs, validate(spec, required, at, own)...)
+	if required != nil {
+		errs = append(errs, validatePodLabels(spec, required, at)...)
+	}
+	return errs
+}
+
+// ValidatePatch refuses what ValidateTemplate refuses, but for the pod labels: those of
+// template and patch together count.
+func ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check) field.ErrorList {
+	required, _ := parentSelector(selector) // an error in it is ValidateTemplate's to tell
+	spec, err := tree.Object(patch, "spec", at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	return validate(spec, required, at.Child("spec"), own)
+}
+
+// validate refuses what the controller sets. Without required the selector is not looked
+// at.
+func validate(spec map[string]any, required labels.Requirements, at *field.Path, own Check) field.ErrorList {
+	var errs field.ErrorList
+	if spec["replicas"] != nil {
+		errs = append(errs, field.Forbidden(at.Child("replicas"), "set spec.replicas, and the replicas of the subsets"))
+	}
+	errs = append(errs, own(spec, at)...)
+	if required != nil {
+		errs = append(errs, validateSelector(spec, required, at)...)
+	}
+	return errs
+}
+
+// parentSelector are the requirements of spec.selector; nil with an error.
+func parentSelector(selector *metav1.LabelSelector) (labels.Requirements, field.ErrorList) {
+	at := field.NewPath("spec", "selector")
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), err.Error())}
+	}
+	requirements, selectable := parsed.Requirements()
+	if !selectable || len(requirements) == 0 {
+		return nil, field.ErrorList{field.Required(at, "must not be empty: it would select every pod of the namespace, or none")}
+	}
+	return requirements, nil
+}
+
+// validateSelector allows a selector that means the same as the parent's, since
+// a workload copied into a template has one.
+func validateSelector(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
+	raw, err := tree.Object(spec, "selector", at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	if raw == nil {
+		return nil
+	}
+	at = at.Child("selector")
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(raw, &typed, true); err != nil {
+		return field.ErrorList{field.Invalid(at, raw, err.Error())}
+	}
+	own, err := metav1.LabelSelectorAsSelector(&typed)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(&typed), err.Error())}
+	}
+	if requirements, _ := own.Requirements(); !slices.Equal(texts(requirements), texts(required)) {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(&typed), "must be absent or equal to spec.selector")}
+	}
+	return nil
+}
+
+// texts are requirements in a form that is the same for the same requirements,
+// in whatever order they and their values were written.
+func texts(requirements labels.Requirements) []string {
+	var out []string
+	for i := range requirements {
+		out = append(out, requirements[i].String())
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// validatePodLabels matches the labels of the pod template. A selector may ask
+// for the labels that the controller adds; their values differ from child to
+// child, so that is for the API server to judge.
+func validatePodLabels(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
+	pods, err := tree.Object(spec, "template", at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	at = at.Child("template")
+	metadata, err := tree.Object(pods, "metadata", at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	at = at.Child("metadata")
+	set, err := tree.Strings(metadata, "labels", at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	for i := range required {
+		key := required[i].Key()
+		if key == v1alpha1.LabelName || key == v1alpha1.LabelSubset {
+			continue
+		}
+		if !required[i].Matches(labels.Set(set)) {
+			return field.ErrorList{field.Invalid(at.Child("labels"), labels.FormatLabels(set), "spec.selector does not match: "+required[i].String())}
+		}
+	}
+	return nil
+}
+
+// AsField returns the *field.Error in err. Package tree returns no others.
+func AsField(at *field.Path, err error) *field.Error {
+	var fe *field.Error
+	if errors.As(err, &fe) {
+		return fe
+	}
+	return field.InternalError(at, err)
+}
+
+// childSelector is the parent's selector and the two labels. Without them the
+// children of one parent would select each other's pods.
+func childSelector(c *adapters.Child) (map[string]any, error) {
+	selector := c.Selector.DeepCopy()
+	if selector == nil {
+		selector = &metav1.LabelSelector{}
+	}
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, c.Parent)
+	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, c.Subset)
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector: %w", err)
+	}
+	return out, nil
+}
+
+// SetCommon sets what every kind with a selector has alike: replicas, selector, and
+// minReadySeconds where the workload has none.
+func SetCommon(spec map[string]any, c *adapters.Child) error {
+	selector, err := childSelector(c)
+	if err != nil {
+		return err
+	}
+	spec["replicas"] = int64(c.Replicas)
+	spec["selector"] = selector
+	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
+		spec["minReadySeconds"] = int64(c.MinReadySeconds)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods reads what a pod tells of a replica, for all kinds whose replicas are pods.
+//
+// Of a pod it reads, and a cache must keep:
+//
+//	metadata.name, .namespace, .uid, .labels, .ownerReferences
+//	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
+//	status.phase, .reason, .startTime
+//	status.conditions
+//	status.initContainerStatuses[].state.waiting.reason
+//	status.containerStatuses[].state.waiting.reason
+//	the same two .ready, .state.running.startedAt, .state.terminated.exitCode, .lastState.terminated.exitCode
+package pods
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// Replica is what a pod tells of the replica at a position. hashLabel is the label that
+// says of which of the child's own revisions it is.
+func Replica(pod *corev1.Pod, position int32, hashLabel string) adapters.Replica {
+	r := replicaOf(pod, position, hashLabel)
+	if began := deletionBegan(pod); r.Terminating && (r.Ready || began.Before(r.Since)) {
+		r.Since = began
+	}
+	return r
+}
+
+func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Replica {
+	r := adapters.Replica{
+		Name:        pod.Name,
+		UID:         pod.UID,
+		Position:    position,
+		Hash:        pod.Labels[hashLabel],
+		Created:     pod.CreationTimestamp.Time,
+		Since:       pod.CreationTimestamp.Time,
+		Terminating: pod.DeletionTimestamp != nil,
+		Failure:     failureOf(pod),
+		Crashed:     hasCrashed(pod),
+	}
+	ready := readyCondition(pod)
+	if ready == nil {
+		r.NeverReady = true
+		return r
+	}
+	changed := ready.LastTransitionTime.Time
+	if changed.Before(pod.CreationTimestamp.Time) {
+		changed = pod.CreationTimestamp.Time
+	}
+	// Trap: a pod that was ended from outside, by the pod garbage collector for
+	// one, can keep a Ready condition that is True.
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if ready.Status == corev1.ConditionTrue && !over {
+		r.Ready, r.ReadySince = true, changed
+		return r
+	}
+	r.Since = changed
+	// The kubelet sets both in one go when it first sees the pod.
+	r.NeverReady = ready.Status != corev1.ConditionTrue && pod.Status.StartTime != nil &&
+		ready.LastTransitionTime.Equal(pod.Status.StartTime)
+	return r
+}
+
+// deletionBegan is when a pod was deleted: its deletionTimestamp is when it is to be gone.
+func deletionBegan(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	began := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+	if began.Before(pod.CreationTimestamp.Time) {
+		return pod.CreationTimestamp.Time
+	}
+	return began
+}
+
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// failureOf says why a pod failed; "" when it did not. A container that waits
+// for anything else, such as ContainerCreating, is only starting.
+func failureOf(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodFailed {
+		return cmp.Or(pod.Status.Reason, "Failed")
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if waiting := statuses[i].State.Waiting; waiting != nil && isFailure(waiting.Reason) {
+				return waiting.Reason
+			}
+		}
+	}
+	return ""
+}
+
+// hasCrashed tells whether a container has ended with an error, and was not ready since.
+// One that has come up again since, and ceased to be ready while it ran, has not crashed:
+// the pod ceased to be ready later than the container started.
+func hasCrashed(pod *corev1.Pod) bool {
+	ready := readyCondition(pod)
+	cameUp := func(s *corev1.ContainerStatus) bool {
+		return s.State.Running != nil && ready != nil && ready.LastTransitionTime.After(s.State.Running.StartedAt.Time)
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			for _, ended := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+				if ended != nil && ended.ExitCode != 0 && !s.Ready && !cameUp(s) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isFailure tells the reasons of a waiting container, as the kubelet gives them,
+// that do not go away by waiting.
+func isFailure(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff",
+		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return true
+	default:
+		return false
+	}
+}
