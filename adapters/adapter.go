@@ -54,6 +54,12 @@ type Adapter interface {
 	// Observe reads a child, and of its dependents those that are its own. It fails when
 	// the child is not of the kind.
 	Observe(child *unstructured.Unstructured, have Dependents) (*Observed, error)
+}
+
+// Adopting is an adapter of a kind whose children adopt pods that outlived an earlier one,
+// and delete those for which they have no replicas.
+type Adopting interface {
+	Adapter
 	// Orphans is how many replicas a built child must have to keep the pods,
 	// among those given, that nobody controls and that it would adopt: one more
 	// than the highest of their positions, 0 without any.
@@ -106,7 +112,10 @@ const (
 
 // FieldPaths are the paths of fields of a workload; nil where the kind has none. Strategy
 // is where it says that it knows a partition.
-type FieldPaths struct{ Replicas, Partition, Strategy []string }
+type FieldPaths struct{ Replicas, Partition, Strategy, Paused []string }
+
+// Pace is how many of its replicas a child may have unavailable while it replaces them.
+type Pace struct{ MaxUnavailable int32 }
 
 // Child is what a child shall be: everything Build needs, nothing of the
 // cluster.
@@ -141,6 +150,11 @@ type Child struct {
 	// Revision, nor is known to have run it.
 	ProtectedHash string
 	ReleasedFrom  int32
+	// Pace is how fast a child that is released whole may replace its replicas; nil leaves
+	// that to its template.
+	Pace *Pace
+	// Paused: the child keeps the mix of revisions that it has, of a kind that can.
+	Paused bool
 	// Seeding: Revision is the protected one, and is there only until the replicas are.
 	Seeding bool
 	// ParentGeneration is the parent's metadata.generation.

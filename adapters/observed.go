@@ -18,8 +18,14 @@ type Observed struct {
 	// read only.
 	Meta metav1.ObjectMeta
 
-	// Replicas and Partition are what the child's spec says.
+	// Traits are those of its kind.
+	Traits Traits
+	// Replicas and Partition are what the child's spec says. Of a kind that is protected
+	// whole the partition is the one that is on record.
 	Replicas, Partition int32
+	// Paused and Pace are as in Child; Pace is nil where the kind has none.
+	Paused bool
+	Pace   *Pace
 	// NoPartition: its strategy knows no partition, whatever the spec says of one.
 	NoPartition bool
 	// MinReadySeconds is what the child's spec says.

@@ -34,6 +34,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	}
 	o := &adapters.Observed{
 		Meta:            set.ObjectMeta,
+		Traits:          a.Traits(),
 		Replicas:        1, // what the API server makes of an absent one
 		NoPartition:     set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		MinReadySeconds: set.Spec.MinReadySeconds,

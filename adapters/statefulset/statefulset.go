@@ -25,7 +25,7 @@ const maxNameLength = 52
 const rollingUpdate = string(appsv1.RollingUpdateStatefulSetStrategyType)
 
 // New is the adapter for StatefulSets.
-func New() adapters.Adapter { return adapter{} }
+func New() adapters.Adopting { return adapter{} }
 
 type adapter struct{}
 

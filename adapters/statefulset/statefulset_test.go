@@ -270,6 +270,7 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 	}
 	got.Meta = metav1.ObjectMeta{}
 	want := &adapters.Observed{
+		Traits: statefulset.New().Traits(),
 		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
 		Members: []adapters.Replica{
 			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch(), NeverReady: true},
@@ -323,7 +324,7 @@ status: {observedGeneration: 1}
 		t.Fatal(err)
 	}
 	got.Meta = metav1.ObjectMeta{}
-	if diff := cmp.Diff(&adapters.Observed{Replicas: 1, Vacant: "web-0"}, got); diff != "" {
+	if diff := cmp.Diff(&adapters.Observed{Traits: a.Traits(), Replicas: 1, Vacant: "web-0"}, got); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 	for name, odd := range map[string]*unstructured.Unstructured{

@@ -23,6 +23,9 @@ import (
 // never released cannot be; nor is any replica of a third revision left then.
 func Forgot(o *adapters.Observed) bool {
 	protected := ProtectedHash(o)
+	if o.Traits.Protection == adapters.Withheld {
+		return false // it remembers nothing
+	}
 	if !o.CaughtUp || o.CurrentHash == "" || o.Replicas == 0 || protected == "" || protected == o.CurrentHash {
 		return false
 	}

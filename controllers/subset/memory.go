@@ -112,7 +112,7 @@ func Behind(o *adapters.Observed, known string, knownAt int64) bool {
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
-	return Noted(o) == "" && !settled(o)
+	return Noted(o) == "" && !settled(o) && o.Traits.Protection != adapters.Withheld
 }
 
 // ParentGeneration is the generation of the parent that the child was written

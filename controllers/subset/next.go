@@ -27,10 +27,17 @@ type Goal struct {
 	Child adapters.Child
 	// Update is what replicas from the partition on run.
 	Update Version
+	// Held: the partition protects all replicas, whatever the scale.
+	Held bool
+	// Frozen: what is under way stops where it is.
+	Frozen bool
+	// Protection is how the kind keeps what is protected.
+	Protection adapters.Protection
 	// ProtectedRevision names what those below it run, Protected holds it; nil
-	// when the revision is lost.
+	// when the revision is lost. Has is what the child's template is now; nil when there is
+	// no child, or that is lost.
 	ProtectedRevision string
-	Protected         *Version
+	Protected, Has    *Version
 	// SamePods: both make the same pods, so there is nothing to tell apart.
 	SamePods bool
 	// SameTemplate: what the child's template is makes the pods of Update.
@@ -104,6 +111,8 @@ func Next(g Goal, o *adapters.Observed) Step {
 
 func (g *Goal) next(o *adapters.Observed) Step {
 	switch {
+	case o == nil && g.Protection == adapters.Withheld:
+		return g.startWithheld()
 	case o == nil:
 		return g.start()
 	case o.Meta.DeletionTimestamp != nil:
@@ -113,6 +122,8 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
+	case g.Protection == adapters.Withheld:
+		return g.withhold(o)
 	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
 		return g.complete(o)
 	case g.Initialized && g.held() > 0 && Forgot(o):

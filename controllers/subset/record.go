@@ -56,6 +56,9 @@ func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 		return
 	}
 	c.ProtectedHash = hashToRecord(c.ProtectedRevision, o)
+	if g.Protection == adapters.Withheld {
+		return // nothing of it can come up unreleased
+	}
 	// What the partition is raised over only until the child remembers is released.
 	c.ReleasedFrom = min(g.releasedFromThen(c, o), g.Child.Partition)
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -38,14 +39,14 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if in.Pods, err = r.podsOf(ctx, parent); err != nil {
 		return nil, err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(s.Adapter.GroupVersionKind())
-	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
-		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, fmt.Errorf("list children: %w", err)
+	if in.Related, err = r.relatedOf(ctx, parent, s.Adapter); err != nil {
+		return nil, err
 	}
-	for i := range list.Items {
-		object := &list.Items[i]
+	children, err := r.labelled(ctx, parent, s.Adapter.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range children {
 		name := object.GetLabels()[v1alpha1.LabelSubset]
 		if !metav1.IsControlledBy(object, parent) || object.GetName() != adapters.ChildName(parent.Name, name) {
 			continue
@@ -81,7 +82,7 @@ func metaOf(object *unstructured.Unstructured) metav1.ObjectMeta {
 // A Get waits for those to one object; the Lists that follow do not wait. What they could
 // miss, such as the last write to a child whose subset is gone, is fenced.
 func (r *Reconciler) readOwnWrites(ctx context.Context, in *planner.Input) error {
-	status, child := &in.Parent.Status, kindOf(in.Spec.Adapter)
+	status, child := &in.Parent.Status, objectOf(in.Spec.Adapter.GroupVersionKind())
 	var children []string
 	for _, s := range in.Spec.Subsets {
 		children = append(children, adapters.ChildName(in.Parent.Name, s.Name))
@@ -132,11 +133,44 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 	return err
 }
 
+// labelled are the objects of a kind that carry the label of the parent. They are shared
+// with the cache.
+func (r *Reconciler) labelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", gvk.Kind, err)
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}
+
+// relatedOf are the objects that an adapter reads beside children and pods, by subset, as
+// their labels say.
+func (r *Reconciler) relatedOf(ctx context.Context, parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (map[string][]*unstructured.Unstructured, error) {
+	related := map[string][]*unstructured.Unstructured{}
+	for _, gvk := range relatedTo(adapter) {
+		objects, err := r.labelled(ctx, parent, gvk)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			name := object.GetLabels()[v1alpha1.LabelSubset]
+			related[name] = append(related[name], object)
+		}
+	}
+	return related, nil
+}
+
 func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructured.Unstructured) (*planner.Child, error) {
 	if why := unreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := in.Spec.Adapter.Observe(object, adapters.Dependents{Pods: in.Pods[name]})
+	observed, err := in.Spec.Adapter.Observe(object, adapters.Dependents{Pods: in.Pods[name], Related: in.Related[name]})
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -38,6 +39,8 @@ import (
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
@@ -73,16 +76,31 @@ func CacheOptions(known adapters.Registry) (map[client.Object]cache.ByObject, er
 		&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
 	}
 	for _, adapter := range known {
-		byObject[kindOf(adapter)] = cache.ByObject{Label: labelled}
+		for _, gvk := range kindsOf(adapter) {
+			byObject[objectOf(gvk)] = cache.ByObject{Label: labelled}
+		}
 	}
 	return byObject, nil
 }
 
-// kindOf is an empty object of an adapter's kind. Children are handled as
+// kindsOf are the kinds that are read for an adapter's children: theirs, and those of what
+// is related to them.
+func kindsOf(adapter adapters.Adapter) []schema.GroupVersionKind {
+	return append([]schema.GroupVersionKind{adapter.GroupVersionKind()}, relatedTo(adapter)...)
+}
+
+func relatedTo(adapter adapters.Adapter) []schema.GroupVersionKind {
+	if relating, ok := adapter.(adapters.Relating); ok {
+		return relating.Related()
+	}
+	return nil
+}
+
+// objectOf is an empty object of a kind. Children are handled as
 // unstructured objects, so that fields newer than our types are seen.
-func kindOf(adapter adapters.Adapter) *unstructured.Unstructured {
+func objectOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(adapter.GroupVersionKind())
+	u.SetGroupVersionKind(gvk)
 	return u
 }
 
@@ -161,7 +179,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		WatchesRawSource(wakeUps(r.Shares)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	for _, adapter := range known {
-		builder = builder.Watches(kindOf(adapter), handler.EnqueueRequestsFromMapFunc(parentByLabel))
+		for _, gvk := range kindsOf(adapter) {
+			builder = builder.Watches(objectOf(gvk), handler.EnqueueRequestsFromMapFunc(parentByLabel))
+		}
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("set up controller: %w", err)

@@ -23,6 +23,8 @@ import (
 type Draft struct {
 	v1alpha1.UnitedDeployment
 	Template map[string]any
+	// Member is the member of spec.template that it goes to: statefulSetTemplate if empty.
+	Member string
 }
 
 // edit changes a draft; a func literal does too.
@@ -69,7 +71,12 @@ func (d *Draft) object() (*v1alpha1.UnitedDeployment, error) {
 		return nil, err
 	}
 	parent := d.DeepCopy()
-	parent.Spec.Template.StatefulSetTemplate = &runtime.RawExtension{Raw: raw}
+	template := &runtime.RawExtension{Raw: raw}
+	if d.Member == "deploymentTemplate" {
+		parent.Spec.Template.DeploymentTemplate = template
+	} else {
+		parent.Spec.Template.StatefulSetTemplate = template
+	}
 	return parent, nil
 }
 

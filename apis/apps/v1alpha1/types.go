@@ -27,7 +27,8 @@ import (
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
-// +kubebuilder:validation:XValidation:rule="self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.statefulSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -65,6 +66,11 @@ type UnitedDeploymentList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, (type(self.updateStrategy.manualUpdate.partitions[k]) == int ? self.updateStrategy.manualUpdate.partitions[k] == 0 : self.updateStrategy.manualUpdate.partitions[k] in ['0%', '100%']))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a Deployment is released as a whole: a partition must be 0, \"0%\" or \"100%\""
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.defaultPartition) || (type(self.updateStrategy.manualUpdate.defaultPartition) == int ? self.updateStrategy.manualUpdate.defaultPartition == 0 : self.updateStrategy.manualUpdate.defaultPartition in ['0%', '100%'])",fieldPath=".updateStrategy.manualUpdate.defaultPartition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(s, !has(s.partition) || (type(s.partition) == int ? s.partition == 0 : s.partition in ['0%', '100%']))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a Deployment is released as a whole: the partition of a step must be 0, \"0%\" or \"100%\""
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, which are released as a whole: use order Sequential, or steps"
 type UnitedDeploymentSpec struct {
 	// Replicas is the number of replicas over all subsets together. The scale
 	// subresource changes it, so a HorizontalPodAutoscaler can.
@@ -144,8 +150,8 @@ type UnitedDeploymentSpec struct {
 // WorkloadTemplate holds the template of the children: exactly one member is
 // set, and which one cannot be changed.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: set statefulSetTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate or deploymentTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate)",message="the kind of the template is immutable"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the children StatefulSets: the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and handed to the
@@ -156,6 +162,17 @@ type WorkloadTemplate struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	StatefulSetTemplate *runtime.RawExtension `json:"statefulSetTemplate,omitempty"`
+
+	// DeploymentTemplate makes the children Deployments: the metadata (labels,
+	// annotations) and spec of an apps/v1 Deployment, stored and handed to the API server
+	// as written here. A Deployment is released as a whole: partitions are 0, "0%" or
+	// "100%". Fields that the controller decides may not be set: replicas, paused, and a
+	// selector other than spec.selector; with type RollingUpdate also a strategy other than
+	// RollingUpdate, and its maxUnavailable.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	DeploymentTemplate *runtime.RawExtension `json:"deploymentTemplate,omitempty"`
 }
 
 // Topology says over which subsets the replicas are spread.
@@ -176,8 +193,8 @@ type Topology struct {
 // +kubebuilder:validation:XValidation:rule="has(self.nodeSelector) == has(oldSelf.nodeSelector) && (!has(self.nodeSelector) || self.nodeSelector == oldSelf.nodeSelector)",fieldPath=".nodeSelector",message="is immutable in a living subset: remove the subset, or add one of another name"
 type Subset struct {
 	// Name is a DNS label, unique among the subsets; the child is called
-	// "<metadata.name>-<name>". If that is longer than 52 characters the object
-	// is refused.
+	// "<metadata.name>-<name>". If that is longer than 52 characters, 63 for a
+	// Deployment, the object is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label: lower-case letters, digits and '-'"
@@ -214,9 +231,7 @@ type Subset struct {
 	// spec} for this subset. Lists with a merge key, such as containers, merge
 	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
 	// whole. Patch directives are understood inside spec.template only. Fields that
-	// the controller decides may not be set, as in the template: replicas, the
-	// partition, a strategy other than RollingUpdate, and a selector other than
-	// spec.selector. A patch that cannot be merged, or whose result the API server
+	// the controller decides may not be set, as in the template. A patch that cannot be merged, or whose result the API server
 	// refuses, stalls this subset alone.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -200,11 +200,15 @@ func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
 	if err != nil {
 		return err
 	}
+	adopts, ok := w.Adapter.(adapters.Adopting)
+	if !ok {
+		return nil
+	}
 	u, err := adapters.Build(w.Adapter, c)
 	if err != nil {
 		return err
 	}
-	if needed := w.Adapter.Orphans(u, pods); needed > c.Replicas || needed > c.Partition {
+	if needed := adopts.Orphans(u, pods); needed > c.Replicas || needed > c.Partition {
 		return ErrStale
 	}
 	return nil
@@ -279,9 +283,11 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 	switch {
 	case observed.Replicas != c.Replicas:
 		return fieldPlace(fields.Replicas...)
+	case observed.Paused != c.Paused:
+		return fieldPlace(fields.Paused...)
 	case observed.NoPartition:
 		return fieldPlace(fields.Strategy...)
-	case observed.Partition != c.Partition:
+	case observed.Partition != c.Partition && fields.Partition != nil:
 		return fieldPlace(fields.Partition...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.

@@ -55,6 +55,8 @@ type Subset struct {
 	Desired int32
 	// Removed: the spec does not have it any more. It is drained.
 	Removed bool
+	// Whole: its child is released as a whole, and then replaces its replicas by itself.
+	Whole bool
 	// Observed is the child; nil when there is none.
 	Observed *adapters.Observed
 	// Revision names the parent revision that the child's template is.
@@ -110,6 +112,10 @@ type Decision struct {
 	// Replicas is how many the child is asked for: Desired, or more while a
 	// scale-down would take too many away.
 	Replicas int32
+	// Pace is how fast a child that is released as a whole replaces its replicas; nil for
+	// all others. Stopped: for the moment it replaces none.
+	Pace    *adapters.Pace
+	Stopped bool
 	// Delete are released replicas that the child's controller would not get to
 	// soon, or not at all.
 	Delete []adapters.Replica
@@ -273,6 +279,7 @@ func (c *coordinator) plan() Plan {
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
 	for _, v := range c.views {
 		v.does = c.explain(v)
+		c.setPace(v)
 		d := v.decision()
 		if c.Paused != "" && !v.Removed {
 			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.PausedByUser)

@@ -81,23 +81,23 @@ func TestManual(t *testing.T) {
 		replicas int32
 		want     Line
 	}{
-		{"no strategy", nil, 4, Line{0, "no manualUpdate: nothing is protected"}},
-		{"percent", partitions("", "zone-a", "80%"), 10, Line{8, `partition "80%" of 10 replicas protects 8`}},
-		{"percent that protects all", partitions("", "zone-a", "99%"), 3, Line{3, `partition "99%" of 3 replicas protects all`}},
-		{"percent of one", partitions("", "zone-a", "80%"), 1, Line{1, `partition "80%" of 1 replica protects all`}},
-		{"percent of nothing", partitions("", "zone-a", "80%"), 0, Line{0, `partition "80%" of 0 replicas protects 0`}},
-		{"nothing protected", partitions("", "zone-a", "0%"), 5, Line{0, `partition "0%" of 5 replicas protects 0`}},
-		{"integer", partitions("", "zone-a", "3"), 5, Line{3, "partition 3 of 5 replicas protects 3"}},
-		{"integer above", partitions("", "zone-a", "12"), 5, Line{12, "partition 12 of 5 replicas protects all"}},
-		{"integer above nothing", partitions("", "zone-a", "12"), 0, Line{12, "partition 12 of 0 replicas protects 0"}},
-		{"integer is no hold", partitions("", "zone-a", "5"), 5, Line{5, "partition 5 of 5 replicas protects all"}},
-		{"hold", partitions("0", "zone-a", "100%"), 5, Line{5, `partition "100%" holds all replicas`}},
-		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, Line{0, `partition "100%" holds all replicas`}},
-		{"default", partitions("2", "zone-b", "0"), 5, Line{2, "default partition 2 of 5 replicas protects 2"}},
-		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, Line{5, `default partition "100%" holds all replicas`}},
-		{"no default", &v1alpha1.ManualUpdate{}, 5, Line{5, `default partition "100%" holds all replicas`}},
-		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, Line{0, "partition 0 of 5 replicas protects 0"}},
-		{"negative replicas", partitions("", "zone-a", "50%"), -5, Line{0, `partition "50%" of 0 replicas protects 0`}},
+		{"no strategy", nil, 4, Line{0, false, "no manualUpdate: nothing is protected"}},
+		{"percent", partitions("", "zone-a", "80%"), 10, Line{8, false, `partition "80%" of 10 replicas protects 8`}},
+		{"percent that protects all", partitions("", "zone-a", "99%"), 3, Line{3, false, `partition "99%" of 3 replicas protects all`}},
+		{"percent of one", partitions("", "zone-a", "80%"), 1, Line{1, false, `partition "80%" of 1 replica protects all`}},
+		{"percent of nothing", partitions("", "zone-a", "80%"), 0, Line{0, false, `partition "80%" of 0 replicas protects 0`}},
+		{"nothing protected", partitions("", "zone-a", "0%"), 5, Line{0, false, `partition "0%" of 5 replicas protects 0`}},
+		{"integer", partitions("", "zone-a", "3"), 5, Line{3, false, "partition 3 of 5 replicas protects 3"}},
+		{"integer above", partitions("", "zone-a", "12"), 5, Line{12, false, "partition 12 of 5 replicas protects all"}},
+		{"integer above nothing", partitions("", "zone-a", "12"), 0, Line{12, false, "partition 12 of 0 replicas protects 0"}},
+		{"integer is no hold", partitions("", "zone-a", "5"), 5, Line{5, false, "partition 5 of 5 replicas protects all"}},
+		{"hold", partitions("0", "zone-a", "100%"), 5, Line{5, true, `partition "100%" holds all replicas`}},
+		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, Line{0, true, `partition "100%" holds all replicas`}},
+		{"default", partitions("2", "zone-b", "0"), 5, Line{2, false, "default partition 2 of 5 replicas protects 2"}},
+		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, Line{5, true, `default partition "100%" holds all replicas`}},
+		{"no default", &v1alpha1.ManualUpdate{}, 5, Line{5, true, `default partition "100%" holds all replicas`}},
+		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, Line{0, false, "partition 0 of 5 replicas protects 0"}},
+		{"negative replicas", partitions("", "zone-a", "50%"), -5, Line{0, false, `partition "50%" of 0 replicas protects 0`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestManualHoldsWhatItCannotRead(t *testing.T) {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("got  %v\nwant %s", err, tt.err)
 			}
-			want := coordination.Line{Partition: 4, Reason: "malformed " + tt.word + " holds all replicas"}
+			want := coordination.Line{Partition: 4, Held: true, Reason: "malformed " + tt.word + " holds all replicas"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -146,21 +146,21 @@ func TestFreeze(t *testing.T) {
 		live, liveReplicas, desired, updatedFrom int32
 		want                                     Line
 	}{
-		{"at rest on the line", asked(3), 3, 5, 5, 3, Line{3, "paused; asked"}},
-		{"finished", asked(0), 0, 5, 5, 0, Line{0, "paused; asked"}},
-		{"lowered while paused", asked(0), 3, 5, 5, 3, Line{3, "paused: partition 3, not 0: the one in force stays"}},
-		{"raised while paused", asked(4), 3, 5, 5, 3, Line{4, "paused; asked"}},
-		{"paused half way", asked(0), 0, 5, 5, 3, Line{3, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
-		{"paused before the first has moved", asked(0), 0, 5, 5, 5, Line{5, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
-		{"scaled up", asked(0), 3, 5, 8, 3, Line{8, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
-		{"after scaling up", asked(0), 8, 8, 8, 8, Line{8, "paused: partition 8, not 0: the one in force stays"}},
-		{"scaled up below an integer", asked(9), 3, 5, 8, 3, Line{9, "paused; asked"}},
-		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, Line{9, "paused: partition 9, not 0: the one in force stays"}},
-		{"scaled down with a share", asked(4), 8, 10, 5, 8, Line{8, "paused: partition 8, not 4: the one in force stays"}},
-		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, Line{2, "paused: partition 2, not 1: the one in force stays"}},
-		{"all protected", asked(5), 5, 5, 5, 5, Line{5, "paused; asked"}},
-		{"all protected and scaled down", asked(2), 5, 5, 2, 5, Line{5, "paused: partition 5, not 2: the one in force stays"}},
-		{"new child", asked(0), 0, 0, 3, 0, Line{3, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
+		{"at rest on the line", asked(3), 3, 5, 5, 3, Line{3, false, "paused; asked"}},
+		{"finished", asked(0), 0, 5, 5, 0, Line{0, false, "paused; asked"}},
+		{"lowered while paused", asked(0), 3, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: the one in force stays"}},
+		{"raised while paused", asked(4), 3, 5, 5, 3, Line{4, false, "paused; asked"}},
+		{"paused half way", asked(0), 0, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
+		{"paused before the first has moved", asked(0), 0, 5, 5, 5, Line{5, false, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
+		{"scaled up", asked(0), 3, 5, 8, 3, Line{8, false, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
+		{"after scaling up", asked(0), 8, 8, 8, 8, Line{8, false, "paused: partition 8, not 0: the one in force stays"}},
+		{"scaled up below an integer", asked(9), 3, 5, 8, 3, Line{9, false, "paused; asked"}},
+		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, Line{9, false, "paused: partition 9, not 0: the one in force stays"}},
+		{"scaled down with a share", asked(4), 8, 10, 5, 8, Line{8, false, "paused: partition 8, not 4: the one in force stays"}},
+		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, Line{2, false, "paused: partition 2, not 1: the one in force stays"}},
+		{"all protected", asked(5), 5, 5, 5, 5, Line{5, false, "paused; asked"}},
+		{"all protected and scaled down", asked(2), 5, 5, 2, 5, Line{5, false, "paused: partition 5, not 2: the one in force stays"}},
+		{"new child", asked(0), 0, 0, 3, 0, Line{3, false, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func (c *coordinator) free() {
 			continue
 		}
 		switch {
-		case v.Forgot, !v.staged && !v.Completing:
+		case v.Whole, v.Forgot, !v.staged && !v.Completing:
 		case v.Observed.Ordered:
 			c.freeInOrder(v)
 		case v.staged:

@@ -36,9 +36,9 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 		partition, why = desired, fmt.Sprintf("scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
 	}
 	if partition == asked.Partition {
-		return Line{Partition: partition, Reason: "paused; " + asked.Reason}
+		return Line{Partition: partition, Held: asked.Held, Reason: "paused; " + asked.Reason}
 	}
-	return Line{Partition: partition, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
+	return Line{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
 }
 
 // FreezeChild is Freeze of a child as it was observed, nil without one; recorded is the

@@ -25,6 +25,9 @@ func (c *coordinator) count() {
 			c.unavailable += int64(v.Desired - min(v.LastAvailable, v.Desired))
 		}
 		for _, m := range v.marks {
+			if m.Position >= v.live {
+				continue // it comes in place of another, which is counted
+			}
 			surplus := v.Removed || m.Position >= v.Desired
 			switch {
 			case m.usable && surplus:
@@ -36,6 +39,7 @@ func (c *coordinator) count() {
 				c.failed = append(c.failed, *m.Replica)
 			}
 		}
+		c.unavailable += c.reservedBy(v)
 		c.inFlight += c.inFlightOf(v, c.rules.forced)
 	}
 	c.unavailableAtFirst = c.unavailable

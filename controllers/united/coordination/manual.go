@@ -18,6 +18,9 @@ type Line struct {
 	// replicas. Where the workload's ordinals do not start at 0, it counts
 	// positions.
 	Partition int32
+	// Held: everything is protected, now and after any scaling. Partition is then what that
+	// is at the moment.
+	Held bool
 	// Reason is one short phrase for status and events.
 	Reason string
 }
@@ -61,11 +64,11 @@ func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, erro
 	}
 	amount, err := percent.Parse(value)
 	if err != nil {
-		return Line{Partition: replicas, Reason: "malformed " + word + " holds all replicas"},
+		return Line{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas"},
 			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
 	}
 	partition := resolve(amount, replicas)
-	return Line{Partition: partition, Reason: word + " " + effect(amount, partition, replicas)}, nil
+	return Line{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas)}, nil
 }
 
 func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {

@@ -76,6 +76,9 @@ func (c *coordinator) releaseNext(v *view) bool {
 	case held.closed:
 		c.waitFor(v, held)
 		return false
+	case v.Whole:
+		c.releaseWhole(v, r)
+		return true
 	case r.is(updatedAlready):
 		v.next = r.top - 1
 		if r.down() {

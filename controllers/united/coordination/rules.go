@@ -169,7 +169,7 @@ func (s *step) target(replicas int32) int32 {
 // floorOf is the line that the user asks for in a subset.
 func (r *rules) floorOf(replicas int32) Line {
 	partition := resolve(r.floor, replicas)
-	return Line{Partition: partition, Reason: "partition " + effect(r.floor, partition, replicas)}
+	return Line{Partition: partition, Held: r.floor == everything, Reason: "partition " + effect(r.floor, partition, replicas)}
 }
 
 // Floor is the line of a subset once the rollout is through.

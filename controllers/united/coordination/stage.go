@@ -14,7 +14,7 @@ func (c *coordinator) begin() {
 		case v.Removed:
 		case v.clean():
 			v.next = max(v.partition, v.target)
-		case v.staged && v.updatedFrom() < v.live:
+		case v.staged && !v.Whole && v.updatedFrom() < v.live:
 			// Another strategy, or a status that was lost, has released some already.
 			// What has not moved yet stays.
 			v.next = max(v.partition, v.updatedFrom(), v.target)
@@ -73,6 +73,9 @@ func (c *coordinator) vacantAt(v *view) int32 {
 func (c *coordinator) grow(v *view) {
 	if v.Observed == nil || v.Removed || c.back || v.live >= v.Desired || v.clean() {
 		return
+	}
+	if v.Whole && v.next == 0 {
+		return // all of it is released, and so is what it grows by
 	}
 	v.next = max(v.next, v.Desired)
 }

@@ -49,6 +49,9 @@ type view struct {
 	// barred: what is released of it stays as it is, since another of its replicas is
 	// unavailable, and the ledger has no room.
 	barred bool
+	// pace and stopped are as in Decision.
+	pace    *adapters.Pace
+	stopped bool
 }
 
 // mark is one replica that exists, of those that the child is asked for.
@@ -78,10 +81,10 @@ func (c *coordinator) look(s *Subset) *view {
 	}
 	v.next = v.partition
 	v.marks = make([]mark, 0, len(o.Members))
-	v.staged = s.Revision == c.Update && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil &&
+	v.staged = v.given(c.Update) && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil &&
 		!s.Forgot && !v.vacant()
 	for i := range o.Members {
-		if r := &o.Members[i]; r.Position >= 0 && r.Position < o.Replicas {
+		if r := &o.Members[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
 			v.marks = append(v.marks, c.mark(v, r))
 		}
 	}
@@ -95,10 +98,13 @@ func (c *coordinator) mark(v *view, r *adapters.Replica) mark {
 	// older one, and what is released may move at any moment; so may what somebody else
 	// has released.
 	settled := o.CaughtUp && o.UpdateHash != "" && r.Hash == o.UpdateHash
-	m.updated = v.staged && settled
+	m.updated = v.staged && settled && v.Revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
-	if v.Recorded != nil && m.usable && !settled && r.Position >= *v.Recorded {
+	if v.Whole {
+		m.usable = m.available // what it may take is counted as a whole
+	}
+	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
 	}
 	var at time.Time
@@ -126,12 +132,18 @@ func (c *coordinator) markFailed(v *view, m *mark) {
 	}
 	failed, _ := c.terms().Failed(m.Replica)
 	switch {
-	case failed && v.Observed.CaughtUp:
+	case failed && (v.Observed.CaughtUp || v.Whole):
 		m.failed = true
 	case failed:
 		// The hash may be that of the template before.
 		c.unsure = v.Observed.Meta.Name
 	}
+}
+
+// given: the child has got the update revision; or it is on record that it is protected
+// from it, if it gets that only when it is released.
+func (v *view) given(update string) bool {
+	return v.Revision == update || v.Whole && v.partition == Held
 }
 
 // vacant: the child has no replicas, and so has forgotten what it protected.
@@ -207,6 +219,9 @@ func (c *coordinator) inFlightOf(v *view, healthy bool) int64 {
 	}
 	if v.Removed {
 		return 0
+	}
+	if v.Whole && v.Observed != nil {
+		return c.inFlightWhole(v, healthy)
 	}
 	count := int64(max(0, end-v.partition)) // missing ones are on their way
 	if v.Observed != nil && v.live < v.Desired && v.clean() {
@@ -297,7 +312,8 @@ func (v *view) decision() Decision {
 		reason = v.waits
 	}
 	d := Decision{Replicas: v.replicas, Delete: v.deletes, Does: v.does, Waits: v.waits}
-	d.Line = Line{Partition: v.next, Reason: reason}
+	d.Line = Line{Partition: v.next, Held: v.next == Held || v.next == v.floor.Partition && v.floor.Held, Reason: reason}
+	d.Pace, d.Stopped = v.pace, v.stopped
 	d.Remove = v.Removed && v.Observed != nil && v.live == 0 && len(v.Observed.Members) == 0
 	return d
 }

@@ -4,6 +4,7 @@
 package planner
 
 import (
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -61,6 +62,12 @@ func (in *Input) floor(s *SubsetPlan) coordination.Line {
 func (in *Input) coordinates() bool {
 	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
+
+// traits are what the kind of the children can do.
+func (in *Input) traits() adapters.Traits { return in.Spec.Adapter.Traits() }
+
+// whole reports whether a child is released as a whole.
+func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNothing }
 
 // openLine is the line of a child of which no replica was ever ready, and whose
 // template was corrected: open until the child's controller has forgotten the

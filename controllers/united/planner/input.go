@@ -33,6 +33,8 @@ type Input struct {
 	Unreadable map[string]*Unreadable
 	// Pods by subset, as their labels say.
 	Pods map[string][]*corev1.Pod
+	// Related are the objects that the adapter reads beside children and pods, by subset.
+	Related map[string][]*unstructured.Unstructured
 	// Outlived are the pods of subsets whose child is gone and may be made now, as they
 	// were a moment ago past the cache.
 	Outlived map[string][]corev1.Pod

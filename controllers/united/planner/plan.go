@@ -134,11 +134,17 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		ProtectedRevision: s.Protected,
 		Before:            in.keptRecord(sub.Name),
 		Initialized:       p.Initialized,
+		Held:              s.Decision.Held,
+		Frozen:            in.Parent.Spec.Paused || s.Decision.Stopped,
+		Protection:        in.traits().Protection,
 		Behind:            s.behind,
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
-		goal.SameTemplate = has != nil && revision.SamePods(update, has, sub.Name, sub.overlay)
+		if has != nil {
+			goal.Has = ptr.To(sub.version(has))
+			goal.SameTemplate = revision.SamePods(update, has, sub.Name, sub.overlay)
+		}
 	}
 	if protected != nil {
 		goal.Protected = ptr.To(sub.version(protected))
@@ -160,11 +166,15 @@ func (in *Input) around(step subset.Step) subset.Step {
 	if step.Action != subset.ActionSeed || len(pods) == 0 {
 		return step
 	}
+	adopts, ok := in.Spec.Adapter.(adapters.Adopting)
+	if !ok {
+		return step
+	}
 	u, err := adapters.Build(in.Spec.Adapter, &step.Child)
 	if err != nil {
 		return step
 	}
-	return subset.Around(step, in.Spec.Adapter.Orphans(u, pods))
+	return subset.Around(step, adopts.Orphans(u, pods))
 }
 
 // Deletion is a replica to delete.
@@ -180,7 +190,7 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 	observed := in.observed(s.Name)
 	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
 	switch {
-	case in.paused() || !has || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
+	case in.paused() || !has || in.traits().Protection == adapters.Withheld || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
 		s.Deletes = nil
 	case p.Rollout != nil:
 	case s.Step.Action == subset.ActionRelearn:
@@ -305,7 +315,7 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 		Template: in.Spec.template, Patch: s.patch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
 		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
-		ParentGeneration: in.Parent.Generation,
+		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation,
 	}
 }
 

@@ -34,7 +34,7 @@ func (in *Input) coordinate(p *Plan) {
 			input.Subsets = append(input.Subsets, in.subsetOf(s))
 		case s.Step.Action == subset.ActionRemove:
 			input.Subsets = append(input.Subsets, coordination.Subset{
-				Name: s.Name, Removed: true, Observed: in.observed(s.Name), Revision: subset.RevisionOf(in.observed(s.Name)),
+				Name: s.Name, Removed: true, Whole: in.whole(), Observed: in.observed(s.Name), Revision: subset.RevisionOf(in.observed(s.Name)),
 			})
 		case in.Unreadable[s.Name] != nil:
 			input.Subsets = append(input.Subsets, coordination.Subset{Name: s.Name, Removed: true, Unreadable: in.Unreadable[s.Name].Why})
@@ -69,7 +69,7 @@ func drainsFirst(s *SubsetPlan) int {
 
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held,
+		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held, Whole: in.whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas

@@ -163,7 +163,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
-	case !in.paused() && (!onUpdate || releasedPending(observed)):
+	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
@@ -180,6 +180,12 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason
+}
+
+// withheldFrom reports whether the child has not got the update revision since nothing of
+// it is released.
+func (in *Input) withheldFrom(observed *adapters.Observed) bool {
+	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
 
 // moving: a coordinated rollout is about to release more by itself.

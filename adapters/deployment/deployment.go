@@ -1,0 +1,99 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deployment makes apps/v1 Deployments the children of a UnitedDeployment.
+//
+// A Deployment has one template and no partition, so a child is protected whole or not at
+// all: it is given the next template when it is released.
+package deployment
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/owned"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// maxNameLength is what a DNS label may be long. The API server would take more, but names
+// of pods are cut off there, and then do not tell whose they are.
+const maxNameLength = 63
+
+// New is the adapter for Deployments.
+func New() adapters.Adapter { return adapter{} }
+
+type adapter struct{}
+
+// GroupVersionKind is apps/v1 Deployment.
+func (adapter) GroupVersionKind() schema.GroupVersionKind {
+	return appsv1.SchemeGroupVersion.WithKind("Deployment")
+}
+
+// Related are the ReplicaSets, which own the pods.
+func (adapter) Related() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("ReplicaSet")}
+}
+
+// Member is spec.template.deploymentTemplate.
+func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+	return "deploymentTemplate", t.DeploymentTemplate
+}
+
+// MaxNameLength is 63.
+func (adapter) MaxNameLength() int { return maxNameLength }
+
+// Traits: a Deployment moves whole.
+func (adapter) Traits() adapters.Traits {
+	return adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}
+}
+
+// FieldPaths are where a Deployment has its replicas and its strategy.
+func (adapter) FieldPaths() adapters.FieldPaths {
+	return adapters.FieldPaths{Replicas: []string{"spec", "replicas"}, Strategy: []string{"spec", "strategy"}, Paused: []string{"spec", "paused"}}
+}
+
+// PodParts is the pod template: nothing else of a Deployment restarts pods.
+func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
+
+// PodTemplates is the one pod template.
+func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
+
+// PatchSchema is that of the Go type. Fields it does not know are for
+// render.Merge to handle.
+func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
+	return strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
+}
+
+// Own sets replicas, selector, whether it is paused, minReadySeconds where the workload has
+// none, and, where c has a pace, the strategy. Errors are *field.Error from the workload on.
+func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+	spec, err := tree.Ensure(workload, "spec", nil)
+	if err != nil {
+		return err
+	}
+	spec["paused"] = c.Paused
+	if c.Pace != nil {
+		strategy, err := tree.Ensure(spec, "strategy", specPath())
+		if err != nil {
+			return err
+		}
+		rolling, err := tree.Ensure(strategy, "rollingUpdate", specPath().Child("strategy"))
+		if err != nil {
+			return err
+		}
+		strategy["type"] = rollingUpdate
+		rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
+		if rolling["maxSurge"] == nil {
+			rolling["maxSurge"] = int64(0)
+		}
+		if c.Pace.MaxUnavailable == 0 {
+			// One of the two must be above 0. What is surplus takes nobody down.
+			rolling["maxSurge"] = int64(1)
+		}
+	}
+	return owned.SetCommon(spec, c)
+}

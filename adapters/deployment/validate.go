@@ -1,0 +1,114 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/owned"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// rollingUpdate is the strategy that replaces pods a few at a time.
+const rollingUpdate = string(appsv1.RollingUpdateDeploymentStrategyType)
+
+func specPath() *field.Path { return field.NewPath("spec") }
+
+// Validate refuses, in a template at the path at, what the controller decides itself
+// (replicas, another selector, paused; in a coordinated rollout also how many pods may be
+// unavailable), and pod labels that spec.selector does not match. In the parent it refuses
+// partitions that would divide a Deployment.
+func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
+	check := validatePaused
+	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		check = func(spec map[string]any, at *field.Path) field.ErrorList {
+			return append(validatePaused(spec, at), validateStrategy(spec, at)...)
+		}
+	}
+	errs := owned.ValidateTemplate(template, parent.Selector, at, check)
+	return append(errs, validatePartitions(&parent.UpdateStrategy, field.NewPath("spec", "updateStrategy"))...)
+}
+
+// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
+// the pod labels: those of template and patch together count.
+func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return owned.ValidatePatch(patch, selector, at, validatePaused)
+}
+
+func validatePaused(spec map[string]any, at *field.Path) field.ErrorList {
+	if spec["paused"] != nil {
+		return field.ErrorList{field.Forbidden(at.Child("paused"), "set spec.paused")}
+	}
+	return nil
+}
+
+// validateStrategy is for a coordinated rollout: what may be unavailable there is one number
+// for all subsets.
+func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
+	strategy, err := tree.Object(spec, "strategy", at)
+	if err != nil {
+		return field.ErrorList{owned.AsField(at, err)}
+	}
+	at = at.Child("strategy")
+	var errs field.ErrorList
+	if kind := strategy["type"]; kind != nil && kind != any(rollingUpdate) {
+		errs = append(errs, field.NotSupported(at.Child("type"), kind, []string{rollingUpdate}))
+	}
+	rolling, err := tree.Object(strategy, "rollingUpdate", at)
+	if err != nil {
+		return append(errs, owned.AsField(at, err))
+	}
+	if rolling["maxUnavailable"] != nil {
+		errs = append(errs, field.Forbidden(at.Child("rollingUpdate", "maxUnavailable"), "set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together"))
+	}
+	return errs
+}
+
+// validatePartitions refuses what would divide a Deployment.
+func validatePartitions(strategy *v1alpha1.UpdateStrategy, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(value *intstr.IntOrString, at *field.Path) {
+		if value != nil && !whole(*value) {
+			errs = append(errs, field.NotSupported(at, value.String(), []string{"0", "0%", "100%"}))
+		}
+	}
+	if m := strategy.ManualUpdate; m != nil {
+		at := at.Child("manualUpdate")
+		names := make([]string, 0, len(m.Partitions))
+		for name := range m.Partitions {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			value := m.Partitions[name]
+			check(&value, at.Child("partitions").Key(name))
+		}
+		check(m.DefaultPartition, at.Child("defaultPartition"))
+	}
+	if r := strategy.RollingUpdate; r != nil {
+		at := at.Child("rollingUpdate")
+		check(r.Partition, at.Child("partition"))
+		if r.MaxSkew != "" {
+			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "a Deployment is released as a whole, so the subsets cannot be kept at the same share; use order Sequential, or steps"))
+		}
+		for i := range r.Steps {
+			check(r.Steps[i].Partition, at.Child("steps").Index(i).Child("partition"))
+		}
+	}
+	return errs
+}
+
+// whole: the partition protects all replicas of a child, or none.
+func whole(value intstr.IntOrString) bool {
+	if value.Type == intstr.Int {
+		return value.IntVal == 0
+	}
+	return slices.Contains([]string{"0%", "100%"}, value.StrVal)
+}

@@ -1,0 +1,54 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// A child that has one template, and no partition, is protected by not being given another
+// one: it is made, and made again, on what it protects, and nothing has to be remembered.
+// Once it is released it moves by itself, and can only be stopped where it is: by having it
+// paused, which keeps the mix of replicas that it has.
+
+// withholds tells whether the child is to stay on what it protects.
+func (g *Goal) withholds() bool { return g.Initialized && (g.Held || g.Child.Partition > 0) }
+
+// startWithheld is the first step of such a child that does not exist.
+func (g *Goal) startWithheld() Step {
+	version := &g.Update
+	if g.withholds() {
+		if version = g.Protected; version == nil {
+			return g.revisionLost()
+		}
+	}
+	child := g.child(*version)
+	if child.ProtectedRevision == "" {
+		child.ProtectedRevision = child.Revision
+	}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
+}
+
+// withhold is the next step of such a child.
+func (g *Goal) withhold(o *adapters.Observed) Step {
+	moves := g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.ProtectedRevision && !settled(o)
+	version := &g.Update
+	switch {
+	case !g.withholds():
+	case moves && g.Has == nil:
+		return g.revisionLost()
+	case moves:
+		// It was released, and has not finished. What has moved stays, and so does the rest.
+		version = g.Has
+	case g.Protected == nil:
+		return g.revisionLost()
+	default:
+		version = g.Protected
+	}
+	child := g.child(*version)
+	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds())
+	return Step{Action: ActionApply, Child: child}
+}

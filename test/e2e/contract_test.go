@@ -1,0 +1,382 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// kind is a kind of child workload, as the contract needs to know it.
+type kind struct {
+	name string
+	// member is that of spec.template, resource what the audit log calls the children.
+	member, resource string
+	gvk              schema.GroupVersionKind
+	// draft makes the template of the kind from that of a StatefulSet.
+	draft edit
+	// whole: a child is protected and released as a whole.
+	whole bool
+}
+
+// kinds are all kinds. A further one has to keep the same contract.
+func kinds() []kind {
+	return []kind{
+		{
+			name: "StatefulSet", member: "statefulSetTemplate", resource: "statefulsets",
+			gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), draft: func(*Draft) {},
+		},
+		{
+			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
+			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true,
+		},
+	}
+}
+
+// deployments makes the children Deployments.
+func deployments(d *Draft) {
+	d.Member = "deploymentTemplate"
+	spec := d.Template["spec"].(map[string]any)
+	delete(spec, "serviceName")
+	delete(spec, "podManagementPolicy")
+}
+
+// contracted is a UnitedDeployment of one of the kinds.
+type contracted struct {
+	*Workload
+	kind
+}
+
+// mix is what runs of a subset: how many of each tag, "2 v1, 1 v2". What is being deleted,
+// and what is not ready, is told too.
+func (w *contracted) mix() map[string]string {
+	counts := map[string]map[string]int{}
+	for _, p := range w.Pods() {
+		text := p.Image
+		switch {
+		case p.Terminating:
+			text += "~"
+		case !p.Ready:
+			text += "?"
+		}
+		if counts[p.Subset] == nil {
+			counts[p.Subset] = map[string]int{}
+		}
+		counts[p.Subset][text]++
+	}
+	mix := map[string]string{}
+	for subset, tags := range counts {
+		var parts []string
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			parts = append(parts, fmt.Sprintf("%d %s", tags[tag], tag))
+		}
+		mix[subset] = strings.Join(parts, ", ")
+	}
+	return mix
+}
+
+// comesTo waits until this runs, and the manager says that all is as it should be.
+func (w *contracted) comesTo(a, b, c string, more ...string) {
+	w.t.Helper()
+	want := map[string]string{}
+	for i, mix := range append([]string{a, b, c}, more...) {
+		if mix != "" {
+			want["zone-"+string(rune('a'+i))] = mix
+		}
+	}
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.mix()).To(Equal(want))
+		g.Expect(notReady(w.Parent())).To(BeEmpty())
+	}).Should(Succeed())
+}
+
+func (w *contracted) setImage(tag string) {
+	w.t.Helper()
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/%s/spec/template/spec/containers/0/image","value":%q}]`, w.member, image(tag))
+}
+
+func (w *contracted) object(subset string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.gvk)
+	u.SetNamespace(w.Namespace)
+	u.SetName(w.Name + "-" + subset)
+	return u
+}
+
+// child reads the child of a subset.
+func (w *contracted) child(subset string) *unstructured.Unstructured {
+	w.t.Helper()
+	u := w.object(subset)
+	w.Expect(w.Get(w.ctx, w.key(u.GetName()), u)).To(Succeed())
+	return u
+}
+
+// remake deletes the child of a subset, and waits until there is another.
+func (w *contracted) remake(subset string, propagation metav1.DeletionPropagation) {
+	w.t.Helper()
+	old := w.child(subset)
+	w.Disturbed()
+	w.Expect(w.Delete(w.ctx, old, client.PropagationPolicy(propagation))).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		again := w.object(subset)
+		g.Expect(w.Get(w.ctx, w.key(old.GetName()), again)).To(Succeed())
+		g.Expect(again.GetUID()).NotTo(Equal(old.GetUID()))
+	}).Should(Succeed())
+}
+
+// deletePods deletes the pods of a subset, and waits until they are gone.
+func (w *contracted) deletePods(subset string) {
+	w.t.Helper()
+	w.Disturbed()
+	gone := w.uids(subset)
+	for _, p := range w.podsOf(subset) {
+		w.Expect(client.IgnoreNotFound(w.Delete(w.ctx, &p))).To(Succeed())
+	}
+	w.Eventually(func(g Gomega) {
+		for uid := range w.uids(subset) {
+			g.Expect(gone).NotTo(HaveKey(uid))
+		}
+	}).Should(Succeed())
+}
+
+// uids are the pods of subsets, all without any.
+func (w *contracted) uids(subsets ...string) map[types.UID]bool {
+	w.t.Helper()
+	uids := map[types.UID]bool{}
+	for _, p := range w.Pods() {
+		if len(subsets) == 0 || slices.Contains(subsets, p.Subset) {
+			uids[p.UID] = true
+		}
+	}
+	return uids
+}
+
+// TestContract is what United promises of every kind of child, on the real control plane:
+// what is held does not move and comes back as it was, whatever happens to it; what is
+// released moves; subsets do not depend on each other; at rest nothing is written.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := &contracted{e.Create(draft("web", replicas(6), zones("", "", ""), hold(), k.draft)), k}
+			w.holds()
+			w.isMadeAgain()
+			w.moves()
+			w.failsAlone()
+			w.rests()
+		})
+	}
+}
+
+// holds: a release is zone by zone, and takes nothing that is held with it.
+func (w *contracted) holds() {
+	w.Step("comes up", func() {
+		w.comesTo("2 v1", "2 v1", "2 v1")
+		for _, p := range w.Pods() {
+			w.Expect(p.Zone).To(Equal(p.Subset))
+		}
+	})
+	w.Step("a held revision moves nothing", func() {
+		before := w.uids()
+		w.setImage("v2")
+		w.comesTo("2 v1", "2 v1", "2 v1")
+		w.Expect(w.uids()).To(Equal(before))
+		w.Expect(w.Parent().Status.UpdatedReplicas).To(BeZero())
+	})
+	w.Step("one zone is released", func() {
+		before := w.uids("zone-b", "zone-c")
+		w.SetPartitions(parts{"zone-a": 0})
+		w.comesTo("2 v2", "2 v1", "2 v1")
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		w.Expect(w.Parent().Status.UpdatedReplicas).To(Equal(int32(2)))
+		w.Expect(w.Status("zone-a").CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision), "it has finished")
+		w.Expect(w.Status("zone-b").CurrentRevision).To(Equal(w.Parent().Status.CurrentRevision))
+	})
+}
+
+// isMadeAgain: what is held comes back as it was.
+func (w *contracted) isMadeAgain() {
+	w.Step("held pods that are deleted", func() {
+		w.deletePods("zone-b")
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+	w.Step("a held child that is deleted", func() {
+		w.remake("zone-b", metav1.DeletePropagationBackground)
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+	w.Step("a held child that is orphaned", func() {
+		before := w.uids()
+		w.remake("zone-c", metav1.DeletePropagationOrphan)
+		w.comesTo("2 v2", "2 v1", "2 v1")
+		w.Expect(w.uids()).To(Equal(before), "its pods are adopted")
+	})
+	w.Step("to zero and back", func() {
+		w.Scale(0)
+		w.comesTo("", "", "")
+		w.Scale(6)
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+	w.Step("scaled up", func() {
+		w.Scale(9)
+		w.comesTo("3 v2", "3 v1", "3 v1")
+		w.Scale(6)
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+	w.Step("a new subset", func() {
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"zone-d"}},{"op":"replace","path":"/spec/replicas","value":8}]`)
+		w.comesTo("2 v2", "2 v1", "2 v1", "2 v1")
+		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/3"},{"op":"replace","path":"/spec/replicas","value":6}]`)
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+	w.Step("each zone protects what it finished", func() {
+		w.SetPartitions(parts{"zone-a": "100%"})
+		w.setImage("v3")
+		w.comesTo("2 v2", "2 v1", "2 v1")
+		w.deletePods("zone-a")
+		w.deletePods("zone-b")
+		w.comesTo("2 v2", "2 v1", "2 v1")
+	})
+}
+
+// moves: forward, back, and to the end.
+func (w *contracted) moves() {
+	w.Step("back", func() {
+		before := w.uids("zone-b", "zone-c")
+		w.setImage("v1")
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0, "zone-c": 0})
+		w.comesTo("2 v1", "2 v1", "2 v1")
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before), "they run it already")
+	})
+	w.Step("on", func() {
+		w.setImage("v4")
+		w.comesTo("2 v4", "2 v4", "2 v4")
+		status := w.Parent().Status
+		w.Expect(status.CurrentRevision).To(Equal(status.UpdateRevision))
+		w.Expect(status.UpdatedReadyReplicas).To(Equal(int32(6)))
+	})
+	w.Step("what somebody changes is put right", func() {
+		child := w.object("zone-a")
+		w.Expect(w.Client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`)))).To(Succeed())
+		w.Disturbed()
+		w.Eventually(func(g Gomega) {
+			replicas, _, err := unstructured.NestedInt64(w.child("zone-a").Object, "spec", "replicas")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(replicas).To(Equal(int64(2)))
+		}).Should(Succeed())
+		w.comesTo("2 v4", "2 v4", "2 v4")
+	})
+}
+
+// failsAlone: a revision that does not come up costs the subset that is released to it no
+// more than its own controller risks, and the others nothing.
+func (w *contracted) failsAlone() {
+	w.Step("a broken revision", func() {
+		before := w.uids("zone-b", "zone-c")
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": "100%", "zone-c": "100%"})
+		w.setImage("broken")
+		w.Eventually(func(g Gomega) {
+			g.Expect(slices.ContainsFunc(w.Pods(), func(p pod) bool { return p.Image == "broken" && p.Crashing })).To(BeTrue())
+			g.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
+		}).Should(Succeed())
+		w.Expect(w.mix()["zone-a"]).To(MatchRegexp("[12] v4"))
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+	})
+	w.Step("held where it is", func() {
+		w.SetPartitions(parts{"zone-a": "100%"})
+		w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-a").Partition).To(Equal(int32(2))) }).Should(Succeed())
+		w.Expect(w.mix()["zone-a"]).To(MatchRegexp("[12] v4"))
+	})
+	w.Step("corrected", func() {
+		w.SetPartitions(parts{"zone-a": 0})
+		w.setImage("v5")
+		w.comesTo("2 v5", "2 v4", "2 v4")
+	})
+	w.Step("a parent that is broken elsewhere", func() {
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}}}}]`)
+		w.SetPartitions(parts{"zone-b": 0, "zone-c": 0})
+		w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
+		w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
+		w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`)
+		w.comesTo("2 v5", "2 v5", "2 v5")
+	})
+}
+
+// rests: nothing is written when nothing is to be done.
+func (w *contracted) rests() {
+	w.Step("at rest", func() {
+		mark := w.AuditMark()
+		for _, subset := range []string{"zone-a", "zone-b", "zone-c"} {
+			child := w.object(subset)
+			w.Expect(w.Client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":%q}}}`, time.Now())))).To(Succeed())
+		}
+		touched := &corev1.Pod{}
+		w.Expect(w.Get(w.ctx, w.key(w.Pods()[0].Name), touched)).To(Succeed())
+		w.SetPartitions(parts{"zone-a": "0%"}) // the control: something for the manager to write
+		w.Eventually(func(g Gomega) { g.Expect(notReady(w.Parent())).To(BeEmpty()) }).Should(Succeed())
+		w.Expect(w.Writes(mark, w.resource)).To(BeEmpty())
+		w.Expect(w.Writes(mark, statuses)).NotTo(BeEmpty())
+	})
+}
+
+// TestKindsAdmission is what is refused of one kind and not of another.
+func TestKindsAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, tc := range []struct {
+		name string
+		edit edit
+		want []string
+	}{
+		{"a partition that divides", partitions(parts{"zone-a": 1}), []string{"spec.updateStrategy.manualUpdate.partitions", `"100%"`}},
+		{"a percentage that divides", partitions(parts{"zone-a": "50%"}), []string{"spec.updateStrategy.manualUpdate.partitions", `"100%"`}},
+		{"a step that divides", rolling(`{"steps":[{"partition":"50%"}]}`), []string{"spec.updateStrategy.rollingUpdate.steps", `"100%"`}},
+		{"a floor that divides", rolling(`{"partition":3}`), []string{"spec.updateStrategy.rollingUpdate.partition"}},
+		{"skew", rolling(`{"maxSkew":"10%"}`), []string{"spec.updateStrategy.rollingUpdate.maxSkew", "Sequential"}},
+		{"replicas", templateField(int64(3), "spec", "replicas"), []string{"spec.template.deploymentTemplate.spec.replicas"}},
+		{"paused", templateField(true, "spec", "paused"), []string{"spec.template.deploymentTemplate.spec.paused", "spec.paused"}},
+		{"all at once in a coordinated rollout", func(d *Draft) {
+			rolling(`{}`)(d)
+			templateField("Recreate", "spec", "strategy", "type")(d)
+		}, []string{"spec.template.deploymentTemplate.spec.strategy.type"}},
+		{"maxUnavailable in a coordinated rollout", func(d *Draft) {
+			rolling(`{}`)(d)
+			templateField(int64(2), "spec", "strategy", "rollingUpdate", "maxUnavailable")(d)
+		}, []string{"spec.template.deploymentTemplate.spec.strategy.rollingUpdate.maxUnavailable"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := e.TryCreate(draft("web", zones("", ""), deployments, tc.edit))
+			for _, word := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("want %q in: %v", word, err)
+				}
+			}
+		})
+	}
+	// The control: what is refused of a Deployment is well in a StatefulSet, and the other
+	// way round.
+	w := e.Create(draft("sets", replicas(0), zones("", ""), partitions(parts{"zone-a": "50%"})))
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"deploymentTemplate":{},"statefulSetTemplate":null}}}`)).
+		To(MatchError(ContainSubstring("the kind of the template is immutable")))
+	e.Create(draft("all-at-once", replicas(0), zones("", ""), deployments, partitions(parts{"zone-a": "0%", "zone-b": 0}),
+		templateField("Recreate", "spec", "strategy", "type")))
+}
