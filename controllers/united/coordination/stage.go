@@ -42,7 +42,7 @@ func (c *coordinator) hold() {
 			v.next = v.target
 		case v.vacant():
 			v.next = c.vacantAt(v)
-		case v.Observed != nil && v.Revision != c.Update:
+		case v.Observed != nil && !v.given(c.Update):
 			c.stage(v)
 		case !v.staged:
 			v.next = max(v.partition, v.target)

@@ -204,7 +204,7 @@ func (c *coordinator) reached() bool {
 			return false // it is being drained
 		case !v.through(), len(v.Unreleased) > 0:
 			return false
-		case v.Observed != nil && v.Revision != c.Update:
+		case v.Observed != nil && !v.given(c.Update):
 			return false // not staged yet
 		}
 	}

@@ -1,0 +1,97 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestContractRolling is what United promises of every kind in a coordinated rollout: no
+// more than maxUnavailable replicas are down over all subsets, steps are kept, a failure
+// stops all, and the way back repairs.
+func TestContractRolling(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			strategy := rolling(`{"maxUnavailable":2,"steps":[{"subsets":["zone-a"],"partition":"0%","pause":{}}]}`)
+			w := &contracted{e.Create(draft("web", replicas(9), zones("", "", ""), k.draft, strategy)), k}
+			w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "3 v1") })
+			w.Step("a zone, then all, within maxUnavailable", func() {
+				before := w.uids("zone-b", "zone-c")
+				ledger := w.Ledger(9)
+				w.setImage("v2")
+				key := w.AwaitPhase(v1alpha1.RolloutAwaitingApproval).ApprovalKey
+				w.comesTo("3 v2", "3 v1", "3 v1")
+				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+				w.Approve(key)
+				w.comesTo("3 v2", "3 v2", "3 v2")
+				ledger.Within(2)
+				w.Expect(w.Parent().Status.CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision))
+			})
+			w.Step("a failure stops all", func() {
+				before := w.uids("zone-b", "zone-c")
+				w.setImage("broken")
+				w.Eventually(func(g Gomega) {
+					g.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+				}).Should(Succeed())
+				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+				w.Expect(w.ready()).To(BeNumerically(">=", 7))
+				if w.whole {
+					w.Eventually(func(g Gomega) {
+						paused, _, err := unstructured.NestedBool(w.child("zone-a").Object, "spec", "paused")
+						g.Expect(err).NotTo(HaveOccurred())
+						g.Expect(paused).To(BeTrue(), "what is on its way stops too")
+					}).Should(Succeed())
+				}
+			})
+			w.Step("the way back", func() {
+				before := w.uids("zone-b", "zone-c")
+				w.setImage("v2")
+				w.comesTo("3 v2", "3 v2", "3 v2")
+				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+				w.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+			})
+			w.Step("one zone after the other", func() {
+				w.SetRolling(`{"maxUnavailable":1,"order":"Sequential","steps":null}`)
+				ledger := w.Ledger(9)
+				w.setImage("v3")
+				w.comesTo("3 v3", "3 v3", "3 v3")
+				ledger.Within(1)
+				var order []string
+				for _, event := range w.History.Events(w.Name) {
+					if event.Image == "v3" && !slices.Contains(order, event.Subset) {
+						order = append(order, event.Subset)
+					}
+				}
+				w.Expect(order).To(Equal([]string{"zone-a", "zone-b", "zone-c"}))
+			})
+			w.Step("moves between zones keep to it", func() {
+				ledger := w.Ledger(9)
+				w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/replicas","value":5}]`)
+				w.comesTo("5 v3", "2 v3", "2 v3")
+				w.Expect(ledger.Most()).To(BeNumerically("<=", 1))
+			})
+		})
+	}
+}
+
+// ready is how many pods are.
+func (w *contracted) ready() (n int) {
+	w.t.Helper()
+	for _, p := range w.Pods() {
+		if p.Ready && !p.Terminating {
+			n++
+		}
+	}
+	return n
+}
