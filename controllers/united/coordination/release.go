@@ -77,8 +77,7 @@ func (c *coordinator) releaseNext(v *view) bool {
 		c.waitFor(v, held)
 		return false
 	case v.Whole:
-		c.releaseWhole(v, r)
-		return true
+		return c.releaseWhole(v)
 	case r.is(updatedAlready):
 		v.next = r.top - 1
 		if r.down() {

@@ -38,9 +38,13 @@ func (v *view) down() int64 {
 	return max(0, int64(v.Desired)-usable)
 }
 
-// handed is how many replicas a child that is being released may have unavailable.
+// handed is how many replicas a child that is being released may have unavailable: none
+// while it is known to stand still.
 func (v *view) handed() int64 {
-	if v.Observed.Pace == nil {
+	switch {
+	case v.Observed.Paused && v.Observed.CaughtUp:
+		return 0
+	case v.Observed.Pace == nil:
 		return v.pending()
 	}
 	return min(v.pending(), int64(v.Observed.Pace.MaxUnavailable))
@@ -71,49 +75,61 @@ func (c *coordinator) inFlightWhole(v *view, healthy bool) int64 {
 	return max(0, v.handed()-failed)
 }
 
-// releaseWhole releases a child: the gates have let its worst replica pass.
-func (c *coordinator) releaseWhole(v *view, r *release) {
-	down := v.down()
-	count := max(1, c.leftFor(v, down, c.inFlight, r.is(downGoingBack)))
+// releaseWhole releases a child, if the ledger has anything left for it: the gates have let
+// its worst replica pass.
+func (c *coordinator) releaseWhole(v *view) bool {
+	left := c.leftFor(v)
+	if left == 0 {
+		v.waits = c.tooMany(c.unavailable, "unavailable")
+		return false
+	}
 	v.next = v.target
-	v.pace = &adapters.Pace{MaxUnavailable: int32(count)}
 	v.potential, v.freed = v.size(), v.size()
-	v.freedDown = min(down, v.freed)
-	c.unavailable += max(0, count-down)
-	c.inFlight += count
+	v.freedDown = min(v.down(), v.freed)
+	c.hand(v, left)
 	c.moved, v.busy = true, true
+	return true
 }
 
-// leftFor is how many replicas a child may have unavailable: as many as are, and those that
-// the ledger has room for; but no more than may be on the way, unless what is unavailable
-// goes back.
-func (c *coordinator) leftFor(v *view, down, inFlight int64, back bool) int64 {
-	left := down + max(0, c.rules.maxUnavailable-c.unavailable)
+// leftFor is how many replicas a child may have unavailable: what the ledger has left by
+// what is unavailable, or handed out, elsewhere.
+//
+// What is unavailable of its own is no more than that: should it recover, the child would
+// take others in its place at once. Only what goes back may be replaced whatever is down
+// elsewhere, for it is proven, and would else wait for ever.
+func (c *coordinator) leftFor(v *view) int64 {
+	elsewhere := c.unavailable - v.down() - c.reservedBy(v)
 	if c.rules.forced {
-		left = c.rules.maxUnavailable
+		elsewhere = c.inFlight - c.inFlightOf(v, true)
 	}
-	if !back {
-		left = min(left, c.rules.maxUnavailable-inFlight)
+	left := c.rules.maxUnavailable - elsewhere
+	if c.back {
+		left = max(left, v.down())
 	}
 	return min(max(0, left), int64(v.Desired))
 }
 
-// setPace hands a child that is being released what the ledger has left by now. A failed
-// replica, or whatever else keeps back all releases, stops it where it is.
-func (c *coordinator) setPace(v *view) {
-	if v.pace != nil || !v.releasing() || v.next != 0 {
-		return
-	}
-	v.pace = v.Observed.Pace
-	if c.Paused != "" {
-		return // it is stopped already, as a whole
-	}
-	before := c.unavailable
-	c.unavailable -= c.reservedBy(v) // its own
-	left := c.leftFor(v, v.down(), c.inFlight-c.inFlightWhole(v, c.rules.forced), c.back)
-	c.unavailable = before
-	if v.stopped = left == 0 || c.halted(); v.stopped {
+// hand gives a child what is left for it, and takes that from what is left for others.
+// What it was handed before is in force until it has been told.
+func (c *coordinator) hand(v *view, left int64) {
+	c.unavailable += max(0, left-v.down()-c.reservedBy(v))
+	c.inFlight += max(0, left-c.inFlightOf(v, c.rules.forced))
+	if v.stopped = left == 0; v.stopped {
 		left = 1 // it has to be something
 	}
 	v.pace = &adapters.Pace{MaxUnavailable: int32(left)}
+}
+
+// setPace hands a child that is being released what the ledger has left by now, the first
+// one first. A failed replica stops all of them where they are.
+func (c *coordinator) setPace(v *view) {
+	switch {
+	case v.pace != nil || !v.releasing() || v.next != 0:
+	case c.Paused != "":
+		v.pace = v.Observed.Pace // it stands still already
+	case c.halted():
+		c.hand(v, 0)
+	default:
+		c.hand(v, c.leftFor(v))
+	}
 }
