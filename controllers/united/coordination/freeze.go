@@ -16,9 +16,9 @@ import (
 // live is the partition in force on the child, liveReplicas the replicas it has
 // been asked for so far, desired those it is asked for now. Replicas from
 // position updatedFrom up to liveReplicas run the update revision already;
-// updatedFrom is liveReplicas when none does. A missing replica counts as updated
-// where one below it is: a StatefulSet moves from the top down, so it was, and
-// has to come back so. Ordinals are counted from position 0.
+// updatedFrom is liveReplicas when none does. A missing replica counts as updated:
+// nothing of it is left to be moved, and it comes back as the partition in force says.
+// Ordinals are counted from position 0.
 //
 // New ordinals come up protected: when the child grows, the partition is at
 // least desired. Updated replicas stay as they are, and one that then fails is
@@ -56,18 +56,15 @@ func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, byUs
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is
-// on the update revision. A missing one above it counts as updated: it is being
-// repaired.
+// on the update revision. One that is missing is being repaired.
+//
+// Trap: a canary that is evicted would take the partition up with it if only what exists
+// counted, and come back on the old revision.
 func updatedFrom(o *adapters.Observed) int32 {
-	from := o.Replicas
 	for _, r := range slices.Backward(o.Members) {
-		if r.Position >= o.Replicas {
-			continue
+		if r.Position >= 0 && r.Position < o.Replicas && r.Hash != o.UpdateHash {
+			return r.Position + 1
 		}
-		if r.Hash != o.UpdateHash || r.Position < 0 {
-			break
-		}
-		from = r.Position
 	}
-	return from
+	return 0
 }

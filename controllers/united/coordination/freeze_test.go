@@ -18,16 +18,16 @@ func TestUpdatedFrom(t *testing.T) {
 		want     int32
 	}{
 		{"", 0, 0},
-		{"", 3, 3},
+		{"", 3, 0},
 		{"0:o 1:o 2:o", 3, 3},
 		{"0:o 1:o 2:u", 3, 2},
 		{"0:o 1:u 2:u", 3, 1},
 		{"0:u 1:u 2:u", 3, 0},
 		{"0:u 1:o 2:u", 3, 2},
 		{"0:u 1:u 2:o", 3, 3},
-		{"0:o 1:u", 3, 1},         // 2 is missing above an updated one: it was
-		{"0:o 2:u", 3, 2},         // 1 is missing below: it is not known what it was
-		{"0:o 1:o", 3, 3},         // 2 is missing above one that is not: it may not have been
+		{"0:o 1:u", 3, 1},         // 2 is missing, and comes back as the partition says
+		{"0:o 2:u", 3, 1},         // so does 1
+		{"0:o 1:o", 3, 2},         // and 2, which may have been the only one that was updated
 		{"0:o 1:u 2:u 3:o", 3, 1}, // 3 is surplus
 		{"0:u 1:u 3:u", 3, 0},
 		{"-1:u 0:u 1:u", 2, 0},
