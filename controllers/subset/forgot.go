@@ -63,10 +63,14 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	case settled(o) && allUpdated(o):
 		return g.relearn(o)
 	}
-	return Step{
+	step := Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
 		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, Noted(o)),
 	}
+	if again := g.relearn(o); again.Action == ActionRelearn {
+		step.Instead = &again // its controller makes that revision anew
+	}
+	return step
 }
 
 // relearn gives a child back the template of what it protects, with all of its replicas

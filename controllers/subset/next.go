@@ -91,8 +91,10 @@ type Step struct {
 	// Child is what to write; empty for Remind, Remove and Wait. Of one that is to be
 	// looked for, as by Seek, it says who it is.
 	Child adapters.Child
-	// Hash is the child's own revision that it is reminded of.
-	Hash string
+	// Hash is the child's own revision that it is reminded of. Instead is the step when that
+	// is gone; nil if there is none.
+	Hash    string
+	Instead *Step
 	// Reason says why, for people; empty for an Apply at rest.
 	Reason string
 }
@@ -104,7 +106,11 @@ func Next(g Goal, o *adapters.Observed) Step {
 	switch s.Action {
 	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		g.record(&s.Child, o)
-	case ActionRemind, ActionShrink, ActionRemove, ActionSeek, ActionWait, ActionHalt:
+	case ActionRemind:
+		if s.Instead != nil {
+			g.record(&s.Instead.Child, o)
+		}
+	case ActionShrink, ActionRemove, ActionSeek, ActionWait, ActionHalt:
 	}
 	return s
 }

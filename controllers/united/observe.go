@@ -236,6 +236,9 @@ func (r *Reconciler) ensure(ctx context.Context, in *planner.Input, p *planner.P
 			if !inUse[rev.Name] {
 				continue
 			}
+			if rev, err = store.Adopt(ctx, in.Parent, planner.OwnerOf(in.Parent), rev); err != nil {
+				return unlessStale(err)
+			}
 			if kept[i], err = store.Amend(ctx, rev, living); err != nil {
 				return unlessStale(err) // what is kept stays as it was
 			}

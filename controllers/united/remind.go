@@ -33,6 +33,8 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 		err = e.read(o, s.Name, current)
 	}
 	switch {
+	case errors.Is(err, writer.ErrRevisionGone) && s.Step.Instead != nil:
+		return e.apply(ctx, s, *s.Step.Instead, "")
 	case errors.Is(err, writer.ErrStale):
 		putBack(o, err)
 	case err != nil:

@@ -160,13 +160,37 @@ func TestUnreleasedGoesBack(t *testing.T) {
 	}
 }
 
-// A child's own revision that is gone cannot be remembered: that is said, with the way
-// out, and the way leads out.
+// A child's own revision that is gone cannot be remembered: it goes back to what it
+// protects, and its controller makes that revision anew.
+func TestForgottenRevisionIsMadeAnew(t *testing.T) {
+	for _, unreleased := range []bool{false, true} {
+		s := newScene(t)
+		s.settled().image("v2").settled()
+		s.Excuse()
+		if unreleased {
+			s.comesUp("web-a-0")
+		}
+		s.forgets("a")
+		s.Sets.LoseRevision("web-a", "v1")
+		s.settled()
+		if s.contents("a") != "v1 v1" || s.phase("a") != v1alpha1.PhaseHeld {
+			t.Errorf("%v: %s\n%s", unreleased, s.contents("a"), s.told())
+		}
+		s.partition("a", "0").settled()
+		if s.contents("a") != "v2 v2" || s.phase("a") != v1alpha1.PhaseComplete {
+			t.Errorf("%v: %s\n%s", unreleased, s.contents("a"), s.told())
+		}
+	}
+}
+
+// Where the parent's revision is gone as well, that is said, with the way out, and the way
+// leads out.
 func TestForgottenForGood(t *testing.T) {
 	s := newScene(t)
 	s.settled().image("v2").settled().forgets("a")
 	s.Excuse()
 	s.Sets.LoseRevision("web-a", "v1")
+	s.lose("v1")
 	s.pass()
 	if got := s.told(); !strings.Contains(got, "Stalled True RevisionLost") || !strings.Contains(got, "lower the partition to 0") {
 		t.Error(got)

@@ -39,8 +39,8 @@ type Input struct {
 	// Paused freezes the rollout, and says why; "" when it goes on. What is paused counts
 	// for no deadline.
 	Paused string
-	// PausedByUser: it is spec.paused that freezes it.
-	PausedByUser bool
+	// Pause is which way it is frozen.
+	Pause Pause
 	// ProgressDeadline is how long a replica may take to become available. Resumed is
 	// when spec.paused last ended: the time before does not count.
 	ProgressDeadline time.Duration
@@ -282,7 +282,7 @@ func (c *coordinator) plan() Plan {
 		c.setPace(v)
 		d := v.decision()
 		if c.Paused != "" && !v.Removed {
-			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.PausedByUser)
+			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.Pause)
 		}
 		p.Subsets = append(p.Subsets, d)
 	}

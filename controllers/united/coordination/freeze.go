@@ -16,9 +16,7 @@ import (
 // live is the partition in force on the child, liveReplicas the replicas it has
 // been asked for so far, desired those it is asked for now. Replicas from
 // position updatedFrom up to liveReplicas run the update revision already;
-// updatedFrom is liveReplicas when none does. A missing replica counts as updated
-// where one below it is: a StatefulSet moves from the top down, so it was, and
-// has to come back so. Ordinals are counted from position 0.
+// updatedFrom is liveReplicas when none does. Ordinals are counted from position 0.
 //
 // New ordinals come up protected: when the child grows, the partition is at
 // least desired. Updated replicas stay as they are, and one that then fails is
@@ -41,33 +39,56 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 	return Line{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
 }
 
+// Pause is what freezes a rollout.
+type Pause int
+
+const (
+	// Unkept: what is new cannot be kept, which mostly passes at once. What has been
+	// released is not taken back.
+	Unkept Pause = iota
+	// PausedNow: spec.paused was set since the status was last written.
+	PausedNow
+	// PausedBefore: it was set already.
+	PausedBefore
+)
+
 // FreezeChild is Freeze of a child as it was observed, nil without one; recorded is the
-// partition that it was last given. byUser: spec.paused freezes it. While only a revision
-// cannot be kept, which mostly passes at once, what has been released is not taken back.
-func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, byUser bool) Line {
+// partition that it was last given.
+func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, pause Pause) Line {
 	if o == nil {
 		return Freeze(asked, 0, 0, desired, 0)
 	}
 	from := int32(0)
-	if byUser {
-		from = updatedFrom(o)
+	if pause != Unkept {
+		from = updatedFrom(o, pause == PausedBefore)
 	}
 	return Freeze(asked, recorded, o.Replicas, desired, from)
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is
-// on the update revision. A missing one above it counts as updated: it is being
-// repaired.
-func updatedFrom(o *adapters.Observed) int32 {
+// on the update revision.
+//
+// A missing one counts as updated where one below it is: a StatefulSet moves from the top
+// down, so it was, and has to come back so. Of others that is not known: it may be about to
+// be moved. frozen: nothing has been moved for a while. Then what is missing was lost since,
+// and comes back as the partition in force says; else a canary that is evicted would take
+// the partition up with it, and come back on the old revision.
+func updatedFrom(o *adapters.Observed, frozen bool) int32 {
 	from := o.Replicas
 	for _, r := range slices.Backward(o.Members) {
 		if r.Position >= o.Replicas {
 			continue
 		}
 		if r.Hash != o.UpdateHash || r.Position < 0 {
-			break
+			if frozen {
+				return max(r.Position, -1) + 1
+			}
+			return from
 		}
 		from = r.Position
+	}
+	if frozen {
+		return 0
 	}
 	return from
 }

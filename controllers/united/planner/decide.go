@@ -45,7 +45,7 @@ func (in *Input) line(p *Plan, s *SubsetPlan) coordination.Line {
 	if observed != nil {
 		recorded = subset.RecordedPartition(observed)
 	}
-	return coordination.FreezeChild(line, observed, recorded, s.Desired, in.Parent.Spec.Paused)
+	return coordination.FreezeChild(line, observed, recorded, s.Desired, in.pause())
 }
 
 // floor is the line that the user asks for, whatever a coordinated rollout does now.

@@ -16,6 +16,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -82,6 +83,17 @@ func (in *Input) whyPaused() string {
 		return "the rollout is frozen: " + in.Unkept.Message
 	}
 	return ""
+}
+
+// pause is which way the rollout is frozen, if it is.
+func (in *Input) pause() coordination.Pause {
+	switch {
+	case !in.Parent.Spec.Paused:
+		return coordination.Unkept
+	case in.Parent.Status.PausedTime == nil:
+		return coordination.PausedNow
+	}
+	return coordination.PausedBefore
 }
 
 // Want sets the revision that the spec asks for, from those that are kept: one of them, or

@@ -124,7 +124,11 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	}
 	if update == nil {
 		s.Step.Child = in.childOf(s)
-		s.halt(v1alpha1.ReasonRevisionLost, "paused, and the revision that "+s.Workload+" has is lost")
+		why := "paused"
+		if !in.Parent.Spec.Paused {
+			why = in.whyPaused()
+		}
+		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision that "+s.Workload+" has is lost")
 		return
 	}
 	s.behind = p.Initialized && in.behind(sub.Name, observed)

@@ -64,10 +64,14 @@ type Revision struct {
 	// subsets is the data, overlaid with the annotation. A subset without an
 	// entry is not known to the revision.
 	subsets map[string]Overlay
+	// damaged: somebody has made the annotation unreadable. What it said of subsets that
+	// came later is lost.
+	damaged bool
 }
 
-// Parse reads a revision. It fails when the data or the annotation are not
-// what this package writes.
+// Parse reads a revision. It fails when the data are not what this package writes. The
+// annotation can be changed by everybody who may change a ControllerRevision: one that
+// cannot be read costs what it said, and Amend writes it anew.
 func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	content := Content{}
 	// This Unmarshal keeps integers integers, so that the result can be
@@ -86,9 +90,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 		r.subsets = map[string]Overlay{}
 	}
 	amended, err := amendments(cr)
-	if err != nil {
-		return nil, err
-	}
+	r.damaged = err != nil
 	for name, overlay := range amended {
 		if overlay == nil {
 			delete(r.subsets, name)
@@ -104,7 +106,7 @@ func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 	amended := map[string]*Overlay{}
 	if text, ok := cr.Annotations[v1alpha1.AnnotationSubsets]; ok {
 		if err := utiljson.Unmarshal([]byte(text), &amended); err != nil {
-			return nil, fmt.Errorf("ControllerRevision %s: annotation %s: %w", cr.Name, v1alpha1.AnnotationSubsets, err)
+			return map[string]*Overlay{}, fmt.Errorf("ControllerRevision %s: annotation %s: %w", cr.Name, v1alpha1.AnnotationSubsets, err)
 		}
 	}
 	if amended == nil { // "null" leaves a nil map behind
@@ -227,11 +229,10 @@ func NextNumber(revisions []*Revision) int64 {
 // contents whose names clash; it is 0 but for a clash.
 func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Content, number int64, collision int) *appsv1.ControllerRevision {
 	raw := canonical(c)
-	sum := sha256.Sum256(fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision))
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       parent.Namespace,
-			Name:            parent.Name + "-" + rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5])),
+			Name:            nameOf(parent.Name, raw, collision),
 			Labels:          map[string]string{v1alpha1.LabelName: parent.Name},
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
@@ -240,14 +241,40 @@ func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Conte
 	}
 }
 
+// nameOf is the name of the revision of a content in its canonical form.
+func nameOf(parent string, raw []byte, collision int) string {
+	sum := sha256.Sum256(fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision))
+	return parent + "-" + rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5]))
+}
+
+// MaxCollisions bounds the search for a free name. Two contents clash once in
+// 2^40; more clashes than this mean that something else is wrong.
+const MaxCollisions = 8
+
+// Stray reports whether a ControllerRevision that nobody controls is one of the parent's:
+// its name tells of its content, which cannot be changed. Somebody has taken its owner.
+func Stray(cr *appsv1.ControllerRevision, parent *v1alpha1.UnitedDeployment) bool {
+	if metav1.GetControllerOfNoCopy(cr) != nil {
+		return false
+	}
+	content := Content{}
+	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
+		return false
+	}
+	raw := canonical(content)
+	for collision := range MaxCollisions {
+		if nameOf(parent.Name, raw, collision) == cr.Name {
+			return true
+		}
+	}
+	return false
+}
+
 // Amend gives the annotation that a revision must carry to know every living
 // subset and none that is gone; false, and no annotation, when it does already.
 func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
-	amended, err := amendments(r.Object)
-	if err != nil {
-		return "", false // Parse has refused such a revision
-	}
-	changed := false
+	amended, _ := amendments(r.Object) // none of what is damaged
+	changed := r.damaged
 	for name, overlay := range living {
 		if _, ok := r.subsets[name]; !ok {
 			amended[name], changed = &overlay, true

@@ -145,25 +145,56 @@ func TestParseReadsWhatNewWrites(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for name, tc := range map[string]struct{ data, annotation, says string }{
-		"no data":             {"", "", "data"},
-		"no object":           {"5", "", "data"},
-		"no template":         {"{}", "", "template is missing"},
-		"a null template":     {`{"template": null}`, "", "template is missing"},
-		"a template of text":  {`{"template": "x"}`, "", "data"},
-		"a list of subsets":   {`{"template": {}, "subsets": []}`, "", "data"},
-		"a broken annotation": {`{"template": {}}`, "{", v1alpha1.AnnotationSubsets},
-		"an annotated list":   {`{"template": {}}`, "[]", v1alpha1.AnnotationSubsets},
-		"a patch of text":     {`{"template": {}}`, `{"a": {"patch": "x"}}`, v1alpha1.AnnotationSubsets},
+	for name, tc := range map[string]struct{ data, says string }{
+		"no data":            {"", "data"},
+		"no object":          {"5", "data"},
+		"no template":        {"{}", "template is missing"},
+		"a null template":    {`{"template": null}`, "template is missing"},
+		"a template of text": {`{"template": "x"}`, "data"},
+		"a list of subsets":  {`{"template": {}, "subsets": []}`, "data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(tc.data)}}
-			if tc.annotation != "" {
-				cr.Annotations = map[string]string{v1alpha1.AnnotationSubsets: tc.annotation}
-			}
 			_, err := revision.Parse(cr)
 			if err == nil || !strings.Contains(err.Error(), "web-1") || !strings.Contains(err.Error(), tc.says) {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// The annotation is in everybody's hands. What it said of subsets that came later is lost
+// when it cannot be read, and it is written anew; what the data say stays.
+func TestParsePutsUpWithABrokenAnnotation(t *testing.T) {
+	for name, annotation := range map[string]string{
+		"no JSON": "{", "a list": "[]", "a patch of text": `{"a": {"patch": "x"}}`, "words": "garbage",
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := revision.New(&v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.OwnerReference{}, revision.Content{
+				Template: map[string]any{"a": "b"}, Subsets: map[string]revision.Overlay{"old": {Patch: map[string]any{"c": "d"}}},
+			}, 1, 0)
+			cr.Annotations = map[string]string{v1alpha1.AnnotationSubsets: annotation}
+			r, err := revision.Parse(cr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, known := r.Overlay("old"); !known {
+				t.Error("what the data say is lost")
+			}
+			living := map[string]revision.Overlay{"old": {}, "new": {Patch: map[string]any{"e": "f"}}}
+			text, changed := r.Amend(living)
+			if !changed {
+				t.Fatal("it stays broken")
+			}
+			cr.Annotations[v1alpha1.AnnotationSubsets] = text
+			if r, err = revision.Parse(cr); err != nil {
+				t.Fatal(err)
+			}
+			if overlay, known := r.Overlay("new"); !known || overlay.Patch["e"] != "f" {
+				t.Error(overlay, known)
+			}
+			if _, changed := r.Amend(living); changed {
+				t.Error("it is written again and again")
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,10 +19,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
-
-// maxCollisions bounds the search for a free name. Two contents clash once in
-// 2^40; more clashes than this mean that something else is wrong.
-const maxCollisions = 8
 
 // Store keeps revisions as ControllerRevisions.
 type Store struct {
@@ -35,7 +32,8 @@ type Store struct {
 	Confirm func(ctx context.Context) error
 }
 
-// List gives the revisions that the parent controls. One that cannot be read is
+// List gives the revisions that the parent controls, and those whose owner somebody has
+// taken, for Adopt to put back. One that cannot be read is
 // left out: whoever needs it by name is told that it is lost. It does not wait until the
 // cache has what was written, since that would be for all parents; Snapshot finds out when
 // it lags.
@@ -49,7 +47,7 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	for i := range list.Items {
 		cr := &list.Items[i]
 		// A child's own ControllerRevisions carry the labels of its pods.
-		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) {
+		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) && !revision.Stray(cr, parent) {
 			continue
 		}
 		r, err := revision.Parse(cr)
@@ -81,7 +79,7 @@ func (s *Store) Keep(ctx context.Context, parent *v1alpha1.UnitedDeployment, own
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
-	for collision := range maxCollisions {
+	for collision := range revision.MaxCollisions {
 		cr := revision.New(parent, owner, c, revision.NextNumber(kept), collision)
 		err := s.Client.Create(ctx, cr)
 		if apierrors.IsAlreadyExists(err) {
@@ -91,8 +89,8 @@ func (s *Store) Keep(ctx context.Context, parent *v1alpha1.UnitedDeployment, own
 				return nil, fmt.Errorf("get revision %s: %w", cr.Name, err)
 			}
 			r, err := revision.Parse(live)
-			if err == nil && metav1.IsControlledBy(live, parent) && r.Matches(c) {
-				return r, nil
+			if err == nil && r.Matches(c) && (metav1.IsControlledBy(live, parent) || revision.Stray(live, parent)) {
+				return s.Adopt(ctx, parent, owner, r)
 			}
 			continue
 		}
@@ -101,7 +99,27 @@ func (s *Store) Keep(ctx context.Context, parent *v1alpha1.UnitedDeployment, own
 		}
 		return revision.Parse(cr)
 	}
-	return nil, fmt.Errorf("no free name for a revision of %s after %d tries", parent.Name, maxCollisions)
+	return nil, fmt.Errorf("no free name for a revision of %s after %d tries: delete those that are not its own", parent.Name, revision.MaxCollisions)
+}
+
+// Adopt puts back the owner, and the label, of a revision from which somebody has taken
+// them; it writes nothing where they are there. It fails where they are taken as it does so.
+func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, r *revision.Revision) (*revision.Revision, error) {
+	has := func(r *revision.Revision) bool {
+		return metav1.IsControlledBy(r.Object, parent) && r.Object.Labels[v1alpha1.LabelName] == parent.Name
+	}
+	if has(r) {
+		return r, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(r.Object.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+	adopted, err := s.patch(ctx, r, map[string]any{"metadata": map[string]any{
+		"ownerReferences": append(others, owner),
+		"labels":          map[string]any{v1alpha1.LabelName: parent.Name},
+	}})
+	if err == nil && !has(adopted) {
+		err = fmt.Errorf("admission takes the owner, or the label %s, of revision %s", v1alpha1.LabelName, r.Name)
+	}
+	return adopted, err
 }
 
 // bringToFront gives a revision that is used again the highest number, so that

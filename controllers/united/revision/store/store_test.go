@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,8 +144,35 @@ func TestListLeavesOutWhatIsNotTheParents(t *testing.T) {
 		of(c("a:9"), 9),
 	)
 	got := h.list()
-	if len(got) != 2 || got[0].Number != 1 || got[1].Number != 9 {
-		t.Error(names(got))
+	if len(got) != 4 || got[0].Number != 1 || got[1].Number != 3 || got[2].Number != 5 || got[3].Number != 9 {
+		t.Error(names(got), "a:3 and a:5 are the parent's, though somebody has taken the owner")
+	}
+}
+
+// What somebody has taken from a revision is put back; at rest nothing is written.
+func TestAdopt(t *testing.T) {
+	for name, edit := range map[string]func(*appsv1.ControllerRevision){
+		"its owner":                        func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil },
+		"that the owner is the controller": func(cr *appsv1.ControllerRevision) { cr.OwnerReferences[0].Controller = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, of(content("a:1", nil), 1, edit))
+			r, err := h.Adopt(t.Context(), parent(), ownerOf(parent()), h.list()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !metav1.IsControlledBy(r.Object, parent()) || len(r.Object.OwnerReferences) != 1 {
+				t.Error(r.Object.OwnerReferences)
+			}
+			if len(h.writes) != 1 {
+				t.Error(h.writes)
+			}
+			h.writes = nil
+			if _, err := h.Adopt(t.Context(), parent(), ownerOf(parent()), r); err != nil {
+				t.Fatal(err)
+			}
+			h.wrote()
+		})
 	}
 }
 
@@ -203,7 +231,9 @@ func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
 		{"by another content", taken(4, func(cr *appsv1.ControllerRevision) { cr.Data = of(content("a:2", nil), 1).Data }), false},
 		{"by what cannot be read", taken(4, func(cr *appsv1.ControllerRevision) { cr.Data.Raw = []byte("[]") }), false},
 		{"by another owner", taken(4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences[0].UID = "u-0" }), false},
-		{"by an orphan", taken(4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }), false},
+		{"by an orphan of another content", taken(4, func(cr *appsv1.ControllerRevision) {
+			cr.OwnerReferences, cr.Data = nil, of(content("a:2", nil), 1).Data
+		}), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHistory(t, tc.by)
@@ -225,12 +255,22 @@ func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
 	}
 }
 
+// One that nobody controls is the parent's own: its name tells of its content.
+func TestSnapshotTakesBackItsOwn(t *testing.T) {
+	c := content("a:1", nil)
+	h := newHistory(t, of(c, 4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }))
+	r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c)
+	if err != nil || r.Name != of(c, 4).Name || !metav1.IsControlledBy(r.Object, parent()) {
+		t.Error(r, err)
+	}
+}
+
 func TestSnapshotGivesUp(t *testing.T) {
 	c := content("a:1", nil)
 	h := newHistory(t)
 	for collision := range 8 {
 		other := revision.New(parent(), ownerOf(parent()), c, 1, collision)
-		other.OwnerReferences = nil
+		other.OwnerReferences[0].UID = "u-0"
 		h.put(other)
 	}
 	if r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c); err == nil {
