@@ -111,6 +111,15 @@ spec:
   topology: {subsets: [{name: a}]}
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxSkew: "10%", order: Parallel,
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
+`, `
+apiVersion: apps.united.dev/v1alpha1
+kind: UnitedDeployment
+metadata: {name: whole, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {deploymentTemplate: {metadata: {labels: {app: web}}, spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
+  topology: {subsets: [{name: a}]}
+  updateStrategy: {type: Manual, manualUpdate: {partitions: {a: "0%"}}}
 `}
 
 // TestEveryField: whatever is put into a field, the API server refuses it; or Go reads what
