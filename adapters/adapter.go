@@ -92,9 +92,9 @@ type Traits struct {
 type Granularity string
 
 const (
-	// ByOrdinal: the replicas at the positions below a partition stay as they are.
+	// ByOrdinal means that the replicas at the positions below a partition stay as they are.
 	ByOrdinal Granularity = "ByOrdinal"
-	// AllOrNothing: all replicas of a child are protected, or none. A partition of it is
+	// AllOrNothing means that all replicas of a child are protected, or none. A partition is
 	// 0, "0%" or "100%".
 	AllOrNothing Granularity = "AllOrNothing"
 )
@@ -103,10 +103,10 @@ const (
 type Protection string
 
 const (
-	// Remembered: its controller remembers what the template was before. It has to have
+	// Remembered means that its controller remembers what the template was before. It has to have
 	// known that: a child that is made new, or that had no replicas, is given it first.
 	Remembered Protection = "Remembered"
-	// Withheld: the child has one template, and is given the next one when it is released.
+	// Withheld means that the child has one template, and is given the next one when it is released.
 	Withheld Protection = "Withheld"
 )
 

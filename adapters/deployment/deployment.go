@@ -46,7 +46,7 @@ func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtensi
 // MaxNameLength is 63.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// Traits: a Deployment moves whole.
+// Traits are those of a kind that moves whole.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}
 }

@@ -5,7 +5,6 @@ package deployment
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -200,27 +199,8 @@ func paceOf(rolling *appsv1.RollingUpdateDeployment, replicas int32) *adapters.P
 	return &adapters.Pace{MaxUnavailable: int32(min(unavailable, int(replicas)))}
 }
 
-// typed reads a child less its template, and who owns its fields: nothing here needs them
-// as types, and a field in it that is of another type than ours must not make a living
-// child unreadable.
+// typed reads a child less the templates in it.
 func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.Deployment, error) {
-	if child == nil || child.GroupVersionKind() != a.GroupVersionKind() {
-		return nil, fmt.Errorf("deployment adapter: not a Deployment of %s", appsv1.SchemeGroupVersion)
-	}
-	object := maps.Clone(child.Object)
-	if spec, ok := object["spec"].(map[string]any); ok {
-		spec = maps.Clone(spec)
-		delete(spec, "template")
-		object["spec"] = spec
-	}
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
-		object["metadata"] = metadata
-	}
 	d := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, d); err != nil {
-		return nil, fmt.Errorf("Deployment %s/%s: %w", child.GetNamespace(), child.GetName(), err)
-	}
-	return d, nil
+	return d, owned.Read(child, a.GroupVersionKind(), d, "template")
 }

@@ -6,7 +6,6 @@ package statefulset
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -17,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
 
@@ -109,30 +108,10 @@ func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) in
 	return needed
 }
 
-// typed reads a child less the templates in it, and who owns its fields: nothing here
-// needs them, they are most of the work, and a field in a template that is of another
-// type than ours must not make a living child unreadable.
+// typed reads a child less the templates in it.
 func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
-	if child == nil || child.GroupVersionKind() != a.GroupVersionKind() {
-		return nil, fmt.Errorf("statefulset adapter: not a StatefulSet of %s", appsv1.SchemeGroupVersion)
-	}
-	object := maps.Clone(child.Object)
-	if spec, ok := object["spec"].(map[string]any); ok {
-		spec = maps.Clone(spec)
-		delete(spec, "template")
-		delete(spec, "volumeClaimTemplates")
-		object["spec"] = spec
-	}
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
-		object["metadata"] = metadata
-	}
 	set := &appsv1.StatefulSet{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, set); err != nil {
-		return nil, fmt.Errorf("StatefulSet %s/%s: %w", child.GetNamespace(), child.GetName(), err)
-	}
-	return set, nil
+	return set, owned.Read(child, a.GroupVersionKind(), set, "template", "volumeClaimTemplates")
 }
 
 // positionOf is the ordinal in a pod's name less the first ordinal of the set.

@@ -50,7 +50,7 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// Traits: a StatefulSet has a partition, and its status the revision before.
+// Traits are those of a kind that has a partition, and the revision before in its status.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
 }

@@ -270,7 +270,7 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 	}
 	got.Meta = metav1.ObjectMeta{}
 	want := &adapters.Observed{
-		Traits: statefulset.New().Traits(),
+		Traits:   statefulset.New().Traits(),
 		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
 		Members: []adapters.Replica{
 			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch(), NeverReady: true},

@@ -8,11 +8,14 @@ package owned
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -182,6 +185,32 @@ func SetCommon(spec map[string]any, c *adapters.Child) error {
 	spec["selector"] = selector
 	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
 		spec["minReadySeconds"] = int64(c.MinReadySeconds)
+	}
+	return nil
+}
+
+// Read reads a child of a kind into its type, less some fields of its spec, and who owns
+// its fields: nothing needs them as types, they are most of the work, and a field in a
+// template that is of another type than ours must not make a living child unreadable.
+func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into any, without ...string) error {
+	if child == nil || child.GroupVersionKind() != gvk {
+		return fmt.Errorf("not a %s of %s", gvk.Kind, gvk.GroupVersion())
+	}
+	object := maps.Clone(child.Object)
+	if spec, ok := object["spec"].(map[string]any); ok {
+		spec = maps.Clone(spec)
+		for _, field := range without {
+			delete(spec, field)
+		}
+		object["spec"] = spec
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		object["metadata"] = metadata
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err != nil {
+		return fmt.Errorf("%s %s/%s: %w", gvk.Kind, child.GetNamespace(), child.GetName(), err)
 	}
 	return nil
 }

@@ -43,12 +43,12 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 type Pause int
 
 const (
-	// Unkept: what is new cannot be kept, which mostly passes at once. What has been
+	// Unkept is that what is new cannot be kept, which mostly passes at once. What has been
 	// released is not taken back.
 	Unkept Pause = iota
-	// PausedNow: spec.paused was set since the status was last written.
+	// PausedNow is that spec.paused was set since the status was last written.
 	PausedNow
-	// PausedBefore: it was set already.
+	// PausedBefore is that it was set already.
 	PausedBefore
 )
 

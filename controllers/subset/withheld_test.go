@@ -1,0 +1,81 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// whole is a child that has one template: finished on r1, unless it is told otherwise.
+func whole(edit ...func(*childBuilder)) *adapters.Observed {
+	b := aChild()
+	b.Traits = adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}
+	for _, e := range edit {
+		e(b)
+	}
+	return &b.Observed
+}
+
+// TestWithheld: v1 is protected, v2 is asked for, of v3 the child may be a mix.
+func TestWithheld(t *testing.T) {
+	moving := func(b *childBuilder) { b.on("r2").hashes("", "h2") }
+	third := func(b *childBuilder) { b.on("r3").hashes("", "h3") }
+	for _, tc := range []struct {
+		name  string
+		child *adapters.Observed
+		edit  func(*Goal)
+		want  string
+	}{
+		{"none, held", nil, nil, "Create r1"},
+		{"none, held at 0 replicas", nil, func(g *Goal) { g.Child.Replicas, g.Child.Partition = 0, 0 }, "Create r1"},
+		{"none, released", nil, func(g *Goal) { g.Child.Partition, g.Held = 0, false }, "Create r2"},
+		{"none, and what is protected is lost", nil, func(g *Goal) { g.Protected = nil }, "Halt "},
+		{"none, nothing was ever ready", nil, func(g *Goal) { g.Initialized = false }, "Create r2"},
+		{"held", whole(), nil, "Apply r1"},
+		{"held at 0 replicas", whole(func(b *childBuilder) { b.replicas(0) }), func(g *Goal) { g.Child.Replicas, g.Child.Partition = 0, 0 }, "Apply r1"},
+		{"held whatever the scale", whole(), func(g *Goal) { g.Child.Partition = math.MaxInt32 }, "Apply r1"},
+		{"released", whole(), func(g *Goal) { g.Child.Partition, g.Held = 0, false }, "Apply r2"},
+		{"on its way", whole(moving), func(g *Goal) { g.Child.Partition, g.Held = 0, false }, "Apply r2"},
+		{"on its way, and held", whole(moving), nil, "Apply r2 paused"},
+		{"on its way, and frozen", whole(moving), func(g *Goal) { g.Child.Partition, g.Held, g.Frozen = 0, false, true }, "Apply r2 paused"},
+		{"on its way to another, and held", whole(third), nil, "Apply r3 paused"},
+		{"on its way to another, and released", whole(third), func(g *Goal) { g.Child.Partition, g.Held = 0, false }, "Apply r2"},
+		{"on its way, held, and what it has is lost", whole(moving), func(g *Goal) { g.Has = nil }, "Halt "},
+		{"on its way, held, and gone to 0", whole(moving, func(b *childBuilder) { b.replicas(0) }), nil, "Apply r1"},
+		{"on its way back, and held", whole(func(b *childBuilder) { b.hashes("", "h1") }), nil, "Apply r1"},
+		{"finished, and frozen", whole(), func(g *Goal) { g.Frozen = true }, "Apply r1"},
+		{"being deleted", whole(func(b *childBuilder) { b.deleted() }), nil, "Wait "},
+		{"written later", whole(func(b *childBuilder) { b.writtenFrom(9) }), nil, "Wait "},
+		{"what it runs is not known", whole(func(b *childBuilder) { b.on("") }), nil, "Halt "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := Goal{
+				Child:  adapters.Child{Name: "web-zone-a", Parent: "web", Subset: "zone-a", Replicas: 4, Partition: 4, ParentGeneration: 2},
+				Update: Version{Revision: "r2"}, ProtectedRevision: "r1", Protected: &Version{Revision: "r1"},
+				Initialized: true, Held: true, Protection: adapters.Withheld,
+			}
+			if tc.child != nil {
+				g.Has = &Version{Revision: RevisionOf(tc.child)}
+			}
+			if tc.edit != nil {
+				tc.edit(&g)
+			}
+			s := Next(g, tc.child)
+			got := fmt.Sprintf("%s %s", s.Action, s.Child.Revision)
+			if s.Child.Paused {
+				got += " paused"
+			}
+			if got != tc.want {
+				t.Errorf("want %q, have %q: %s", tc.want, got, s.Reason)
+			}
+			if s.Child.ReleasedFrom != 0 || s.Child.Seeding {
+				t.Error("there is nothing to remember:", s.Child)
+			}
+		})
+	}
+}
