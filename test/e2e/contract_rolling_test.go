@@ -4,12 +4,17 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -94,4 +99,68 @@ func (w *contracted) ready() (n int) {
 		}
 	}
 	return n
+}
+
+// A Deployment that is held, or paused, in the middle stays the mix that it is, and goes on
+// when it may.
+func TestDeploymentStopsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for name, patches := range map[string][2]string{
+		"held":   {`{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":"100%"}}}}`, `{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}`},
+		"paused": {`{"paused":true}`, `{"paused":false}`},
+		"not":    {`{"minReadySeconds":0}`, `{"minReadySeconds":0}`}, // the control
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			slowly := templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
+			w := &contracted{e.Create(draft("web", replicas(3), zones(""), hold(), deployments, slowly)), kinds()[1]}
+			w.comesTo("3 v1", "", "")
+			w.setImage("quiet")
+			w.SetPartitions(parts{"zone-a": 0})
+			w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 2 v1"}))
+			w.Patch(`{"spec":%s}`, patches[0])
+			if name == "not" {
+				w.becomeReady("quiet")
+				w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet, 1 quiet?, 1 v1"}), "it goes on by itself")
+				return
+			}
+			w.Eventually(func() bool {
+				paused, _, _ := unstructured.NestedBool(w.child("zone-a").Object, "spec", "paused")
+				return paused
+			}).Should(BeTrue())
+			w.becomeReady("quiet")
+			w.Eventually(func(g Gomega) {
+				g.Expect(w.Status("zone-a").ReadyReplicas).To(Equal(int32(3)), "the manager has seen it")
+				g.Expect(w.observedByItsController("zone-a")).To(BeTrue())
+			}).Should(Succeed())
+			w.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "1 quiet, 2 v1"}))
+			w.Patch(`{"spec":%s}`, patches[1])
+			w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet, 1 quiet?, 1 v1"}))
+			w.setImage("v1") // and back
+			w.comesTo("3 v1", "", "")
+		})
+	}
+}
+
+// becomeReady has the kubelet say that all pods of an image are ready.
+func (w *contracted) becomeReady(tag string) {
+	w.t.Helper()
+	w.Disturbed()
+	for _, p := range w.Pods() {
+		if p.Image == tag {
+			w.Expect(w.Client.Status().Patch(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: p.Name}},
+				client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
+					time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
+		}
+	}
+}
+
+// observedByItsController tells whether a child's status is that of all of its pods.
+func (w *contracted) observedByItsController(subset string) bool {
+	w.t.Helper()
+	child := w.child(subset)
+	observed, _, _ := unstructured.NestedInt64(child.Object, "status", "observedGeneration")
+	ready, _, _ := unstructured.NestedInt64(child.Object, "status", "readyReplicas")
+	return observed == child.GetGeneration() && ready == 3
 }
