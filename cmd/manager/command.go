@@ -103,13 +103,14 @@ func known() adapters.Registry {
 }
 
 func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {
-	byObject, err := united.CacheOptions(known())
+	cached, err := united.CacheOptions()
 	if err != nil {
 		return nil, err
 	}
+	cached.DefaultNamespaces = o.cachedNamespaces()
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: newScheme(),
-		Cache:  cache.Options{ByObject: byObject, DefaultNamespaces: o.cachedNamespaces()},
+		Cache:  cached,
 		Client: client.Options{
 			// A pass never works from less than what the passes before it wrote.
 			Cache: &client.CacheOptions{Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},

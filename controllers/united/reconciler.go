@@ -43,6 +43,7 @@ type Reconciler struct {
 	Shares *shares.Shares
 	Meter  Meter
 
+	kinds    *kinds
 	failures writer.Failures
 	hidden   hidden
 	looks    writer.Looks
@@ -82,6 +83,12 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	spec, err := planner.ReadSpec(parent, r.Adapters)
 	if err != nil {
 		return r.tellBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
+	}
+	switch missing, err := r.kinds.ensure(spec.Adapter, r.Clock.Now()); {
+	case err != nil:
+		return ctrl.Result{}, err
+	case missing != nil:
+		return r.tellBlocked(ctx, parent, missing)
 	}
 	in, err := r.observe(ctx, parent, spec)
 	if err != nil {

@@ -57,30 +57,27 @@ const (
 )
 
 // CacheOptions lets the cache hold what carries United's labels, and of pods
-// only what is read.
-func CacheOptions(known adapters.Registry) (map[client.Object]cache.ByObject, error) {
+// only what is read. Which kinds of children it holds is not said: those that are asked for.
+func CacheOptions() (cache.Options, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelName, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("label selector: %w", err)
+		return cache.Options{}, fmt.Errorf("label selector: %w", err)
 	}
 	// A child's own ControllerRevisions carry the labels of its pods, the
 	// subset's among them; those of a parent do not.
 	notOfChild, err := labels.NewRequirement(v1alpha1.LabelSubset, selection.DoesNotExist, nil)
 	if err != nil {
-		return nil, fmt.Errorf("label selector: %w", err)
+		return cache.Options{}, fmt.Errorf("label selector: %w", err)
 	}
 	labelled := labels.NewSelector().Add(*ours)
-	byObject := map[client.Object]cache.ByObject{
-		&v1alpha1.UnitedDeployment{}: {SyncPeriod: ptr.To(lookAgain)},
-		&corev1.Pod{}:                {Label: labelled, Transform: stripPod},
-		&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
-	}
-	for _, adapter := range known {
-		for _, gvk := range kindsOf(adapter) {
-			byObject[objectOf(gvk)] = cache.ByObject{Label: labelled}
-		}
-	}
-	return byObject, nil
+	return cache.Options{
+		DefaultLabelSelector: labelled,
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.UnitedDeployment{}: {SyncPeriod: ptr.To(lookAgain), Label: labels.Everything()},
+			&corev1.Pod{}:                {Label: labelled, Transform: stripPod},
+			&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
+		},
+	}, nil
 }
 
 // kindsOf are the kinds that are read for an adapter's children: theirs, and those of what
@@ -178,14 +175,13 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
 		WatchesRawSource(wakeUps(r.Shares)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
-	for _, adapter := range known {
-		for _, gvk := range kindsOf(adapter) {
-			builder = builder.Watches(objectOf(gvk), handler.EnqueueRequestsFromMapFunc(parentByLabel))
-		}
-	}
-	if err := builder.Complete(r); err != nil {
+	c, err := builder.Build(r)
+	if err != nil {
 		return fmt.Errorf("set up controller: %w", err)
 	}
+	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), watch: func(gvk schema.GroupVersionKind) error {
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), objectOf(gvk), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
+	}}
 	return nil
 }
 

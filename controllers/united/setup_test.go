@@ -132,17 +132,17 @@ func TestStripPodPassesOthersOn(t *testing.T) {
 }
 
 func TestCacheOptions(t *testing.T) {
-	options, err := CacheOptions(adapters.Registry{statefulset.New()})
+	options, err := CacheOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	parent := labels.Set{v1alpha1.LabelName: "web"}
 	child := labels.Set{v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "a"}
 	kinds := map[string]bool{}
-	for object, by := range options {
+	for object, by := range options.ByObject {
 		kind := reflect.TypeOf(object).Elem().Name()
 		if _, isParent := object.(*v1alpha1.UnitedDeployment); isParent {
-			if by.Label != nil || by.SyncPeriod == nil || *by.SyncPeriod != lookAgain {
+			if by.Label == nil || !by.Label.Empty() || by.SyncPeriod == nil || *by.SyncPeriod != lookAgain {
 				t.Error(kind, by.Label, by.SyncPeriod)
 			}
 			continue
@@ -156,8 +156,12 @@ func TestCacheOptions(t *testing.T) {
 			t.Error(kind, "is transformed:", by.Transform != nil)
 		}
 	}
-	if len(kinds) != 3 || len(options) != 4 {
-		t.Error(kinds, len(options))
+	if len(kinds) != 2 || len(options.ByObject) != 3 {
+		t.Error(kinds, len(options.ByObject))
+	}
+	// Children, of whatever kind.
+	if by := options.DefaultLabelSelector; by.Matches(labels.Set{"app": "web"}) || !by.Matches(child) {
+		t.Error(by)
 	}
 }
 

@@ -58,6 +58,8 @@ const (
 	ReasonOverridden = "Overridden"
 	// ReasonInvalidSpec: the spec is not understood; nothing is rolled.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonKindNotInstalled: the API server does not serve the kind of the children.
+	ReasonKindNotInstalled = "KindNotInstalled"
 	// ReasonUnreadable: the object, or the child of a subset, cannot be decoded; nothing of
 	// it is touched.
 	ReasonUnreadable = "Unreadable"

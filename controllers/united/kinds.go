@@ -1,0 +1,108 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// kindAgain is when the API server is asked again whether it serves a kind. No watch tells:
+// that would need a right on all CustomResourceDefinitions of the cluster.
+const kindAgain = 10 * time.Second
+
+// kinds are the kinds of children that are watched: those that a parent has asked for. A
+// kind that nobody asks for, or that the API server does not serve, costs nothing. It is
+// safe for concurrent use.
+type kinds struct {
+	mapper meta.RESTMapper
+	watch  func(schema.GroupVersionKind) error
+
+	// asking is held while the API server is asked, mu is not: parents of other kinds do not
+	// wait for that.
+	asking sync.Mutex
+	// missing is when a kind was last found not to be served, so that a thousand parents ask
+	// once. It is guarded by asking.
+	missing map[schema.GroupVersionKind]time.Time
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]bool
+}
+
+// ensure watches the kinds of an adapter. The failure says which is not served; nil when
+// all are.
+func (k *kinds) ensure(adapter adapters.Adapter, now time.Time) (*subset.Failure, error) {
+	for _, gvk := range kindsOf(adapter) {
+		if k == nil || k.watches(gvk) {
+			continue
+		}
+		if failure, err := k.begin(gvk, now); failure != nil || err != nil {
+			return failure, err
+		}
+	}
+	return nil, nil //nolint:nilnil // nothing is wrong
+}
+
+func (k *kinds) watches(gvk schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.watched[gvk]
+}
+
+// begin watches a kind, if the API server serves it.
+func (k *kinds) begin(gvk schema.GroupVersionKind, now time.Time) (*subset.Failure, error) {
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if k.watches(gvk) {
+		return nil, nil //nolint:nilnil // another has begun
+	}
+	served, err := k.served(gvk, now)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look up %s: %w", gvk.Kind, err)
+	case !served:
+		return &subset.Failure{
+			Reason: v1alpha1.ReasonKindNotInstalled, Message: notInstalled(gvk), Stalled: true, RetryAt: k.missing[gvk].Add(kindAgain),
+		}, nil
+	}
+	if err := k.watch(gvk); err != nil {
+		return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.watched == nil {
+		k.watched = map[schema.GroupVersionKind]bool{}
+	}
+	k.watched[gvk] = true
+	return nil, nil //nolint:nilnil // nothing is wrong
+}
+
+func (k *kinds) served(gvk schema.GroupVersionKind, now time.Time) (bool, error) {
+	if since, ok := k.missing[gvk]; ok && now.Before(since.Add(kindAgain)) {
+		return false, nil
+	}
+	delete(k.missing, gvk)
+	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if !meta.IsNoMatchError(err) {
+		return true, err
+	}
+	if k.missing == nil {
+		k.missing = map[schema.GroupVersionKind]time.Time{}
+	}
+	k.missing[gvk] = now
+	return false, nil
+}
+
+func notInstalled(gvk schema.GroupVersionKind) string {
+	resource, _ := meta.UnsafeGuessKindToResource(gvk)
+	return fmt.Sprintf("the API server does not serve %s of %s: install its CustomResourceDefinition %s", gvk.Kind, gvk.GroupVersion(), resource.GroupResource())
+}

@@ -1,0 +1,91 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/unitedworkloads/united/adapters/deployment"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// mapper serves kinds, and counts how often it is asked.
+type mapper struct {
+	*meta.DefaultRESTMapper
+	asked  int
+	broken error
+}
+
+func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if m.asked++; m.broken != nil {
+		return nil, m.broken
+	}
+	return m.DefaultRESTMapper.RESTMapping(kind, versions...)
+}
+
+// A kind is watched from when it is first asked for, with what is related to it, and once.
+func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
+	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil)}
+	var watched []string
+	k := &kinds{mapper: m, watch: func(gvk schema.GroupVersionKind) error { watched = append(watched, gvk.Kind); return nil }}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, kind := range []string{"StatefulSet", "Deployment"} {
+		m.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+
+	for range 2 {
+		if failure, err := k.ensure(statefulset.New(), now); failure != nil || err != nil {
+			t.Fatal(failure, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"StatefulSet"}, watched); diff != "" || m.asked != 1 {
+		t.Error(diff, m.asked)
+	}
+
+	failure, err := k.ensure(deployment.New(), now)
+	if err != nil || failure == nil || failure.Reason != v1alpha1.ReasonKindNotInstalled || !failure.Stalled ||
+		!strings.Contains(failure.Message, "replicasets.apps") || !failure.RetryAt.Equal(now.Add(kindAgain)) {
+		t.Fatal(failure, err)
+	}
+	asked := m.asked
+	if failure, err = k.ensure(deployment.New(), now.Add(kindAgain-1)); failure == nil || err != nil || m.asked != asked {
+		t.Error("asked again at once:", failure, err)
+	}
+
+	m.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
+	if failure, err = k.ensure(deployment.New(), now.Add(kindAgain)); failure != nil || err != nil {
+		t.Error("it is there now:", failure, err)
+	}
+	if diff := cmp.Diff([]string{"StatefulSet", "Deployment", "ReplicaSet"}, watched); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What cannot be found out is no answer, and a watch that cannot begin is tried again.
+func TestKindsErrors(t *testing.T) {
+	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil), broken: errors.New("broken pipe")}
+	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
+	cannot := errors.New("the cache is closed")
+	k := &kinds{mapper: m, watch: func(schema.GroupVersionKind) error { return cannot }}
+	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || !errors.Is(err, m.broken) {
+		t.Error(failure, err)
+	}
+	m.broken = nil
+	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || !errors.Is(err, cannot) {
+		t.Error(failure, err)
+	}
+	cannot = nil
+	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || err != nil || !k.watches(statefulset.New().GroupVersionKind()) {
+		t.Error(failure, err)
+	}
+}
