@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package integration tests the API of United, as the CRD and the admission policy make it, against a real API server.
-// No controller of United runs here.
+// Of United a controller runs in one namespace of one test alone (kinds_test.go).
 package integration
 
 import (
