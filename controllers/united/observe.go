@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -57,6 +59,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			in.Children[name] = child
 		}
 	}
+	r.lookForContests(ctx, in)
 	r.readOutlived(ctx, in)
 	r.lookUpHolders(ctx, in)
 	if err := r.readUnlisted(ctx, in); err != nil {
@@ -144,6 +147,25 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 		return nil, errUnreadable(object, err.Error())
 	}
 	return &planner.Child{Object: object, Observed: observed}, nil
+}
+
+// lookForContests finds the children whose partition somebody lowers again and again.
+func (r *Reconciler) lookForContests(ctx context.Context, in *planner.Input) {
+	w, parent := r.writer(in.Spec.Adapter), client.ObjectKeyFromObject(in.Parent)
+	in.Contested = map[string]time.Time{}
+	for _, s := range in.Spec.Subsets {
+		c := in.Children[s.Name]
+		if c == nil {
+			continue
+		}
+		until, err := w.Contested(parent, c.Object, c.Observed)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("could not find out who has lowered a partition", "subset", s.Name, "error", err.Error())
+		}
+		if !until.IsZero() {
+			in.Contested[s.Name] = until
+		}
+	}
 }
 
 // restore reads a child from which somebody took what United wrote on it as it was.

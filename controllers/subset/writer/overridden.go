@@ -135,9 +135,9 @@ func (w *Writer) relabelled(c *adapters.Child, content string, answer metav1.Obj
 	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
 
-// now is the time; without Repeats nobody needs it.
+// now is the time; without Repeats and Contests nobody needs it.
 func (w *Writer) now() time.Time {
-	if w.Repeats == nil || w.Now == nil {
+	if w.Now == nil {
 		return time.Time{}
 	}
 	return w.Now()
@@ -147,6 +147,9 @@ func (w *Writer) now() time.Time {
 // has made of its pods' template; nil when all stands. current is the child as it is now,
 // nil if it is not known.
 func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *OverriddenError {
+	if e := w.contested(parent, name); e != nil {
+		return e
+	}
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}

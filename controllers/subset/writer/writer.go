@@ -3,8 +3,8 @@
 
 // Package writer carries out what package subset decides for one child workload,
 // fenced so that it can neither create a thing twice nor touch a thing that is not
-// ours. It remembers, in memory alone, what failed, what was undone, and which
-// children are as they were written.
+// ours. It remembers, in memory alone, what failed, what was undone, which children
+// somebody opens again and again, and which are as they were written.
 package writer
 
 import (
@@ -59,7 +59,10 @@ type Writer struct {
 	// Repeats spaces writes that are undone, by the time that Now tells. Without Repeats
 	// none is spaced.
 	Repeats *Repeats
-	Now     func() time.Time
+	// Contests remembers the children whose partition somebody lowers again and again. Nil
+	// remembers nothing.
+	Contests *Contests
+	Now      func() time.Time
 }
 
 // Carry carries out a step on a child that was read as current, nil when there

@@ -46,6 +46,10 @@ type Input struct {
 	// Nothing is made of it until then, but all else goes on.
 	Unkept *subset.Failure
 
+	// Contested are the subsets the partition of whose child somebody lowers again and again,
+	// with the time when that is over if nobody does any more.
+	Contested map[string]time.Time
+
 	// Wake is when whoever observes wants to look again; zero if never.
 	Wake time.Time
 }
