@@ -52,13 +52,9 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		if !metav1.IsControlledBy(object, parent) || object.GetName() != adapters.ChildName(parent.Name, name) {
 			continue
 		}
-		// One that cannot be read costs its subset, and no other.
-		if child, err := r.readChild(in, name, object); err != nil {
-			in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
-		} else {
-			in.Children[name] = child
-		}
+		r.addChild(in, name, object)
 	}
+	r.readStripped(ctx, in)
 	r.lookForContests(ctx, in)
 	r.readOutlived(ctx, in)
 	r.lookUpHolders(ctx, in)
@@ -69,6 +65,17 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		return nil, err
 	}
 	return in, nil
+}
+
+// addChild reads the child of a subset. One that cannot be read costs its subset, and no
+// other.
+func (r *Reconciler) addChild(in *planner.Input, name string, object *unstructured.Unstructured) {
+	child, err := r.readChild(in, name, object)
+	if err != nil {
+		in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
+		return
+	}
+	in.Children[name] = child
 }
 
 // metaOf is what is used of the metadata of a child that cannot be read.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,4 +142,70 @@ func (h History) named(name string, since int) []incarnation {
 		}
 	}
 	return list
+}
+
+// TestContestedLabels: a policy, or somebody, takes a label by which a child is found, again
+// and again. It is put back less and less often, and what the spec asks for is written at
+// once all the same: what protects first of all. The labels alone were written.
+func TestContestedLabels(t *testing.T) {
+	t.Parallel()
+	for _, label := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
+		for name, begin := range map[string]func(*Workload, string) (end func()){
+			"policy": (*Workload).policyTakes,
+			"loop":   (*Workload).loopTakes,
+		} {
+			t.Run(name+"/"+label, func(t *testing.T) {
+				t.Parallel()
+				e := newEnv(t)
+				w := e.inMidCanary(appsv1.ParallelPodManagement, partitions(parts{"zone-a": 2}))
+				still := e.History.Forbid(anyNewPod)
+				mark := e.AuditMark()
+				end := begin(w, label)
+				w.Stalls("zone-a", v1alpha1.ReasonOverridden, fmt.Sprintf("StatefulSet web-zone-a: metadata.labels[%q] was ", label))
+				e.Expect(len(w.childWrites(mark))).To(BeNumerically(">", 5), "positive control")
+
+				written := func(partition int32) {
+					w.SetPartitions(parts{"zone-a": partition})
+					e.Eventually(func() int32 { return w.Partition("zone-a") }, "5s").Should(Equal(partition))
+				}
+				written(3)
+				still.Holds()
+				e.Step("the same as before is written at once, since it raises the partition", func() {
+					w.PatchChild("zone-a", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
+					e.Eventually(func() int32 { return w.Partition("zone-a") }, "5s").Should(BeEquivalentTo(3))
+				})
+				e.Step("what releases is written too", func() {
+					written(1)
+					w.Runs(images{"zone-a": "v1 v2 v2", "zone-b": "v1 v1"})
+					still.Fires()
+				})
+				e.Step("the writes are spaced", func() {
+					w.Stalls("zone-a", v1alpha1.ReasonOverridden, "again and again")
+					e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", 4*spaced))
+				})
+				end()
+				w.SetPartitions(parts{"zone-a": 2})
+				w.Disturbed()
+				w.Settle()
+				e.Expect(w.Child("zone-a").Labels).To(And(HaveKeyWithValue(v1alpha1.LabelName, "web"), HaveKeyWithValue(v1alpha1.LabelSubset, "zone-a")))
+				e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v2 v2", "zone-b": "v1 v1"}))
+			})
+		}
+	}
+}
+
+// policyTakes has a policy take a label from the children as they are written.
+func (w *Workload) policyTakes(label string) (end func()) {
+	w.t.Helper()
+	end = w.Override(children, "", fmt.Sprintf(`has(object.metadata.labels) && %q in object.metadata.labels ?
+		[JSONPatch{op: "remove", path: "/metadata/labels/%s"}] : []`, label, strings.ReplaceAll(label, "/", "~1")),
+		w.childComesOut(func(child *appsv1.StatefulSet) bool { return child.Labels[label] == "" }))
+	w.PatchChild("zone-a", `{"metadata":{"annotations":{"example.com/touched":"x"}}}`)
+	return end
+}
+
+// loopTakes has somebody take a label from the child of zone-a.
+func (w *Workload) loopTakes(label string) (end func()) {
+	w.t.Helper()
+	return w.contest("zone-a", 150*time.Millisecond, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, label)).stop
 }

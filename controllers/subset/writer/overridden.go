@@ -123,6 +123,9 @@ func lostLabel(c *adapters.Child, has metav1.Object) string {
 	return ""
 }
 
+// Labelled tells whether an object has the labels by which the child of a subset is found.
+func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
+
 // labelling is the content of a write of nothing but the labels by which a child is found.
 func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
 

@@ -136,6 +136,22 @@ func (w *Writer) Vacant(ctx context.Context, c *adapters.Child) error {
 	return w.relabel(ctx, c, live)
 }
 
+// Stripped reads a child that has lost one of its labels, and so may not be in the cache,
+// past that; nil when the name is free, or what has it has lost none, or is not ours.
+func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOf(live)
+	if owner == nil || owner.UID != c.Owner.UID || live.GetDeletionTimestamp() != nil || Labelled(c, live) {
+		return nil, nil //nolint:nilnil // there is no such child
+	}
+	return live, nil
+}
+
 // relabel puts the labels back on a child that lost them, and so fell out of the
 // cache. One that has them is only not in the cache yet. Both are looked at again, and
 // labels that are taken again each time are put back less and less often.
@@ -239,7 +255,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
-	overridden, err := w.apply(ctx, c, u)
+	overridden, err := w.apply(ctx, c, u, unawaited(c, current)...)
 	if err != nil {
 		return current, false, err
 	}
@@ -254,10 +270,23 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	return u, false, nil
 }
 
+// unawaited lets no read wait for a write of a child that is not in the cache. Trap: where
+// admission keeps it from getting its labels, the cache never hears of that write, and the
+// next pass would wait until it is given up.
+func unawaited(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
+	if Labelled(c, current) {
+		return nil
+	}
+	return []client.ApplyOption{client.DisableReadYourWritesConsistency}
+}
+
 // differs gives the first place where applying u would change something.
 func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (place, error) {
 	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
 		return at, nil
+	}
+	if label := lostLabel(c, current); label != "" {
+		return labelPlace(label), nil // what admission has taken is ours by managedFields
 	}
 	if w.Looks.unharmed(c, current, u) {
 		return place{}, nil
@@ -326,10 +355,10 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 
 // apply writes u, which is c, and makes of it what the API server answers. It gives the
 // first place in which that is not as it was written.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) (place, error) {
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (place, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+		append(opts, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)...)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return place{}, ErrStale

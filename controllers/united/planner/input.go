@@ -250,6 +250,14 @@ func (in *Input) oldestProtected() string {
 	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
 }
 
+// Who says which object the child of a subset is, and whose, and nothing of what it shall be.
+func (in *Input) Who(name string) adapters.Child {
+	return adapters.Child{
+		Namespace: in.Parent.Namespace, Name: adapters.ChildName(in.Parent.Name, name),
+		Parent: in.Parent.Name, Subset: name, Owner: OwnerOf(in.Parent),
+	}
+}
+
 // OwnerOf is the controller reference to a parent.
 func OwnerOf(parent *v1alpha1.UnitedDeployment) metav1.OwnerReference {
 	return *metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
