@@ -51,6 +51,9 @@ type Goal struct {
 	// Behind: the child still has a template from before that, and so nothing that
 	// ever worked.
 	Behind bool
+	// Contested: somebody lowers the partition of the child again and again. Update is what
+	// the child has then.
+	Contested bool
 }
 
 // Action says what kind of write is next.
@@ -132,6 +135,8 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.withhold(o)
 	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
 		return g.complete(o)
+	case g.Contested && g.Initialized && o.Replicas > 0 && g.held() > 0:
+		return g.keep(o)
 	case g.Initialized && g.held() > 0 && Forgot(o):
 		return g.remind(o)
 	case g.Initialized && g.held() > 0 && g.relearning(o):
@@ -200,6 +205,21 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 	return Step{
 		Action: ActionApply, Child: child,
 		Reason: fmt.Sprintf("%s comes up on %s before its partition takes effect", o.Meta.Name, child.Revision),
+	}
+}
+
+// keep leaves a child as it is, and closes it again, while somebody opens it again and
+// again: a template that it gets meanwhile reaches replicas that are not released, and so
+// it would be restarted with each that is written in turn to teach it what it protects.
+// Nor does it get replicas, which would come up on whatever it remembers in that moment.
+func (g *Goal) keep(o *adapters.Observed) Step {
+	child := g.child(g.Update)
+	child.Partition = max(child.Partition, RecordedPartition(o))
+	child.Replicas = min(child.Replicas, o.Replicas)
+	child.Seeding = Seeding(o)
+	return Step{
+		Action: ActionApply, Child: child,
+		Reason: o.Meta.Name + " is left as it is, but for its partition, which somebody lowers again and again",
 	}
 }
 

@@ -218,6 +218,46 @@ func forgetful(members ...string) *childBuilder {
 	return aChild().on("r2").recorded(3, "h1", 3).hashes("h2", "h2").members(members...)
 }
 
+// Somebody opens the child again and again: it is closed, and nothing else comes of it.
+func TestNextContested(t *testing.T) {
+	all := []string{"0 h2", "1 h2", "2 h2", "3 h2"}
+	for _, tc := range []struct {
+		name              string
+		goal              *goalBuilder
+		child             *childBuilder
+		alone, want, says string
+	}{
+		{"all came up unreleased", aGoal(), forgetful(all...).partition(0), "Apply r2 x4 p3 protects r1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"the same, and it is closed", aGoal(), forgetful(all...), "Relearn r1 x4 p4 protects r1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"it has forgotten", aGoal(), forgetful(), "Remind h1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"it remembers", aGoal(), forgetful().hashes("h1", "h2").partition(0), "Apply r2 x4 p3 protects r1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"it relearns", aGoal().update("r1"), relearning().partition(0), "Apply r1 x4 p3 protects r1", "Apply r1 x4 p4 protects r1", "left as it is"},
+		{"it does not grow", aGoal().replicas(9), forgetful().hashes("h1", "h2"), "Apply r2 x9 p3 protects r1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"it shrinks as it is asked to", aGoal().replicas(2), forgetful().hashes("h1", "h2"), "Apply r2 x2 p3 protects r1", "Apply r2 x2 p3 protects r1", "left as it is"},
+		{"more is released by the spec, later", aGoal().partition(1), forgetful().hashes("h1", "h2").partition(0), "Apply r2 x4 p1 protects r1", "Apply r2 x4 p3 protects r1", "left as it is"},
+		{"more is protected by the spec, at once", aGoal().partition(4), forgetful().hashes("h1", "h2").partition(0), "Apply r2 x4 p4 protects r1", "Apply r2 x4 p4 protects r1", "left as it is"},
+		{"nothing is protected by the spec", aGoal().partition(0), forgetful().partition(0), "Apply r2 x4 p0 protects r1", "Apply r2 x4 p0 protects r1", ""},
+		{"before the first replica", aGoal().uninitialized(), forgetful().partition(0), "Apply r2 x4 p3 protects r1", "Apply r2 x4 p3 protects r1", ""},
+		{"without replicas", aGoal(), forgetful("9 h2").replicas(0), "Seed r1 x0 p3 protects r1", "Seed r1 x0 p3 protects r1", "goes back to r1 first"},
+		{"being deleted", aGoal(), forgetful().deleted(), "Wait", "Wait", "being deleted"},
+		{"written from a later generation", aGoal(), forgetful().writtenFrom(6), "Wait", "Wait", "later generation"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := asText(Next(tc.goal.Goal, tc.child.observed())); got != tc.alone {
+				t.Errorf("without a contest: want %s, have %s", tc.alone, got)
+			}
+			tc.goal.Contested = true
+			got := Next(tc.goal.Goal, tc.child.observed())
+			if asText(got) != tc.want || !strings.Contains(got.Reason, tc.says) || tc.says == "" && got.Reason != "" {
+				t.Errorf("want %s, have %s: %s", tc.want, asText(got), got.Reason)
+			}
+		})
+	}
+	if seeding := Next(Goal{Child: aGoal().Child, Initialized: true, Contested: true}, aChild().seeding().observed()); !seeding.Child.Seeding {
+		t.Error("a seed is ended in the middle of a contest")
+	}
+}
+
 // protecting makes another revision the one that is protected.
 func protecting(b *goalBuilder, revision string) *goalBuilder {
 	v := versionOf(revision)

@@ -51,6 +51,8 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 		return &planner.Result{Stale: true} // as if it had been refused
 	case s.Removed && step.Action == subset.ActionWait:
 		return &planner.Result{Waits: why}
+	case e.stripped(s) && (step.Action == subset.ActionWait || step.Action == subset.ActionRemind):
+		return e.relabel(ctx, s) // no write that it gets has them
 	}
 	switch step.Action {
 	case subset.ActionRemind:
@@ -80,7 +82,10 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 		if !wrote {
 			return e.deleteReplicas(ctx, s, o)
 		}
-		return e.readWritten(o, s.Name, after, &step.Child)
+		if err := e.readWritten(o, s.Name, after, &step.Child); err != nil {
+			return err
+		}
+		return unseen(&step.Child, after)
 	})
 	if o.Child != nil {
 		current = o.Child.Object
@@ -102,8 +107,8 @@ func (e *executor) noting(o *planner.Result, s *planner.SubsetPlan) *planner.Res
 // halt says why nothing can be done for a subset. Where that is since no child is seen, it
 // is looked up first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	if e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
-		o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error { return e.writer.Vacant(ctx, &s.Step.Child) })
+	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
+		o := e.attempt(ctx, e.in, s.Name, e.current(s), func(*planner.Result) error { return e.writer.Vacant(ctx, &s.Step.Child) })
 		if o.Refused() {
 			return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 		}

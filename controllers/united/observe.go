@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -51,13 +53,10 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		if !metav1.IsControlledBy(object, parent) || object.GetName() != adapters.ChildName(parent.Name, name) {
 			continue
 		}
-		// One that cannot be read costs its subset, and no other.
-		if child, err := r.readChild(in, name, object); err != nil {
-			in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
-		} else {
-			in.Children[name] = child
-		}
+		r.addChild(in, name, object)
 	}
+	r.readStripped(ctx, in)
+	r.lookForContests(ctx, in)
 	r.readOutlived(ctx, in)
 	r.lookUpHolders(ctx, in)
 	if err := r.readUnlisted(ctx, in); err != nil {
@@ -67,6 +66,17 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		return nil, err
 	}
 	return in, nil
+}
+
+// addChild reads the child of a subset. One that cannot be read costs its subset, and no
+// other.
+func (r *Reconciler) addChild(in *planner.Input, name string, object *unstructured.Unstructured) {
+	child, err := r.readChild(in, name, object)
+	if err != nil {
+		in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
+		return
+	}
+	in.Children[name] = child
 }
 
 // metaOf is what is used of the metadata of a child that cannot be read.
@@ -178,6 +188,25 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 		return nil, errUnreadable(object, err.Error())
 	}
 	return &planner.Child{Object: object, Observed: observed}, nil
+}
+
+// lookForContests finds the children whose partition somebody lowers again and again.
+func (r *Reconciler) lookForContests(ctx context.Context, in *planner.Input) {
+	w, parent := r.writer(in.Spec.Adapter), client.ObjectKeyFromObject(in.Parent)
+	in.Contested = map[string]time.Time{}
+	for _, s := range in.Spec.Subsets {
+		c := in.Children[s.Name]
+		if c == nil {
+			continue
+		}
+		until, err := w.Contested(parent, c.Object, c.Observed)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("could not find out who has lowered a partition", "subset", s.Name, "error", err.Error())
+		}
+		if !until.IsZero() {
+			in.Contested[s.Name] = until
+		}
+	}
 }
 
 // restore reads a child from which somebody took what United wrote on it as it was.

@@ -48,6 +48,7 @@ type Reconciler struct {
 	hidden   hidden
 	looks    writer.Looks
 	repeats  writer.Repeats
+	contests writer.Contests
 	holders  holders
 }
 
@@ -118,6 +119,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.failures.Forget(key)
 	r.looks.Forget(key)
 	r.repeats.Forget(key)
+	r.contests.Forget(key)
 	r.holders.forget(key)
 	r.Shares.Forget(key)
 }
@@ -127,7 +129,10 @@ func (r *Reconciler) store() *store.Store {
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
-	return &writer.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Looks: &r.looks, Repeats: &r.repeats, Now: r.Clock.Now}
+	return &writer.Writer{
+		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
+		Looks: &r.looks, Repeats: &r.repeats, Contests: &r.contests,
+	}
 }
 
 // truncate deletes the revisions that neither the status, as it was and as it

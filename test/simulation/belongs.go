@@ -64,8 +64,11 @@ func (o *Oracle) touches(object metav1.Object) {
 	case *corev1.Pod:
 		mine = o.ownsPod(o.api.Cached, object)
 	case *unstructured.Unstructured:
-		labels := object.GetLabels()
-		mine = mine && labels[v1alpha1.LabelName] == o.name && o.childOf(labels[v1alpha1.LabelSubset]) == object.GetName()
+		// One that has lost its labels is found by its name.
+		name, labelled := object.GetLabels()[v1alpha1.LabelName]
+		subset, inSubset := object.GetLabels()[v1alpha1.LabelSubset]
+		mine = mine && (!labelled || name == o.name) && (!inSubset || o.childOf(subset) == object.GetName()) &&
+			strings.HasPrefix(object.GetName(), o.childOf(""))
 	}
 	if !mine {
 		o.fail("in a pass for %s the controller writes to %T %s, which is not of it", o.name, object, object.GetName())

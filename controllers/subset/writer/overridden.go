@@ -123,6 +123,9 @@ func lostLabel(c *adapters.Child, has metav1.Object) string {
 	return ""
 }
 
+// Labelled tells whether an object has the labels by which the child of a subset is found.
+func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
+
 // labelling is the content of a write of nothing but the labels by which a child is found.
 func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
 
@@ -135,9 +138,9 @@ func (w *Writer) relabelled(c *adapters.Child, content string, answer metav1.Obj
 	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
 
-// now is the time; without Repeats nobody needs it.
+// now is the time; without Repeats and Contests nobody needs it.
 func (w *Writer) now() time.Time {
-	if w.Repeats == nil || w.Now == nil {
+	if w.Now == nil {
 		return time.Time{}
 	}
 	return w.Now()
@@ -147,6 +150,9 @@ func (w *Writer) now() time.Time {
 // has made of its pods' template; nil when all stands. current is the child as it is now,
 // nil if it is not known.
 func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *OverriddenError {
+	if e := w.contested(parent, name); e != nil {
+		return e
+	}
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}

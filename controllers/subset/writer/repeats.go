@@ -90,11 +90,16 @@ type OverriddenError struct {
 	Lasting bool
 	// Left: it is not written again by itself.
 	Left bool
+	// Contested: it is written again each time, and nothing else is.
+	Contested bool
 }
 
 func (e *OverriddenError) Error() string {
 	if e.Left {
 		return fmt.Sprintf("%s: %s; it is left so until something else is written", e.Object, e.Override)
+	}
+	if e.Contested {
+		return fmt.Sprintf("%s: %s, again and again; it is raised each time, and nothing else is done to it until it was left alone for %s", e.Object, e.Override, contestQuiet)
 	}
 	return fmt.Sprintf("%s: %s, again and again; it is written less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }

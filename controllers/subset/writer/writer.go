@@ -3,8 +3,8 @@
 
 // Package writer carries out what package subset decides for one child workload,
 // fenced so that it can neither create a thing twice nor touch a thing that is not
-// ours. It remembers, in memory alone, what failed, what was undone, and which
-// children are as they were written.
+// ours. It remembers, in memory alone, what failed, what was undone, which children
+// somebody opens again and again, and which are as they were written.
 package writer
 
 import (
@@ -59,7 +59,10 @@ type Writer struct {
 	// Repeats spaces writes that are undone, by the time that Now tells. Without Repeats
 	// none is spaced.
 	Repeats *Repeats
-	Now     func() time.Time
+	// Contests remembers the children whose partition somebody lowers again and again. Nil
+	// remembers nothing.
+	Contests *Contests
+	Now      func() time.Time
 }
 
 // Carry carries out a step on a child that was read as current, nil when there
@@ -131,6 +134,22 @@ func (w *Writer) Vacant(ctx context.Context, c *adapters.Child) error {
 		return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
 	}
 	return w.relabel(ctx, c, live)
+}
+
+// Stripped reads a child that has lost one of its labels, and so may not be in the cache,
+// past that; nil when the name is free, or what has it has lost none, or is not ours.
+func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOf(live)
+	if owner == nil || owner.UID != c.Owner.UID || live.GetDeletionTimestamp() != nil || Labelled(c, live) {
+		return nil, nil //nolint:nilnil // there is no such child
+	}
+	return live, nil
 }
 
 // relabel puts the labels back on a child that lost them, and so fell out of the
@@ -240,7 +259,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
-	overridden, err := w.apply(ctx, c, u)
+	overridden, err := w.apply(ctx, c, u, unawaited(c, current)...)
 	if err != nil {
 		return current, false, err
 	}
@@ -255,10 +274,23 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	return u, false, nil
 }
 
+// unawaited lets no read wait for a write of a child that is not in the cache. Trap: where
+// admission keeps it from getting its labels, the cache never hears of that write, and the
+// next pass would wait until it is given up.
+func unawaited(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
+	if Labelled(c, current) {
+		return nil
+	}
+	return []client.ApplyOption{client.DisableReadYourWritesConsistency}
+}
+
 // differs gives the first place where applying u would change something.
 func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (place, error) {
 	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
 		return at, nil
+	}
+	if label := lostLabel(c, current); label != "" {
+		return labelPlace(label), nil // what admission has taken is ours by managedFields
 	}
 	if w.Looks.unharmed(c, current, u) {
 		return place{}, nil
@@ -329,10 +361,10 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 
 // apply writes u, which is c, and makes of it what the API server answers. It gives the
 // first place in which that is not as it was written.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured) (place, error) {
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (place, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+		append(opts, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)...)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return place{}, ErrStale

@@ -49,6 +49,10 @@ type Input struct {
 	// Nothing is made of it until then, but all else goes on.
 	Unkept *subset.Failure
 
+	// Contested are the subsets the partition of whose child somebody lowers again and again,
+	// with the time when that is over if nobody does any more.
+	Contested map[string]time.Time
+
 	// Wake is when whoever observes wants to look again; zero if never.
 	Wake time.Time
 }
@@ -258,6 +262,14 @@ func (in *Input) oldestProtected() string {
 		return in.Update.Name
 	}
 	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
+}
+
+// Who says which object the child of a subset is, and whose, and nothing of what it shall be.
+func (in *Input) Who(name string) adapters.Child {
+	return adapters.Child{
+		Namespace: in.Parent.Namespace, Name: adapters.ChildName(in.Parent.Name, name),
+		Parent: in.Parent.Name, Subset: name, Owner: OwnerOf(in.Parent),
+	}
 }
 
 // OwnerOf is the controller reference to a parent.

@@ -113,8 +113,8 @@ func (s *SubsetPlan) halt(reason, why string) {
 func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	sub, observed := s.SubsetSpec, in.observed(s.Name)
 	protected := revision.ByName(in.Revisions, s.Protected)
-	update := in.Update
-	if in.paused() {
+	update, contested := in.Update, in.contested(s.Name)
+	if in.paused() || contested {
 		// No new template: a child keeps the one it has, a new one gets the one
 		// that it would protect.
 		update = protected
@@ -142,6 +142,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		Frozen:            in.Parent.Spec.Paused || s.Decision.Stopped,
 		Protection:        in.traits().Protection,
 		Behind:            s.behind,
+		Contested:         contested,
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -161,6 +162,18 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	}
 	s.Defers = subset.Yields(s.Step, observed, in.Now)
 	in.planDeletes(p, s, goal.SamePods)
+	if contested {
+		s.Deletes = nil // no telling what would come in their place
+		p.wakeAt(in.Contested[s.Name])
+	}
+}
+
+// contested reports whether the child of a subset is to be kept as it is, since somebody
+// lowers its partition again and again. That takes the revision that it has.
+func (in *Input) contested(name string) bool {
+	_, contested := in.Contested[name]
+	observed := in.observed(name)
+	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }
 
 // around is a step with room for the pods that outlived the child before. What cannot be

@@ -26,10 +26,7 @@ func (in *Input) planRemoved(p *Plan) {
 		plan(name, subset.Step{Action: subset.ActionRemove})
 	}
 	for _, name := range in.unseen() {
-		plan(name, subset.Step{Action: subset.ActionSeek, Child: adapters.Child{
-			Namespace: in.Parent.Namespace, Name: adapters.ChildName(in.Parent.Name, name),
-			Parent: in.Parent.Name, Subset: name, Owner: OwnerOf(in.Parent),
-		}})
+		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.Who(name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
 		if !in.Spec.has(name) {

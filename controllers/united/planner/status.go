@@ -117,6 +117,9 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 	}
 	if observed := in.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
+		if in.contested(s.Name) { // it comes and goes as fast as they lower it
+			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
+		}
 		if told := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.behind {
 			status.CurrentRevision = told
 		}

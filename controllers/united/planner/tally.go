@@ -80,15 +80,14 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 // restores reports whether a child is being taught again what it has forgotten, which
 // takes several writes; each has to be seen by its controller.
 func (in *Input) restores(s *SubsetPlan) bool {
-	switch s.Step.Action {
-	case subset.ActionRemind, subset.ActionRelearn:
+	switch a := s.Step.Action; {
+	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
-	case subset.ActionWait:
+	case a == subset.ActionWait, in.contested(s.Name): // it goes on after that
 		was := SubsetStatus(&in.Parent.Status, s.Name)
 		return was != nil && was.Phase == v1alpha1.PhaseRestoring
-	default:
-		return false
 	}
+	return false
 }
 
 func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {

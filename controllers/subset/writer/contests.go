@@ -1,0 +1,136 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package writer
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// Contests remembers, in memory alone, the children whose partition somebody lowers again
+// and again. Raising it is never put off; but what else would be written to such a child
+// reaches replicas that are not released, and a repair has no end. It is safe for
+// concurrent use; the zero value remembers nothing yet, and a nil one never does.
+type Contests struct {
+	mu   sync.Mutex
+	seen map[types.NamespacedName]map[string]*contest
+}
+
+const (
+	// contestedAfter is how often a partition is lowered, each time within contestMemory of
+	// the last, for that to be a contest. Once is an edit by hand, which is put right whole.
+	contestedAfter = 2
+	contestMemory  = time.Minute
+	// contestQuiet is how long a child has to be left alone for its contest to be over.
+	contestQuiet = 30 * time.Second
+)
+
+// contest is how often the partition of a child was lowered.
+type contest struct {
+	uid types.UID
+	// generation is the child's when it was last found so. since is the first time of a row in
+	// which it was not left alone, last the last one.
+	generation  int64
+	since, last time.Time
+	count       int
+	// by is who did it last.
+	by string
+}
+
+// lowered notes that by has lowered the partition of a child. Passes that find the same
+// spec count once.
+func (c *Contests) lowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.seen[parent], func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
+	found := c.seen[parent][child.GetName()]
+	if found == nil || found.uid != child.GetUID() {
+		found = &contest{uid: child.GetUID()}
+	} else if found.generation == child.GetGeneration() {
+		return
+	}
+	if now.Sub(found.last) >= contestQuiet {
+		found.since = now
+	}
+	found.generation, found.last, found.by = child.GetGeneration(), now, by
+	found.count++
+	if c.seen == nil {
+		c.seen = map[types.NamespacedName]map[string]*contest{}
+	}
+	if c.seen[parent] == nil {
+		c.seen[parent] = map[string]*contest{}
+	}
+	c.seen[parent][child.GetName()] = found
+}
+
+// about gives a copy of the contest about a child; nil when there is none now.
+func (c *Contests) about(parent types.NamespacedName, name string, now time.Time) *contest {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.seen[parent][name]
+	if found == nil || found.count < contestedAfter || now.Sub(found.last) >= contestQuiet {
+		return nil
+	}
+	found = ptr.To(*found) // the next pass changes it
+	return found
+}
+
+// Forget forgets the children of a parent that is gone.
+func (c *Contests) Forget(parent types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.seen, parent)
+}
+
+// Contested looks whether somebody has lowered the partition of a child below what United
+// wrote there, and gives until when that counts as a contest, if nothing happens: zero when
+// it is none. What admission makes of a partition is nobody's, and is left to Repeats.
+func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error) {
+	if w.Contests == nil {
+		return time.Time{}, nil
+	}
+	now := w.Now()
+	if observed.Partition < subset.RecordedPartition(observed) {
+		by, err := OwnerOf(w.partition().path, current.GetManagedFields(), "")
+		if err != nil {
+			return time.Time{}, fmt.Errorf("%s: %w", current.GetName(), err)
+		}
+		if by != "" {
+			w.Contests.lowered(parent, current, by, now)
+		}
+	}
+	if contest := w.Contests.about(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
+		return contest.last.Add(contestQuiet), nil
+	}
+	return time.Time{}, nil
+}
+
+// contested is what to say of a contest about a child; nil when there is none now.
+func (w *Writer) contested(parent types.NamespacedName, name string) *OverriddenError {
+	contest := w.Contests.about(parent, name, w.now())
+	if contest == nil {
+		return nil
+	}
+	return &OverriddenError{
+		Object: w.object(name), Override: Override{Field: w.partition().text, By: contest.by}, Until: contest.last.Add(contestQuiet),
+		Lasting: contest.last.Sub(contest.since) >= contestQuiet, Contested: true,
+	}
+}
+
+// partition is the place of a child's partition.
+func (w *Writer) partition() place {
+	return fieldPlace(w.Adapter.FieldPaths().Partition...)
+}

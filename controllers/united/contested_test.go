@@ -1,0 +1,83 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// opens lets somebody set the partition of a subset's child to 0, as kubectl patch does.
+func (s *scene) opens(subset string) *scene {
+	u := s.API.Live.Sets["web-"+subset].DeepCopy()
+	partition := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "updateStrategy", "rollingUpdate", "partition"))
+	ours, theirs := &fieldpath.Set{}, metav1.ManagedFieldsEntry{Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate}
+	managed := u.GetManagedFields()
+	err := ours.FromJSON(managed[0].FieldsV1.GetRawReader())
+	for entry, fields := range map[*metav1.ManagedFieldsEntry]*fieldpath.Set{&managed[0]: ours.Difference(partition), &theirs: partition} {
+		raw, failed := fields.ToJSON()
+		if failed != nil {
+			err = failed
+		}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	if err == nil {
+		err = unstructured.SetNestedField(u.Object, int64(0), "spec", "updateStrategy", "rollingUpdate", "partition")
+	}
+	if err != nil {
+		s.Fail("%v", err)
+	}
+	u.SetManagedFields(append(managed[:1:1], theirs))
+	u.SetGeneration(u.GetGeneration() + 1)
+	s.API.PutSet(u)
+	return s
+}
+
+// Somebody opens a child again and again, until all of it has come up on what nobody
+// released. It is closed each time, and nothing else is written, nor a pod deleted, until it
+// has been left alone for a while: then it is repaired, though nothing but time tells.
+func TestContestedChild(t *testing.T) {
+	for name, play := range map[string]func(*scene) *scene{
+		"Manual":  func(s *scene) *scene { return s.image("v2").partition("a", "1") },
+		"ordered": func(s *scene) *scene { return s.ordered().image("v2").partition("a", "1") },
+		"paused":  func(s *scene) *scene { return s.image("v2").partition("a", "1").settled().paused(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).settled()
+			play(s).settled()
+			s.Excuse()
+			s.comesUp("web-a-0")
+			s.forgets("a")
+			if got := s.contents("a"); got != "v2 v2" {
+				t.Fatal("the scene is set wrong:", got)
+			}
+			s.opens("a").pass()
+			writes := len(s.API.Writes)
+			for range 40 {
+				s.opens("a").pass()
+			}
+			s.pass()
+			closed := slices.DeleteFunc(slices.Clone(s.API.Writes[writes:]), func(w string) bool { return w == "status" })
+			if len(closed) != 40 || len(slices.Compact(closed)) != 1 || !strings.HasPrefix(s.words(closed[0]), "apply web-a: v2 protects v1 replicas 2 partition 1") {
+				t.Error(len(closed), slices.Compact(closed))
+			}
+			if said := s.message("a"); !strings.Contains(said, `partition was changed by "other"`) || !strings.Contains(s.told(), "Stalled True Overridden") {
+				t.Errorf("%s\n%s", said, s.told())
+			}
+			if s.contents("a") != "v2 v2" || s.Wake <= 0 || s.Wake > 30*time.Second {
+				t.Error(s.contents("a"), "looks again in", s.Wake)
+			}
+			s.later(31 * time.Second).paused(false).settled()
+			if got := s.contents("a"); got != "v1 v2" || strings.Contains(s.told(), "Overridden") {
+				t.Errorf("%s\n%s", got, s.told())
+			}
+		})
+	}
+}
