@@ -129,11 +129,16 @@ type step struct {
 	until func(context.Context) (string, error)
 }
 
-const webName = "web"
+// webName has StatefulSets, apiName Deployments.
+const webName, apiName = "web", "api"
 
 func (s *scenario) steps() []step {
-	do := func(format string, args ...any) func(context.Context) error {
-		return func(ctx context.Context) error { return patch(ctx, s.namespace, webName, format, args...) }
+	doTo := func(name, format string, args ...any) func(context.Context) error {
+		return func(ctx context.Context) error { return patch(ctx, s.namespace, name, format, args...) }
+	}
+	do := func(format string, args ...any) func(context.Context) error { return doTo(webName, format, args...) }
+	deployed := func(replicas int32) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, apiName, replicas) }
 	}
 	stage := func(tag string) func(context.Context) error {
 		return func(ctx context.Context) error { return setImage(ctx, s.namespace, webName, tag) }
@@ -155,6 +160,9 @@ func (s *scenario) steps() []step {
 		{"remove it", do(`{"spec":{"topology":{"subsets":[{"name":"zone-a"},{"name":"zone-b"}]}}}`), s.without("zone-c")},
 		{"break", stage("broken"), s.stuck},
 		{"repair", stage("v3"), s.complete},
+		{"install Deployments", s.installDeployments, deployed(2)},
+		{"update them", doTo(apiName, `{"spec":{"template":{"deploymentTemplate":%s}}}`, deploymentTemplate("v2")), deployed(2)},
+		{"remove one", doTo(apiName, `{"spec":{"topology":{"subsets":[{"name":"zone-a"}]}}}`), deployed(2)},
 		{"take the name of its revision", s.squat, s.squatted},
 		{"install again", s.reinstall, ready(4)},
 	}
@@ -176,6 +184,19 @@ func (s *scenario) draft(tag string) *v1alpha1.UnitedDeployment {
 }
 
 func (s *scenario) install(ctx context.Context) error { return s.Create(ctx, s.draft("v1")) }
+
+func deploymentTemplate(tag string) string {
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[{"name":"api","image":%q}]}}}}`, image(tag))
+}
+
+func (s *scenario) installDeployments(ctx context.Context) error {
+	d := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: apiName}}
+	d.Spec.Replicas = ptr.To[int32](2)
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
+	d.Spec.Template.DeploymentTemplate = &runtime.RawExtension{Raw: []byte(deploymentTemplate("v1"))}
+	d.Spec.Topology.Subsets = []v1alpha1.Subset{{Name: "zone-a"}, {Name: "zone-b"}}
+	return s.Create(ctx, d)
+}
 
 func (s *scenario) scale(n int32) func(context.Context) error {
 	return func(ctx context.Context) error {

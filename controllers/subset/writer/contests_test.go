@@ -67,7 +67,7 @@ func (a *arena) is(next *unstructured.Unstructured) *arena {
 // contestedFor is for how long it is a contest, if nothing happens; 0 when it is none.
 func (a *arena) contestedFor() time.Duration {
 	a.t.Helper()
-	observed, err := a.Adapter.Observe(a.current, nil)
+	observed, err := a.Adapter.Observe(a.current, adapters.Dependents{})
 	if err != nil {
 		a.t.Fatal(err)
 	}

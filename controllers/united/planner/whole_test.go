@@ -579,7 +579,7 @@ func TestDeploymentWorlds(t *testing.T) {
 	for _, w := range wholeWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := w.walk(3_000)
+			states, breach := w.walk(1_500)
 			if breach != "" {
 				t.Fatal(breach)
 			}
