@@ -277,7 +277,7 @@ func (s *scenario) squat(ctx context.Context) error {
 	}
 	// By hand: the garbage collector looks for new kinds of owners every 30
 	// seconds only.
-	if err := s.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(s.namespace), client.HasLabels{v1alpha1.LabelName}); err != nil {
+	if err := s.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: webName}); err != nil {
 		return err
 	}
 	return s.DeleteAllOf(ctx, &appsv1.StatefulSet{}, client.InNamespace(s.namespace))
@@ -285,7 +285,7 @@ func (s *scenario) squat(ctx context.Context) error {
 
 func (s *scenario) squatted(ctx context.Context) (string, error) {
 	list := &corev1.PodList{}
-	err := s.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{v1alpha1.LabelName})
+	err := s.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: webName})
 	if err != nil || len(list.Items) > 0 {
 		return fmt.Sprintf("%d pods are there", len(list.Items)), err
 	}
