@@ -144,6 +144,9 @@ func (h History) named(name string, since int) []incarnation {
 	return list
 }
 
+// promptly bounds what is not put off, on a busy machine. What is put off comes after minutes.
+const promptly = 20 * time.Second
+
 // TestContestedLabels: a policy, or somebody, takes a label by which a child is found, again
 // and again. It is put back less and less often, and what the spec asks for is written at
 // once all the same: what protects first of all. The labels alone were written.
@@ -166,13 +169,13 @@ func TestContestedLabels(t *testing.T) {
 
 				written := func(partition int32) {
 					w.SetPartitions(parts{"zone-a": partition})
-					e.Eventually(func() int32 { return w.Partition("zone-a") }, "5s").Should(Equal(partition))
+					e.Eventually(func() int32 { return w.Partition("zone-a") }, promptly).Should(Equal(partition))
 				}
 				written(3)
 				still.Holds()
 				e.Step("the same as before is written at once, since it raises the partition", func() {
 					w.PatchChild("zone-a", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
-					e.Eventually(func() int32 { return w.Partition("zone-a") }, "5s").Should(BeEquivalentTo(3))
+					e.Eventually(func() int32 { return w.Partition("zone-a") }, promptly).Should(BeEquivalentTo(3))
 				})
 				e.Step("what releases is written too", func() {
 					written(1)
