@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -204,8 +205,15 @@ func (e *executor) readWritten(o *planner.Result, name string, after *unstructur
 	return nil
 }
 
-// deleteReplicas deletes what the plan says.
+// deleteReplicas deletes what the plan says. Trap: in the cache a pod can be ahead of its
+// child, for seconds after the API server was restarted. A replica that was released just
+// then looks as if it had come up unreleased.
 func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o *planner.Result) error {
+	if slices.ContainsFunc(s.Deletes, func(d planner.Deletion) bool { return d.Unreleased }) {
+		if err := e.writer.Unchanged(ctx, e.current(s)); err != nil {
+			return err
+		}
+	}
 	for _, d := range s.Deletes {
 		if err := e.writer.Free(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
 			return fmt.Errorf("delete the replica %s: %w", d.Name, err)

@@ -225,3 +225,33 @@ func TestPausedRelearns(t *testing.T) {
 		t.Errorf("%s %s\n%s", s.contents("b"), s.phase("b"), s.told())
 	}
 }
+
+// A child in the cache can be older than its pods: one that was released since looks as if
+// it had come up unreleased, and is left alone.
+func TestReleasedBehindAStaleChild(t *testing.T) {
+	for _, stale := range []bool{true, false} {
+		s := newScene(t)
+		s.settled().image("v2").settled()
+		s.Excuse()
+		if stale {
+			// A write whose answer was lost: the partition is 1, and its controller has acted on it.
+			u := s.API.Live.Sets["web-a"].DeepCopy()
+			if err := unstructured.SetNestedField(u.Object, int64(1), "spec", "updateStrategy", "rollingUpdate", "partition"); err != nil {
+				t.Fatal(err)
+			}
+			annotations := u.GetAnnotations()
+			annotations[v1alpha1.AnnotationPartition] = "1"
+			u.SetAnnotations(annotations)
+			u.SetGeneration(u.GetGeneration() + 1)
+			s.API.PutSet(u)
+		}
+		s.comesUp("web-a-1")
+		writes := len(s.API.Writes)
+		s.API.RefreshKind("pods")
+		s.Reconcile()
+		deleted := slices.ContainsFunc(s.API.Writes[writes:], func(w string) bool { return strings.HasPrefix(w, "delete ") && strings.Contains(w, "web-a-1") })
+		if deleted == stale {
+			t.Errorf("stale %v, deleted %v: %v\n%s", stale, deleted, s.API.Writes[writes:], s.told())
+		}
+	}
+}

@@ -66,7 +66,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 			return notFound(key)
 		}
 		into.Name, into.Namespace, into.UID, into.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
-		into.Labels, into.OwnerReferences = u.GetLabels(), u.GetOwnerReferences()
+		into.Labels, into.OwnerReferences, into.Generation = u.GetLabels(), u.GetOwnerReferences(), u.GetGeneration()
 	case *appsv1.ControllerRevision:
 		cr := from.Revisions[key.Name]
 		if cr == nil {

@@ -417,6 +417,23 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 	return after, nil
 }
 
+// Unchanged looks, past the cache, whether the spec of a child is as it was read; the error
+// is ErrStale when it is not.
+func (w *Writer) Unchanged(ctx context.Context, current *unstructured.Unstructured) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
+	err := w.Live.Get(ctx, client.ObjectKeyFromObject(current), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ErrStale
+	case err != nil:
+		return fmt.Errorf("look up %s: %w", current.GetName(), err)
+	case live.UID != current.GetUID() || live.Generation != current.GetGeneration():
+		return ErrStale
+	}
+	return nil
+}
+
 // Free deletes a released replica; a newer one of the same name is left alone.
 func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
