@@ -144,7 +144,7 @@ func (h History) named(name string, since int) []incarnation {
 	return list
 }
 
-// promptly bounds what is not put off, on a busy machine. What is put off comes after minutes.
+// promptly bounds what is not put off, on a busy machine. What is put off can take minutes.
 const promptly = 20 * time.Second
 
 // TestContestedLabels: a policy, or somebody, takes a label by which a child is found, again
