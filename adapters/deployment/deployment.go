@@ -77,15 +77,10 @@ func (adapter) Own(workload map[string]any, c *adapters.Child) error {
 	}
 	spec["paused"] = c.Paused
 	if c.Pace != nil {
-		strategy, err := tree.Ensure(spec, "strategy", specPath())
+		rolling, err := owned.EnsureRolling(spec, "strategy")
 		if err != nil {
 			return err
 		}
-		rolling, err := tree.Ensure(strategy, "rollingUpdate", specPath().Child("strategy"))
-		if err != nil {
-			return err
-		}
-		strategy["type"] = rollingUpdate
 		rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 		if rolling["maxSurge"] == nil {
 			rolling["maxSurge"] = int64(0)

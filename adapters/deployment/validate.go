@@ -6,20 +6,13 @@ package deployment
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters/internal/owned"
-	"github.com/unitedworkloads/united/adapters/internal/tree"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
-
-// rollingUpdate is the strategy that replaces pods a few at a time.
-const rollingUpdate = string(appsv1.RollingUpdateDeploymentStrategyType)
-
-func specPath() *field.Path { return field.NewPath("spec") }
 
 // Validate refuses, in a template at the path at, what the controller decides itself
 // (replicas, another selector, paused; in a coordinated rollout also how many pods may be
@@ -52,23 +45,8 @@ func validatePaused(spec map[string]any, at *field.Path) field.ErrorList {
 // validateStrategy is for a coordinated rollout: what may be unavailable there is one number
 // for all subsets.
 func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
-	strategy, err := tree.Object(spec, "strategy", at)
-	if err != nil {
-		return field.ErrorList{owned.AsField(at, err)}
-	}
-	at = at.Child("strategy")
-	var errs field.ErrorList
-	if kind := strategy["type"]; kind != nil && kind != any(rollingUpdate) {
-		errs = append(errs, field.NotSupported(at.Child("type"), kind, []string{rollingUpdate}))
-	}
-	rolling, err := tree.Object(strategy, "rollingUpdate", at)
-	if err != nil {
-		return append(errs, owned.AsField(at, err))
-	}
-	if rolling["maxUnavailable"] != nil {
-		errs = append(errs, field.Forbidden(at.Child("rollingUpdate", "maxUnavailable"), "set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together"))
-	}
-	return errs
+	return owned.ValidateStrategy(spec, "strategy", "maxUnavailable",
+		"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together", at)
 }
 
 // validatePartitions refuses what would divide a Deployment.

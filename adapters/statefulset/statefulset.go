@@ -21,9 +21,6 @@ import (
 // "<name>-<hash of ten>" as the value of a label, which may have 63 characters.
 const maxNameLength = 52
 
-// rollingUpdate is the only update strategy that knows a partition.
-const rollingUpdate = string(appsv1.RollingUpdateStatefulSetStrategyType)
-
 // New is the adapter for StatefulSets.
 func New() adapters.Adopting { return adapter{} }
 
@@ -75,15 +72,10 @@ func (adapter) Own(workload map[string]any, c *adapters.Child) error {
 	if err != nil {
 		return err
 	}
-	strategy, err := tree.Ensure(spec, "updateStrategy", specPath())
+	rolling, err := owned.EnsureRolling(spec, "updateStrategy")
 	if err != nil {
 		return err
 	}
-	rolling, err := tree.Ensure(strategy, "rollingUpdate", specPath().Child("updateStrategy"))
-	if err != nil {
-		return err
-	}
-	strategy["type"] = rollingUpdate
 	rolling["partition"] = int64(c.Partition)
 	return owned.SetCommon(spec, c)
 }

@@ -8,11 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters/internal/owned"
-	"github.com/unitedworkloads/united/adapters/internal/tree"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
-
-func specPath() *field.Path { return field.NewPath("spec") }
 
 // Validate refuses, in a template at the path at, what the controller decides
 // itself (replicas, the partition, another selector), a strategy without a
@@ -28,21 +25,6 @@ func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelecto
 }
 
 func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
-	strategy, err := tree.Object(spec, "updateStrategy", at)
-	if err != nil {
-		return field.ErrorList{owned.AsField(at, err)}
-	}
-	at = at.Child("updateStrategy")
-	var errs field.ErrorList
-	if kind := strategy["type"]; kind != nil && kind != any(rollingUpdate) {
-		errs = append(errs, field.NotSupported(at.Child("type"), kind, []string{rollingUpdate}))
-	}
-	rolling, err := tree.Object(strategy, "rollingUpdate", at)
-	if err != nil {
-		return append(errs, owned.AsField(at, err))
-	}
-	if rolling["partition"] != nil {
-		errs = append(errs, field.Forbidden(at.Child("rollingUpdate", "partition"), "set the partitions in spec.updateStrategy"))
-	}
-	return errs
+	return owned.ValidateStrategy(spec, "updateStrategy", "partition",
+		"set the partitions in spec.updateStrategy", at)
 }

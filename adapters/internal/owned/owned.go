@@ -214,3 +214,46 @@ func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into an
 	}
 	return nil
 }
+
+// RollingUpdate is the type of an update strategy that replaces pods a few at a time, as
+// StatefulSets and Deployments call it.
+const RollingUpdate = "RollingUpdate"
+
+// ValidateStrategy refuses, in the strategy of that name in the spec of a workload at the
+// path at, another type than RollingUpdate, and the member of rollingUpdate that the
+// controller decides; instead says what to set.
+func ValidateStrategy(spec map[string]any, name, member, instead string, at *field.Path) field.ErrorList {
+	strategy, err := tree.Object(spec, name, at)
+	if err != nil {
+		return field.ErrorList{AsField(at, err)}
+	}
+	at = at.Child(name)
+	var errs field.ErrorList
+	if kind := strategy["type"]; kind != nil && kind != any(RollingUpdate) {
+		errs = append(errs, field.NotSupported(at.Child("type"), kind, []string{RollingUpdate}))
+	}
+	rolling, err := tree.Object(strategy, "rollingUpdate", at)
+	if err != nil {
+		return append(errs, AsField(at, err))
+	}
+	if rolling[member] != nil {
+		errs = append(errs, field.Forbidden(at.Child("rollingUpdate", member), instead))
+	}
+	return errs
+}
+
+// EnsureRolling makes the strategy of that name in spec a rolling update, and gives its
+// rollingUpdate. Errors are *field.Error from the workload on.
+func EnsureRolling(spec map[string]any, name string) (map[string]any, error) {
+	at := field.NewPath("spec")
+	strategy, err := tree.Ensure(spec, name, at)
+	if err != nil {
+		return nil, err
+	}
+	rolling, err := tree.Ensure(strategy, "rollingUpdate", at.Child(name))
+	if err != nil {
+		return nil, err
+	}
+	strategy["type"] = RollingUpdate
+	return rolling, nil
+}
