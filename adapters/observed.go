@@ -83,6 +83,47 @@ func (o *Observed) Awaits() bool {
 	})
 }
 
+// AllUpdated tells whether the child has exactly its replicas, and all are ready, and made
+// of its template.
+func (o *Observed) AllUpdated() bool {
+	return len(o.Members) == int(o.Replicas) && !slices.ContainsFunc(o.Members, func(r Replica) bool {
+		return r.Terminating || !r.Ready || r.Hash != o.UpdateHash || r.Position >= o.Replicas
+	})
+}
+
+// FirstUnready is the replica that a child that works in order waits for before it moves
+// another: the lowest that is not ready. nil if all are ready, or if it waits for one that is
+// missing or on its way out. A replica that is deleted above it is not made again.
+func (o *Observed) FirstUnready() *Replica {
+	expected := int32(0)
+	for i := range o.Members {
+		r := &o.Members[i]
+		switch {
+		case r.Position < 0:
+		case r.Position != expected || r.Position >= o.Replicas || r.Terminating:
+			return nil
+		case !r.Ready:
+			return r
+		default:
+			expected++
+		}
+	}
+	return nil
+}
+
+// Replaceable tells whether a replica would come back on another revision than it has, and
+// may: it is released, which those from the partition on are, or of a revision that nobody
+// asks for. asked are those that somebody does, see Asked.
+func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool {
+	switch {
+	case asked == nil || r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
+		return false
+	case r.Position >= partition:
+		return true
+	}
+	return !slices.Contains(asked, r.Hash)
+}
+
 // Lacks says in a few words that the child, or its subset, of that name has no replica at
 // a position. Nil is a child that is not there.
 func (o *Observed) Lacks(name string, position int32) string {

@@ -60,7 +60,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	switch {
 	case protects && (child.Revision == RevisionOf(o) || opened):
 		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, Noted(o))}
-	case settled(o) && allUpdated(o):
+	case settled(o) && o.AllUpdated():
 		return g.relearn(o)
 	}
 	step := Step{

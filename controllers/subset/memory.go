@@ -26,7 +26,6 @@
 package subset
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -60,14 +59,7 @@ func settled(o *adapters.Observed) bool {
 // finishing: all replicas are updated and ready, and the child's controller is about
 // to settle on what they run (its completeRollingUpdate).
 func finishing(o *adapters.Observed) bool {
-	return o.CaughtUp && !settled(o) && !unfinishable(o) && allUpdated(o)
-}
-
-// allUpdated: all replicas are there, ready, and made of the child's template.
-func allUpdated(o *adapters.Observed) bool {
-	return len(o.Members) == int(o.Replicas) && !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
-		return m.Terminating || !m.Ready || m.Hash != o.UpdateHash
-	})
+	return o.CaughtUp && !settled(o) && !unfinishable(o) && o.AllUpdated()
 }
 
 // Protected is the parent revision that the child's protected ordinals run, as

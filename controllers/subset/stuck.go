@@ -33,7 +33,7 @@ func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapter
 		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
 			wake = at
 		}
-		if broken && replaceable(o, r, asked) && (!o.Ordered || readyBelow(o, r.Position)) {
+		if broken && o.Replaceable(r, o.Partition, asked) && (!o.Ordered || r == o.FirstUnready()) {
 			stuck = append(stuck, *r)
 		}
 	}
@@ -41,36 +41,6 @@ func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapter
 		stuck = append(stuck, *r)
 	}
 	return stuck, wake
-}
-
-// replaceable tells whether a replica would come back on another revision than it has,
-// and may.
-func replaceable(o *adapters.Observed, r *adapters.Replica, asked []string) bool {
-	switch {
-	case r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
-		return false
-	case r.Position >= o.Partition:
-		return true
-	}
-	return !slices.Contains(asked, r.Hash)
-}
-
-// readyBelow tells whether all replicas below a position are there and ready.
-func readyBelow(o *adapters.Observed, position int32) bool {
-	expected := int32(0)
-	for i := range o.Members {
-		r := &o.Members[i]
-		switch {
-		case r.Position < 0:
-		case r.Position >= position:
-			return expected == position
-		case r.Position != expected || !r.Ready || r.Terminating:
-			return false
-		default:
-			expected++
-		}
-	}
-	return expected == position
 }
 
 // barred is the released replica that a StatefulSet up to Kubernetes 1.36 replaces next,

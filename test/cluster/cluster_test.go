@@ -32,6 +32,7 @@ const (
 // TestCluster starts one cluster for all its subtests: they use different names.
 func TestCluster(t *testing.T) {
 	ctx := t.Context()
+	t.Setenv("UNITED_KEEP", "") // it looks that nothing stays behind
 	began := time.Now()
 	c, err := Start(ctx, Options{Log: t.Output()})
 	if err != nil {

@@ -6,6 +6,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -86,6 +87,12 @@ func TestPausedCanaryEvicted(t *testing.T) {
 				}).Should(Succeed())
 				e.Expect(w.Partition("zone-a")).To(Equal(int32(2)))
 				e.Expect(e.Delete(e.ctx, quota)).To(Succeed())
+				// Trap: all StatefulSets share a limit of 10 retries a second, with those that merely wait for their cache.
+				// So a retry can be minutes away. What changes is looked at at once.
+				e.Eventually(func() int {
+					w.PatchChild("zone-a", `{"metadata":{"annotations":{"example.com/retry":%q}}}`, time.Now().String())
+					return w.Count("zone-a")
+				}).Should(Equal(3))
 				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
 			})
 		})

@@ -71,26 +71,25 @@ func (c *coordinator) takeBack() {
 	}
 }
 
-// stray: a protected replica that is broken, and of neither of the revisions that it
-// could be made of, as when a broken revision was corrected. Deleted, it comes back on
-// the protected one; it would not by itself, and keeps all else from going on.
-func (v *view) stray(m *mark) bool {
-	asked := v.asked()
-	return m.Position < v.next && m.Position < v.Desired && m.broken && asked != nil && !slices.Contains(asked, m.Hash)
-}
-
-// replaceable tells whether a replica that is not available is to be deleted, since it
-// is released, not updated, and broken. On the way back one that is merely unready is
-// too, and it need not be released where the child makes all of its pods of the update
-// revision. So is, under force, one that a child waits for that works in order.
+// replaceable tells whether a replica that is not available is to be deleted: what is broken
+// where it comes back on another revision, which the child's controller need not do by
+// itself. On the way back what is merely unready is too, and it need not be released where
+// the child makes all of its pods of the update revision. So is, under force, one that a
+// child waits for that works in order.
 func (c *coordinator) replaceable(v *view, m *mark) bool {
 	o := v.Observed
-	if m.available || m.Terminating || m.Hash == o.UpdateHash || m.Position >= v.Desired {
+	switch {
+	case m.available || m.Terminating || m.Position >= v.Desired:
+		return false
+	case m.broken && (m.Position < v.next || m.Position >= v.partition) && // else it is released first
+		o.Replaceable(m.Replica, v.partition, v.asked()):
+		return true
+	case m.Hash == o.UpdateHash:
 		return false
 	}
 	proven := o.CurrentHash == o.UpdateHash && m.Position >= v.target
 	waitedFor := o.Ordered && c.rules.forced // the child moves nothing else before
-	return m.Position >= v.partition && (m.broken || c.back || waitedFor) || c.back && proven
+	return m.Position >= v.partition && (c.back || waitedFor) || c.back && proven
 }
 
 // freeParallel deletes what is released, the highest first, while no more than
@@ -102,7 +101,7 @@ func (c *coordinator) freeParallel(v *view) {
 	taken := v.takenNext()
 	for _, m := range slices.Backward(v.marks) {
 		switch {
-		case v.stray(&m), c.replaceable(v, &m):
+		case c.replaceable(v, &m):
 			v.deletes = append(v.deletes, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
 		case taken != nil && m.Position == taken.Position && !barred:
@@ -120,23 +119,14 @@ func (c *coordinator) mayTake() bool {
 	return c.rules.forced || c.unavailable <= c.rules.maxUnavailable
 }
 
-// freeInOrder deletes the replica that a child that works in order waits for
-// forever, also one that has yet to come up on its first template: the lowest that
-// is not ready, if all below it are ready. One deleted above an unready one would not
-// be made again.
+// freeInOrder deletes the replica that a child that works in order waits for forever, also
+// one that has yet to come up on its first template.
 func (c *coordinator) freeInOrder(v *view) {
-	expected := int32(0)
-	for _, m := range v.marks {
-		if m.Position != expected || m.Terminating {
-			return
-		}
-		expected++
-		if m.Ready {
-			continue
-		}
-		if v.stray(&m) || c.replaceable(v, &m) {
-			v.deletes = append(v.deletes, *m.Replica)
-		}
+	waitedFor := v.Observed.FirstUnready()
+	if waitedFor == nil {
 		return
+	}
+	if m := v.at(waitedFor.Position); m != nil && c.replaceable(v, m) {
+		v.deletes = append(v.deletes, *m.Replica)
 	}
 }

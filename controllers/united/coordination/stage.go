@@ -14,10 +14,10 @@ func (c *coordinator) begin() {
 		case v.Removed:
 		case v.clean():
 			v.next = max(v.partition, v.target)
-		case v.staged && !v.Whole && v.updatedFrom() < v.live:
+		case v.staged && !v.Whole && updatedFrom(v.Observed, false) < v.live:
 			// Another strategy, or a status that was lost, has released some already.
 			// What has not moved yet stays.
-			v.next = max(v.partition, v.updatedFrom(), v.target)
+			v.next = max(v.partition, updatedFrom(v.Observed, false), v.target)
 		default:
 			v.next = Held
 		}

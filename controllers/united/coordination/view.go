@@ -179,19 +179,6 @@ func (v *view) clean() bool {
 		!slices.ContainsFunc(v.marks, func(m mark) bool { return !m.updated })
 }
 
-// updatedFrom is the position from which on every replica is of the update
-// revision; live if none is.
-func (v *view) updatedFrom() int32 {
-	from := v.live
-	for _, m := range slices.Backward(v.marks) {
-		if !m.updated || m.Position != from-1 {
-			break
-		}
-		from = m.Position
-	}
-	return from
-}
-
 // size is n: how many ordinals are to be released in the running step.
 func (v *view) size() int64 { return max(0, int64(v.Desired)-int64(v.target)) }
 

@@ -226,28 +226,25 @@ func (in *Input) currentRevision() string {
 // finishedOn reports whether every replica that the status speaks of is updated to,
 // and ready on, the revision.
 func (in *Input) finishedOn(name string) bool {
-	finished := false
+	any := false
 	for i := range in.Parent.Status.Subsets {
 		was := &in.Parent.Status.Subsets[i]
 		if was.DesiredReplicas == 0 {
 			continue
 		}
 		observed := in.observed(was.Name)
-		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !allUpdated(observed) || in.unmade(was.Name, observed) {
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !finished(observed) || in.unmade(was.Name, observed) {
 			return false
 		}
-		finished = true
+		any = true
 	}
-	return finished && name != ""
+	return any && name != ""
 }
 
-// allUpdated reports whether the child has exactly its replicas, and all are ready
-// on what its template is.
-func allUpdated(observed *adapters.Observed) bool {
-	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && len(observed.Members) == int(observed.Replicas) &&
-		!slices.ContainsFunc(observed.Members, func(m adapters.Replica) bool {
-			return !m.Ready || m.Terminating || m.Hash != observed.UpdateHash || m.Position >= observed.Replicas
-		})
+// finished reports whether all replicas of the child are updated and ready, and were
+// released to what they run.
+func finished(observed *adapters.Observed) bool {
+	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
 }
 
 // oldestProtected stands in for a lost status.
