@@ -52,7 +52,7 @@ func TestNext(t *testing.T) {
 		{"one with nothing to protect is seeded too, since its partition may rise", aGoal().partition(0), nil, "Seed r1 x0 p0 protects r1", "created on r1 first"},
 		{"one whose revisions make the same pods is created", aGoal().samePods(), nil, "Create r2 x4 p3 protects r2", "creates"},
 		{"one without replicas is created, and protects what is to be protected", aGoal().replicas(0), nil, "Create r2 x0 p3 protects r1", "creates"},
-		{"one whose protected revision is lost is halted", aGoal().lost(), nil, "Halt", "revision r1, which the protected replicas of web-zone-a run, is lost; lower the partition to 0 to go to r2"},
+		{"one whose protected revision is lost is halted", aGoal().lost(), nil, "Halt", "revision r1, which the protected replicas of web-zone-a run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to r2"},
 		{"a lost revision does not matter with nothing to protect", aGoal().lost().partition(0), nil, "Create r2 x4 p0 protects r2", "creates"},
 
 		// There is one, but it is not ours to write now.

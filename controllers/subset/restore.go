@@ -195,6 +195,6 @@ func (g *Goal) lost(o *adapters.Observed) Step {
 	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy; "+
-			"put it back (the name of a ControllerRevision of %s), or lower the partition to 0 to go to %s",
+			"put it back (the name of a ControllerRevision of %s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
 		o.Meta.Name, unknown(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
 }

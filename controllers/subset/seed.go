@@ -29,7 +29,7 @@ func (g *Goal) seed(replicas int32, why string) Step {
 // revisionLost is the step of a child whose protected revision is not kept any more.
 func (g *Goal) revisionLost() Step {
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-		"revision %s, which the protected replicas of %s run, is lost; lower the partition to 0 to go to %s",
+		"revision %s, which the protected replicas of %s run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to %s",
 		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
 }
 

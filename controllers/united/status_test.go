@@ -204,11 +204,11 @@ b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-b on v1
 			return s.settled().image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
 Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; lower the partition to 0 to go to v2
+Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to v2
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; lower the partition to 0 to go to v2
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to v2
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partition "100%" holds all replicas
 `},
 		{"paused, gone, and what it protects is lost", func(s *scene) *scene {

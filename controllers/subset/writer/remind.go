@@ -109,7 +109,7 @@ func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.U
 	i := slices.IndexFunc(list.Items, func(r metav1.PartialObjectMetadata) bool { return r.Name == hash })
 	if i < 0 {
 		return fmt.Errorf("revision %s, which %s has forgotten and its protected replicas run, %w: what is protected would come back on the "+
-			"update revision; lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
+			"update revision; with updateStrategy.type Manual, lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
 	}
 	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != current.GetUID() {
 		return &WaitError{fmt.Sprintf("revision %s is that of an earlier %s, and is to be collected", hash, current.GetName())}
