@@ -38,7 +38,7 @@ func apiServerKilled(t *testing.T) {
 		})
 		return func() {
 			k.Eventually(reached).Should(BeClosed(), "nobody came to the point: %s", p.name)
-			k.Expect(shared.cluster.RestartAPIServer(k.ctx)).To(Succeed())
+			k.restartAPIServer()
 			restarts++
 			close(restarted)
 			trap.Springs(k.env)

@@ -53,7 +53,7 @@ func TestForgetful(t *testing.T) {
 	e := all[0].env
 	mark := e.AuditMark()
 	for i := range restarts {
-		e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
+		e.restartAPIServer()
 		for _, d := range all {
 			d.disturb()
 		}

@@ -4,8 +4,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +118,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 		events := random.IntN(60)
 		r.awaitEvents(events)
 		t.Logf("seed %d: %s: kills after %d events", seed, r.tag(), events)
-		e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
+		e.restartAPIServer()
 		e.reviveManager()
 		for _, w := range r.all {
 			w.Eventually(func() string {
@@ -126,6 +128,30 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 		}
 		r.end()
 	}
+}
+
+// restartAPIServer kills kube-apiserver, and starts another. Trap: it is long before kwok
+// renews the Leases of the nodes again, and until then all of them may be NotReady at any
+// moment. So the test does not end before that.
+func (e *env) restartAPIServer() {
+	e.t.Helper()
+	e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
+	since := time.Now()
+	e.t.Cleanup(func() {
+		ctx, eventually := context.WithoutCancel(e.ctx), NewWithT(e.t).Eventually
+		eventually(func(g Gomega) {
+			leases, nodes := &coordinationv1.LeaseList{}, &corev1.NodeList{}
+			g.Expect(e.List(ctx, leases, client.InNamespace(corev1.NamespaceNodeLease))).To(Succeed())
+			for _, lease := range leases.Items {
+				g.Expect(lease.Spec.RenewTime.After(since)).To(BeTrue(), lease.Name)
+			}
+			g.Expect(e.List(ctx, nodes)).To(Succeed())
+			for _, node := range nodes.Items {
+				i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+				g.Expect(node.Status.Conditions[i].Status).To(Equal(corev1.ConditionTrue), node.Name)
+			}
+		}).WithTimeout(2 * patience).Should(Succeed())
+	})
 }
 
 // reviveManager starts another manager if this one ends, as it does when it could
