@@ -50,6 +50,8 @@ type Reconciler struct {
 	repeats  writer.Repeats
 	contests writer.Contests
 	holders  holders
+	specs    specs
+	parsed   store.Parsed
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -81,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass is one pass over one UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
-	spec, err := planner.ReadSpec(parent, r.Adapters)
+	spec, err := r.specs.read(parent, r.Adapters)
 	if err != nil {
 		return r.tellBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -121,11 +123,13 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
 	r.holders.forget(key)
+	r.specs.forget(key)
+	r.parsed.Forget(key)
 	r.Shares.Forget(key)
 }
 
 func (r *Reconciler) store() *store.Store {
-	return &store.Store{Client: r.Client, Live: r.Live}
+	return &store.Store{Client: r.Client, Live: r.Live, Parsed: &r.parsed}
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -45,8 +46,11 @@ func (a *API) Reader() client.Reader {
 }
 
 // Get reads one object.
-func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	from := c.from()
+	options := &client.GetOptions{}
+	options.ApplyOptions(opts)
+	shared := ptr.Deref(options.UnsafeDisableDeepCopy, false)
 	switch into := into.(type) {
 	case *v1alpha1.UnitedDeployment:
 		parent := from.Parents[key.Name]
@@ -59,7 +63,9 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		if u == nil {
 			return notFound(key)
 		}
-		into.Object = u.DeepCopy().Object
+		if into.Object = u.Object; !shared {
+			into.Object = u.DeepCopy().Object
+		}
 	case *metav1.PartialObjectMetadata:
 		u := from.Sets[key.Name]
 		if u == nil {
@@ -72,7 +78,9 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		if cr == nil {
 			return notFound(key)
 		}
-		cr.DeepCopyInto(into)
+		if *into = *cr; !shared {
+			cr.DeepCopyInto(into)
+		}
 	default:
 		return fmt.Errorf("unexpected read of %T", into)
 	}
@@ -122,7 +130,10 @@ func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...clien
 		}
 	case *appsv1.ControllerRevisionList:
 		for _, cr := range selected(options, from.Revisions) {
-			into.Items = append(into.Items, *cr.DeepCopy())
+			if !ptr.Deref(options.UnsafeDisableDeepCopy, false) {
+				cr = cr.DeepCopy()
+			}
+			into.Items = append(into.Items, *cr)
 		}
 	case *corev1.PodList:
 		for _, pod := range selected(options, from.Pods) {

@@ -4,6 +4,7 @@
 package writer
 
 import (
+	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,8 +27,12 @@ type Looks struct {
 // look is what was compared, and what was found.
 type look struct {
 	looked
+	wants wanted
 	// generation is that of the child: what is found in its spec holds for all of it.
 	generation int64
+	// pods are the maps that wants tells apart by where they are: they stay there while they
+	// are kept here.
+	pods [2]map[string]any
 	// altered is a field of the pods' template that admission has changed as it was
 	// written; "" if none.
 	altered string
@@ -39,6 +44,35 @@ type looked struct {
 	uid                          types.UID
 	resourceVersion, fingerprint string
 }
+
+// wanted is what a child was to be. Its template follows from the parent's generation and
+// from what the revision says, which is the same while it is kept in the same place.
+type wanted struct {
+	parent          types.UID
+	generation      int64 // of the parent
+	revision        string
+	podPart         uintptr
+	podPatch        uintptr
+	replicas        int32
+	partition       int32
+	paused, seeding bool
+	pace            adapters.Pace
+	paced           bool
+}
+
+func wantedOf(c *adapters.Child) wanted {
+	w := wanted{
+		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
+		podPart: reflect.ValueOf(c.PodPart).Pointer(), podPatch: reflect.ValueOf(c.PodPatch).Pointer(),
+		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding,
+	}
+	if c.Pace != nil {
+		w.pace, w.paced = *c.Pace, true
+	}
+	return w
+}
+
+func podsOf(c *adapters.Child) [2]map[string]any { return [2]map[string]any{c.PodPart, c.PodPatch} }
 
 func lookAt(current, u *unstructured.Unstructured) looked {
 	return looked{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
@@ -52,7 +86,24 @@ func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructure
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	return ok && seen.looked == lookAt(current, u)
+	if !ok || seen.looked != lookAt(current, u) {
+		return false
+	}
+	seen.wants, seen.pods = wantedOf(c), podsOf(c) // what changed in the parent has not changed this child
+	l.seen[parentOf(c)][current.GetName()] = seen
+	return true
+}
+
+// stands tells whether a look at the child, as it is now, has found that it is all that it is
+// to be.
+func (l *Looks) stands(c *adapters.Child, current *unstructured.Unstructured) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen, ok := l.seen[parentOf(c)][current.GetName()]
+	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion() && seen.wants == wantedOf(c)
 }
 
 // Intact tells whether a look at the child, as it is now, has found nothing lost.
@@ -81,12 +132,12 @@ func (l *Looks) altered(parent types.NamespacedName, current *unstructured.Unstr
 }
 
 func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
-	l.keep(c, current.GetName(), look{lookAt(current, u), current.GetGeneration(), altered})
+	l.keep(c, current.GetName(), look{lookAt(current, u), wantedOf(c), current.GetGeneration(), podsOf(c), altered})
 }
 
 // wrote notes what the answer to a write has of it. The child is looked at all the same.
 func (l *Looks) wrote(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
-	l.keep(c, answer.GetName(), look{looked{uid: answer.GetUID()}, answer.GetGeneration(), altered})
+	l.keep(c, answer.GetName(), look{looked: looked{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
 }
 
 func (l *Looks) keep(c *adapters.Child, name string, seen look) {

@@ -236,6 +236,11 @@ func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
 // update writes the child when it differs from what it shall be, in one write, and
 // tells whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	if w.Looks.stands(c, current) {
+		// It need not be rendered to be compared, which would be most of the work of a pass.
+		w.stands(c)
+		return current, false, nil
+	}
 	u, err := w.build(c)
 	if err != nil {
 		return current, false, err

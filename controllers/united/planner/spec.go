@@ -24,6 +24,8 @@ type Spec struct {
 	Subsets  []SubsetSpec
 	template map[string]any
 	podPart  map[string]any
+	// content is what pods are made of.
+	content revision.Content
 	// podSelector is for the scale subresource.
 	podSelector string
 }
@@ -70,6 +72,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
 	}
+	s.content = revision.Content{Template: s.podPart, Subsets: s.Overlays()}.Marshalled()
 	return s, nil
 }
 
@@ -141,9 +144,7 @@ func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
 }
 
 // Content is what the spec makes pods of.
-func (s *Spec) Content() revision.Content {
-	return revision.Content{Template: s.podPart, Subsets: s.Overlays()}
-}
+func (s *Spec) Content() revision.Content { return s.content }
 
 // Overlays are what the subsets change in the pods, by name.
 func (s *Spec) Overlays() map[string]revision.Overlay {

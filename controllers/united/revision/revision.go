@@ -39,6 +39,21 @@ type Content struct {
 	Template map[string]any `json:"template"`
 	// Subsets holds what each subset changes in it, by name.
 	Subsets map[string]Overlay `json:"subsets"`
+	// pods is the template as it is compared, if it was marshalled already.
+	pods []byte
+}
+
+// Marshalled is the content, made ready to be compared again and again.
+func (c Content) Marshalled() Content {
+	c.pods = marshal(c.Template)
+	return c
+}
+
+func (c *Content) comparable() []byte {
+	if c.pods != nil {
+		return c.pods
+	}
+	return marshal(c.Template)
 }
 
 // Overlay is what one subset changes in the pod part.
@@ -127,7 +142,7 @@ func (r *Revision) Overlay(subset string) (Overlay, bool) {
 
 // Matches tells whether the revision makes the same pods as the content, as
 // far as it knows the subsets of the content.
-func (r *Revision) Matches(c Content) bool { return r.matches(marshal(c.Template), c) }
+func (r *Revision) Matches(c Content) bool { return r.matches(c.comparable(), c) }
 
 // matches is Matches; pods is the template as it is compared.
 func (r *Revision) matches(pods []byte, c Content) bool {
@@ -135,7 +150,7 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 		return false
 	}
 	for name, overlay := range c.Subsets {
-		if known, ok := r.subsets[name]; ok && !same(known, overlay) {
+		if known, ok := r.subsets[name]; ok && !sameOverlay(known, overlay) {
 			return false
 		}
 	}
@@ -148,7 +163,7 @@ func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {
 		return true
 	}
-	return bytes.Equal(a.pods, b.pods) && same(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
+	return bytes.Equal(a.pods, b.pods) && sameOverlay(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
 }
 
 // OverlayOr is Overlay with a stand-in for a subset that is not known.
@@ -159,11 +174,13 @@ func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
 	return today
 }
 
-// same compares two of one type by their JSON: a number is the same number however
-// it was decoded, and an empty patch is the same as none.
-func same[T any](a, b T) bool {
-	return bytes.Equal(marshal(a), marshal(b))
+// sameOverlay compares two by their JSON: a number is the same number however it was
+// decoded, and an empty patch is the same as none.
+func sameOverlay(a, b Overlay) bool {
+	return a.empty() && b.empty() || bytes.Equal(marshal(a), marshal(b))
 }
+
+func (o *Overlay) empty() bool { return len(o.Patch) == 0 && len(o.Tolerations) == 0 }
 
 func marshal(v any) []byte {
 	raw, err := json.Marshal(v)
@@ -192,7 +209,7 @@ func canonical(v any) []byte {
 // whole, so going back to an earlier template finds its revision again.
 func Find(revisions []*Revision, c Content, preferred string) *Revision {
 	var found *Revision
-	pods := marshal(c.Template) // once: it can be large, and there can be many revisions
+	pods := c.comparable() // once: it can be large, and there can be many revisions
 	for _, r := range revisions {
 		if !r.matches(pods, c) {
 			continue

@@ -30,6 +30,8 @@ type Store struct {
 	// Confirm, when set, is asked before a revision is made or changed for a parent. Its
 	// error keeps that from being done, and is what the caller gets.
 	Confirm func(ctx context.Context) error
+	// Parsed remembers what List has parsed. Nil remembers nothing.
+	Parsed *Parsed
 }
 
 // List gives the revisions that the parent controls, and those whose owner somebody has
@@ -40,22 +42,24 @@ type Store struct {
 func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency); err != nil {
+		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	revisions := make([]*revision.Revision, 0, len(list.Items))
+	key := client.ObjectKeyFromObject(parent)
+	known, revisions := s.Parsed.of(key), make([]*revision.Revision, 0, len(list.Items))
 	for i := range list.Items {
 		cr := &list.Items[i]
 		// A child's own ControllerRevisions carry the labels of its pods.
 		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) && !revision.Stray(cr, parent) {
 			continue
 		}
-		r, err := revision.Parse(cr)
+		r, err := parse(known, cr)
 		if err != nil {
 			continue
 		}
 		revisions = append(revisions, r)
 	}
+	s.Parsed.keep(key, revisions)
 	return revisions, nil
 }
 

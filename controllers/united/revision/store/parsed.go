@@ -1,0 +1,62 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Parsed remembers, in memory alone, the revisions of each parent as they were parsed. They
+// hardly ever change, and each pass reads all of them. It is safe for concurrent use; the
+// zero value remembers nothing yet, and so does nil, for good.
+type Parsed struct {
+	mu   sync.Mutex
+	kept map[types.NamespacedName]map[types.UID]*revision.Revision
+}
+
+// of are the revisions that the parent's last List gave.
+func (p *Parsed) of(parent types.NamespacedName) map[types.UID]*revision.Revision {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[parent]
+}
+
+func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revision) {
+	if p == nil {
+		return
+	}
+	kept := make(map[types.UID]*revision.Revision, len(revisions))
+	for _, r := range revisions {
+		kept[r.Object.UID] = r
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil {
+		p.kept = map[types.NamespacedName]map[types.UID]*revision.Revision{}
+	}
+	p.kept[parent] = kept
+}
+
+// Forget forgets the revisions of a parent that is gone.
+func (p *Parsed) Forget(parent types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.kept, parent)
+}
+
+// parse is revision.Parse, or what that gave of the same object before.
+func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision) (*revision.Revision, error) {
+	if r := known[cr.UID]; r != nil && cr.UID != "" && r.Object.ResourceVersion == cr.ResourceVersion {
+		return r, nil
+	}
+	return revision.Parse(cr)
+}
