@@ -58,7 +58,11 @@ func RecordChecksum(namespace, name string, annotations map[string]string) strin
 
 // Checksum is a short hash of some texts.
 func Checksum(texts ...string) string {
-	var all []byte
+	length := 0
+	for _, text := range texts {
+		length += len(text) + len("12345:")
+	}
+	all := make([]byte, 0, length) // several in each pass, for each child
 	for _, text := range texts {
 		all = append(strconv.AppendInt(all, int64(len(text)), 10), ':')
 		all = append(all, text...)

@@ -59,8 +59,14 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 
 // checksumOf is the checksum over a copy.
 func checksumOf(record *v1alpha1.ChildRecord) string {
-	said := []string{record.UID, strconv.FormatInt(record.Generation, 10), record.Hash}
-	for _, key := range slices.Sorted(maps.Keys(record.Annotations)) {
+	keys := make([]string, 0, len(record.Annotations))
+	for key := range record.Annotations {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	said := make([]string, 0, 3+2*len(keys))
+	said = append(said, record.UID, strconv.FormatInt(record.Generation, 10), record.Hash)
+	for _, key := range keys {
 		said = append(said, key, record.Annotations[key])
 	}
 	return adapters.Checksum(said...)

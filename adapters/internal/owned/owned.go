@@ -192,7 +192,7 @@ func SetCommon(spec map[string]any, c *adapters.Child) error {
 // Read reads a child of a kind into its type, less some fields of its spec, and who owns
 // its fields: nothing needs them as types, they are most of the work, and a field in a
 // template that is of another type than ours must not make a living child unreadable.
-func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into any, without ...string) error {
+func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into metav1.Object, without ...string) error {
 	if child == nil || child.GroupVersionKind() != gvk {
 		return fmt.Errorf("not a %s of %s", gvk.Kind, gvk.GroupVersion())
 	}
@@ -206,12 +206,16 @@ func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into an
 	}
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
-		delete(metadata, "managedFields")
+		for _, field := range []string{"managedFields", "annotations", "labels"} {
+			delete(metadata, field)
+		}
 		object["metadata"] = metadata
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err != nil {
 		return fmt.Errorf("%s %s/%s: %w", gvk.Kind, child.GetNamespace(), child.GetName(), err)
 	}
+	into.SetAnnotations(child.GetAnnotations()) // the converter would take ten times the work for them
+	into.SetLabels(child.GetLabels())
 	return nil
 }
 
