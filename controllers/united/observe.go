@@ -140,7 +140,29 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 	if err == nil {
 		in.Revisions, err = r.store().List(ctx, in.Parent)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.readUnlabelled(ctx, in, names)
+}
+
+// readUnlabelled reads, past the cache, the revisions that are still not listed: somebody
+// may have taken the label by which they are found. They get it back.
+func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if revision.ByName(in.Revisions, name) != nil {
+			continue
+		}
+		found, err := r.store().Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			in.Revisions = append(in.Revisions, found)
+		}
+	}
+	return nil
 }
 
 // labelled are the objects of a kind that carry the label of the parent. They are shared

@@ -147,3 +147,33 @@ func TestTakenRevisions(t *testing.T) {
 		})
 	}
 }
+
+// Somebody takes the labels from all ControllerRevisions, once: those of the parent, and those
+// of its children. They get them back, and what is protected comes back as it was.
+func TestUnlabelledRevisions(t *testing.T) {
+	t.Parallel()
+	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := midCanary(e, p, coordinated)
+				status, protected := w.Parent().Status, w.Child("zone-a").Status.CurrentRevision
+				list := &appsv1.ControllerRevisionList{}
+				e.Expect(w.List(w.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+				for i := range list.Items {
+					e.Expect(w.Client.Patch(w.ctx, &list.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
+				}
+				w.Patch(`{"spec":{"template":{"statefulSetTemplate":{"metadata":{"annotations":{"example.com/a":"b"}}}}}}`)
+				w.DeleteChild("zone-b", metav1.DeletePropagationBackground)
+				w.DeletePod("zone-a", 0)
+				w.Disturbed()
+				w.Eventually(w.Images).WithTimeout(2 * patience).Should(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
+				w.Settle()
+				for _, name := range []string{protected, status.CurrentRevision, status.UpdateRevision} {
+					cr := &appsv1.ControllerRevision{}
+					e.Expect(w.Get(w.ctx, w.key(name), cr)).To(Succeed())
+					e.Expect(cr.Labels).To(HaveKeyWithValue(v1alpha1.LabelName, w.Name), name)
+				}
+			})
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,6 +109,9 @@ func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.U
 	}
 	i := slices.IndexFunc(list.Items, func(r metav1.PartialObjectMetadata) bool { return r.Name == hash })
 	if i < 0 {
+		if err := w.relabelRevision(ctx, hash, current); err != nil {
+			return err
+		}
 		return fmt.Errorf("revision %s, which %s has forgotten and its protected replicas run, %w: what is protected would come back on the "+
 			"update revision; with updateStrategy.type Manual, lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
 	}
@@ -115,6 +119,38 @@ func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.U
 		return &WaitError{fmt.Sprintf("revision %s is that of an earlier %s, and is to be collected", hash, current.GetName())}
 	}
 	return nil
+}
+
+// relabelRevision puts the labels back on a revision of the child's own that has lost them:
+// its controller looks for its revisions by them, and while the name is taken it can make
+// none like it. The error is nil where there is no such revision of this child.
+func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unstructured.Unstructured) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	err := w.Live.Get(ctx, types.NamespacedName{Namespace: current.GetNamespace(), Name: hash}, live)
+	if err != nil {
+		if err = client.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("look up revision %s: %w", hash, err)
+		}
+		return nil
+	}
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != current.GetUID() {
+		return nil
+	}
+	labels, _, err := unstructured.NestedStringMap(current.Object, "spec", "template", "metadata", "labels")
+	if err != nil {
+		return fmt.Errorf("labels of revision %s: %w", hash, err)
+	}
+	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if live.Labels == nil {
+		live.Labels = map[string]string{}
+	}
+	maps.Copy(live.Labels, labels)
+	err = w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager), client.DisableReadYourWritesConsistency) // it is in no cache
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("restore the labels of revision %s: %w", hash, err)
+	}
+	return &WaitError{fmt.Sprintf("revision %s of %s had lost its labels, and gets them back", hash, current.GetName())}
 }
 
 func ofChild(current *unstructured.Unstructured) client.MatchingLabels {

@@ -63,6 +63,28 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	return revisions, nil
 }
 
+// Unlabelled gives a revision of the parent that has lost the label by which List finds it,
+// and puts that back; nil when there is none of that name, or it is not the parent's, or
+// cannot be read.
+func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, name string) (*revision.Revision, error) {
+	live := &appsv1.ControllerRevision{}
+	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: name}, live); err != nil {
+		if err = client.IgnoreNotFound(err); err != nil {
+			return nil, fmt.Errorf("get revision %s: %w", name, err)
+		}
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r, err := revision.Parse(live)
+	if err != nil || !metav1.IsControlledBy(live, parent) && !revision.Stray(live, parent) {
+		return nil, nil //nolint:nilnil // it is none of ours
+	}
+	adopted, err := s.Adopt(ctx, parent, owner, r)
+	if err != nil {
+		return r, nil //nolint:nilerr // it is there all the same; the next pass tries again
+	}
+	return adopted, nil
+}
+
 // Snapshot gives the revision of a content, and keeps it before anything is
 // made from it: an equal one that is kept already, brought to the front, or a
 // new one.
