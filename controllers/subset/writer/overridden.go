@@ -19,18 +19,18 @@ import (
 // contentOf tells writes of a child apart. What rides along with other writes is not in
 // it: that can change with each. An edit of the parent makes another write of it.
 func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
-	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, false, c.Revision)
+	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Paused, false, c.Revision)
 }
 
 // contentNow is the content of the write that would have made a child what it is. All that
 // differsFrom compares is in it: what is not would pass for a change of our own mind, and
 // be written again without end.
 func contentNow(o *adapters.Observed) string {
-	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.NoPartition, subset.RevisionOf(o))
+	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, subset.RevisionOf(o))
 }
 
-func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, noPartition bool, revision string) string {
-	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, noPartition, revision)
+func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, paused, noPartition bool, revision string) string {
+	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, revision)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {
