@@ -91,6 +91,10 @@ func (o *Observed) AllUpdated() bool {
 	})
 }
 
+// Untouched tells whether a child that is paused stopped before its controller had begun with
+// its template: it makes no revision of that now, and so nothing runs it.
+func (o *Observed) Untouched() bool { return o.Paused && o.CaughtUp && o.UpdateHash == "" }
+
 // FirstUnready is the replica that a child that works in order waits for before it moves
 // another: the lowest that is not ready. nil if all are ready, or if it waits for one that is
 // missing or on its way out. A replica that is deleted above it is not made again.

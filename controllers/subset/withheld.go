@@ -5,6 +5,7 @@ package subset
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/unitedworkloads/united/adapters"
 )
@@ -38,9 +39,9 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	version := &g.Update
 	switch {
 	case !g.withholds():
-	case moves && g.Has == nil:
+	case moves && !unmoved(o) && g.Has == nil:
 		return g.revisionLost()
-	case moves:
+	case moves && !unmoved(o):
 		// It was released, and has not finished. What has moved stays, and so does the rest.
 		version = g.Has
 	case g.Protected == nil:
@@ -49,6 +50,13 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 		version = g.Protected
 	}
 	child := g.child(*version)
-	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds())
+	lost := o.Untouched() && len(o.Members) == 0 // one that is paused would make none of them again
+	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
 	return Step{Action: ActionApply, Child: child}
+}
+
+// unmoved: the child was released, and stopped before anything of it moved. So it can get
+// back what it protects.
+func unmoved(o *adapters.Observed) bool {
+	return o.Untouched() && !slices.ContainsFunc(o.Members, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
 }

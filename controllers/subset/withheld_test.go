@@ -24,6 +24,13 @@ func whole(edit ...func(*childBuilder)) *adapters.Observed {
 // TestWithheld: v1 is protected, v2 is asked for, of v3 the child may be a mix.
 func TestWithheld(t *testing.T) {
 	moving := func(b *childBuilder) { b.on("r2").hashes("", "h2") }
+	// Its controller had not begun with r2 when it was paused.
+	stopped := func(members ...string) func(b *childBuilder) {
+		return func(b *childBuilder) {
+			b.on("r2").hashes("", "").recorded(0, "h1", 0).members(members...)
+			b.Paused = true
+		}
+	}
 	third := func(b *childBuilder) { b.on("r3").hashes("", "h3") }
 	for _, tc := range []struct {
 		name  string
@@ -48,6 +55,11 @@ func TestWithheld(t *testing.T) {
 		{"on its way, held, and what it has is lost", whole(moving), func(g *Goal) { g.Has = nil }, "Halt "},
 		{"on its way, held, and gone to 0", whole(moving, func(b *childBuilder) { b.replicas(0) }), nil, "Apply r1"},
 		{"on its way back, and held", whole(func(b *childBuilder) { b.hashes("", "h1") }), nil, "Apply r1"},
+		{"stopped before it began, and held", whole(stopped("0 h1", "1 h1")), nil, "Apply r1"},
+		{"stopped before it began, and frozen", whole(stopped("0 h1", "1 h1")), func(g *Goal) { g.Child.Partition, g.Held, g.Frozen = 0, false, true }, "Apply r2 paused"},
+		{"stopped before it began, of a mix, and held", whole(stopped("0 h1", "1 h0")), nil, "Apply r2 paused"},
+		{"paused without replicas, and held", whole(stopped()), nil, "Apply r1"},
+		{"paused without replicas, and frozen", whole(stopped()), func(g *Goal) { g.Child.Partition, g.Held, g.Frozen = 0, false, true }, "Apply r2"},
 		{"finished, and frozen", whole(), func(g *Goal) { g.Frozen = true }, "Apply r1"},
 		{"being deleted", whole(func(b *childBuilder) { b.deleted() }), nil, "Wait "},
 		{"written later", whole(func(b *childBuilder) { b.writtenFrom(9) }), nil, "Wait "},

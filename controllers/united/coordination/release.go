@@ -116,7 +116,7 @@ func (c *coordinator) next(v *view) *release {
 		r.exempt |= updatedAlready
 	case c.back && r.down():
 		r.exempt |= downGoingBack // nobody loses anything, and what it gets is proven
-	case r.mark != nil && r.mark.broken:
+	case r.mark != nil && r.mark.broken && !v.takesMore():
 		r.exempt |= isBroken
 	case c.rules.forced && v.Observed.Ordered && !r.down() && c.orderedWait(v) != "":
 		if count := c.unlock(v, r.top); count > 0 {
@@ -124,6 +124,11 @@ func (c *coordinator) next(v *view) *release {
 		}
 	}
 	return r
+}
+
+// takesMore: with a broken replica the child would release others that are not.
+func (v *view) takesMore() bool {
+	return v.Whole && slices.ContainsFunc(v.marks, func(m mark) bool { return !m.broken })
 }
 
 // down: what is released is not available anyway.

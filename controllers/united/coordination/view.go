@@ -81,7 +81,7 @@ func (c *coordinator) look(s *Subset) *view {
 	}
 	v.next = v.partition
 	v.marks = make([]mark, 0, len(o.Members))
-	v.staged = v.given(c.Update) && o.CaughtUp && o.UpdateHash != "" && o.Meta.DeletionTimestamp == nil &&
+	v.staged = v.given(c.Update) && o.CaughtUp && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
 		!s.Forgot && !v.vacant()
 	for i := range o.Members {
 		if r := &o.Members[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {

@@ -120,11 +120,23 @@ func (c *coordinator) hand(v *view, left int64) {
 	v.pace = &adapters.Pace{MaxUnavailable: int32(left)}
 }
 
+// RestingPace is that of a child that is not being released: the one it has, since another
+// would be a write for nothing. Without any, the API server would give it its own default, and
+// with that room for replicas beyond those that are asked for. o is nil without a child.
+func RestingPace(o *adapters.Observed) *adapters.Pace {
+	if o == nil || o.Pace == nil {
+		return &adapters.Pace{MaxUnavailable: 1}
+	}
+	return &adapters.Pace{MaxUnavailable: max(1, o.Pace.MaxUnavailable)}
+}
+
 // setPace hands a child that is being released what the ledger has left by now, the first
 // one first. A failed replica stops all of them where they are.
 func (c *coordinator) setPace(v *view) {
 	switch {
-	case v.pace != nil || !v.releasing() || v.next != 0:
+	case v.pace != nil || !v.Whole || v.Removed:
+	case !v.releasing() || v.next != 0:
+		v.pace = RestingPace(v.Observed)
 	case c.Paused != "":
 		v.pace = v.Observed.Pace // it stands still already
 	case c.halted():

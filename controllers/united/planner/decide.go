@@ -20,6 +20,9 @@ func (in *Input) decide(p *Plan) {
 	for _, s := range p.Subsets {
 		if !s.Removed {
 			s.Decision = coordination.Decision{Replicas: s.Desired, Line: in.line(p, s)}
+			if in.coordinates() && in.whole() {
+				s.Decision.Pace = coordination.RestingPace(in.observed(s.Name))
+			}
 		}
 	}
 }

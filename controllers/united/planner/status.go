@@ -162,7 +162,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhasePending, s.Step.Reason
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
-	case observed.Replicas != s.Desired || t.counts.Replicas != s.Desired:
+	case observed.Replicas != s.Desired || t.counts.Replicas-spare(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
@@ -173,7 +173,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 			subset.Unreleased(observed)[0].Name, s.Protected)
 	case s.Decision.Waits != "" && p.moving():
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.Waits)
-	case t.counts.AvailableReplicas != s.Desired:
+	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
@@ -183,6 +183,15 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason
+}
+
+// spare is how many replicas a child has beyond those that it is asked for, and keeps: its
+// controller removes none while it is paused, in the middle of replacing them.
+func spare(observed *adapters.Observed, t *tally) int32 {
+	if !observed.Paused {
+		return 0
+	}
+	return max(0, t.counts.Replicas-observed.Replicas)
 }
 
 // withheldFrom reports whether the child has not got the update revision since nothing of
@@ -200,7 +209,7 @@ func (p *Plan) moving() bool {
 // the update revision. Paused or not is not asked: the partition was raised then.
 func releasedPending(observed *adapters.Observed) bool {
 	return slices.ContainsFunc(observed.Members, func(r adapters.Replica) bool {
-		return r.Position >= observed.Partition && (r.Hash != observed.UpdateHash || r.Terminating)
+		return r.Position >= observed.Partition && r.Position < observed.Replicas && (r.Hash != observed.UpdateHash || r.Terminating)
 	})
 }
 

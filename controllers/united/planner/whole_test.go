@@ -173,7 +173,8 @@ func (w *wholeWorld) child(k int, kid *wholeKid) *planner.Child {
 		"status": map[string]any{"observedGeneration": observed},
 	}}
 	have := adapters.Dependents{}
-	seen := map[int8]bool{kid.template: kid.observed}
+	// One that is paused makes no ReplicaSet for another template.
+	seen := map[int8]bool{kid.template: kid.observed && !kid.paused}
 	for i := range kid.pods {
 		seen[kid.pods[i].version] = seen[kid.pods[i].version] || kid.pods[i].version != 0
 	}
