@@ -389,6 +389,7 @@ func TestTheOracleConvicts(t *testing.T) {
 		{"a rollout that does not end", plain, func(c *court) { c.image("crash1").Ends() }, "it does not end: Failed"},
 		{"a controller that never rests", plain, func(c *court) {
 			c.Ends()
+			c.Restart() // what it remembers is read from no list
 			c.mislead(forgotten).Rest()
 		}, "at rest the controller writes [apply web-a"},
 		{"blocked by nothing", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = nil },
