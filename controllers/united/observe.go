@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,7 +110,7 @@ func (r *Reconciler) readOwnWrites(ctx context.Context, in *planner.Input) error
 }
 
 func (r *Reconciler) readAsWritten(ctx context.Context, namespace string, names []string, empty func() client.Object) error {
-	slices.Sort(names)
+	names = slices.Sorted(slices.Values(names)) // a copy: Compact clears what is left over
 	for _, name := range slices.Compact(names) {
 		if name == "" {
 			continue
@@ -149,9 +150,9 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 // readUnlabelled reads, past the cache, the revisions that are still not listed: somebody
 // may have taken the label by which they are found. They get it back.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if revision.ByName(in.Revisions, name) != nil {
+	for _, name := range names {
+		// Anybody can write anything into an annotation.
+		if len(validation.NameIsDNSSubdomain(name, false)) > 0 || revision.ByName(in.Revisions, name) != nil {
 			continue
 		}
 		found, err := r.store().Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
