@@ -4,17 +4,13 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -149,9 +145,7 @@ func (w *contracted) becomeReady(tag string) {
 	w.Disturbed()
 	for _, p := range w.Pods() {
 		if p.Image == tag {
-			w.Expect(w.Client.Status().Patch(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: p.Name}},
-				client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
-					time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
+			w.markPod(p.Name, corev1.ConditionTrue)
 		}
 	}
 }

@@ -131,9 +131,9 @@ func TestDeploymentBlip(t *testing.T) {
 		if p.Subset != "zone-a" {
 			continue
 		}
-		w.markReady(p.Name, corev1.ConditionFalse)
+		w.markPod(p.Name, corev1.ConditionFalse)
 		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(1)))
-		w.markReady(p.Name, corev1.ConditionTrue)
+		w.markPod(p.Name, corev1.ConditionTrue)
 		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(2)))
 	}
 	w.Eventually(func() string { return notReady(w.Parent()) }).Should(BeEmpty())
@@ -141,12 +141,4 @@ func TestDeploymentBlip(t *testing.T) {
 	w.setImage("v3")
 	w.comesTo("2 v3", "2 v3", "")
 	e.Expect(e.Writes(mark, "deployments")).NotTo(BeEmpty(), "the control: a release is seen")
-}
-
-// markReady has the kubelet say whether a pod is ready.
-func (w *Workload) markReady(name string, status corev1.ConditionStatus) {
-	w.t.Helper()
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`, status, time.Now().UTC().Format(time.RFC3339))
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
-	w.Expect(w.Client.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))).To(Succeed())
 }

@@ -236,7 +236,13 @@ func (w *Workload) MarkReady(subset string, ordinal int) {
 
 func (w *Workload) mark(subset string, ordinal int, ready corev1.ConditionStatus) {
 	w.t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)}}
+	w.markPod(fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal), ready)
+}
+
+// markPod has the kubelet say whether a pod is ready.
+func (w *Workload) markPod(name string, ready corev1.ConditionStatus) {
+	w.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	patch := client.RawPatch(types.StrategicMergePatchType,
 		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`, ready, time.Now().UTC().Format(time.RFC3339)))
 	w.disturbed = true
