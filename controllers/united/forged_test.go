@@ -4,8 +4,10 @@
 package united_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -118,4 +120,66 @@ func TestForgedAndGone(t *testing.T) {
 			t.Error(name, have)
 		}
 	}
+}
+
+// TestForgedCurrent: the status says, or no longer says, that all replicas ran the update
+// revision last, while a step waits for approval. The revisions record what they ran: it is
+// no way back, on which steps are passed by.
+func TestForgedCurrent(t *testing.T) {
+	for name, forge := range map[string]func(*v1alpha1.UnitedDeploymentStatus){
+		"nothing":      func(*v1alpha1.UnitedDeploymentStatus) {},
+		"all ran it":   func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = status.UpdateRevision },
+		"nobody knows": func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).stepwise().settled().image("v2").settled()
+			want := s.told()
+			s.forgesStatus(forge).settled()
+			if diff := cmp.Diff(want, s.told()); diff != "" || !strings.Contains(want, "current v1, update v2") || !strings.Contains(want, "AwaitingApproval") {
+				t.Error("want -, have +\n", diff)
+			}
+			s.image("v1").settled() // that is the way back
+			if s.status().CurrentRevision != s.status().UpdateRevision || s.status().UpdatedReplicas != 4 {
+				t.Error("it does not go back:", s.told())
+			}
+		})
+	}
+}
+
+// TestCurrentIsRecorded: what all replicas ran last is recorded once, and the status says it
+// only when that was done.
+func TestCurrentIsRecorded(t *testing.T) {
+	s := newScene(t).rolling().settled()
+	record := func() []string {
+		var have []string
+		for _, cr := range s.API.Live.Revisions {
+			if r := cr.Annotations[v1alpha1.AnnotationCurrent]; r != "" {
+				have = append(have, s.words(cr.Name)+" "+strings.TrimPrefix(r, string(s.Parent().UID)))
+			}
+		}
+		slices.Sort(have)
+		return have
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, record()); diff != "" {
+			t.Error(what, diff)
+		}
+	}
+	expect("settled", "v1 /1")
+	s.API.Unpatched = errAway
+	_ = s.image("v2")
+	for range 60 {
+		s.Everybody()
+		s.later(time.Minute)
+	}
+	expect("refused", "v1 /1")
+	if have := s.words(s.status().CurrentRevision); have != "v1" || s.status().UpdatedReadyReplicas != 4 {
+		t.Error("the status is ahead of the record:", have, s.told())
+	}
+	s.API.Unpatched = nil
+	s.settled()
+	expect("rolled", "v1 /1", "v2 /2")
+	s.image("v1").settled()
+	expect("back", "v1 /3", "v2 /2")
 }

@@ -7,6 +7,7 @@
 package united
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -109,10 +110,28 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		return ctrl.Result{}, nil // there is nobody to tell
 	}
 	status, wake := planner.Status(in, plan, results)
+	unrecorded := r.recordCurrent(ctx, in, plan, status)
 	if err := r.publish(ctx, parent, status, plan, results); err != nil {
 		return r.again(err)
 	}
+	if unrecorded != nil {
+		return r.again(unrecorded)
+	}
 	return ctrl.Result{RequeueAfter: r.sureBy(parent, wake)}, r.truncate(ctx, in, results, status)
+}
+
+// recordCurrent records on a revision that it has become the current one. The status says
+// so only when that is done.
+func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
+	current, last := in.Unrecorded(p, status)
+	if current == nil {
+		return nil
+	}
+	err := unlessStale(r.store().RecordCurrent(ctx, in.Parent, current, last))
+	if err != nil {
+		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
+	}
+	return err
 }
 
 // forget drops what is remembered of a parent that is gone.

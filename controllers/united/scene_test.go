@@ -89,6 +89,16 @@ func (s *scene) rolling() *scene {
 	return s
 }
 
+// stepwise is rolling, and half of each subset waits for approval.
+func (s *scene) stepwise() *scene {
+	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
+			Steps: []v1alpha1.RolloutStep{{Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
+		}}
+	})
+	return s
+}
+
 // deadline sets progressDeadlineSeconds.
 func (s *scene) deadline(seconds int32) *scene {
 	s.Edit("deadline", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.ProgressDeadlineSeconds = &seconds })

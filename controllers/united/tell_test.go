@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -100,12 +99,7 @@ func TestEvents(t *testing.T) {
 // A first template that is corrected goes back to nothing, and going back passes the
 // steps by: that is not told as if a step were done.
 func TestEventsOfSteps(t *testing.T) {
-	s := newScene(t)
-	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
-			Steps: []v1alpha1.RolloutStep{{Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
-		}}
-	})
+	s := newScene(t).stepwise()
 	has := func(what, event string, want bool) {
 		t.Helper()
 		heard := s.heard()

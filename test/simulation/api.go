@@ -77,6 +77,8 @@ type API struct {
 	Refuse map[string]error
 	// Unkept, when set, is what every attempt to make a revision is answered.
 	Unkept error
+	// Unpatched, when set, is what every patch of a revision is answered.
+	Unpatched error
 	// Foreign, when set, is a JSON merge patch of what the server's parents have beside
 	// what our types know.
 	Foreign string

@@ -212,6 +212,9 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if merged.UID != live.UID {
 		return conflict(cr.Name, "uid")
 	}
+	if err := c.api.Unpatched; err != nil {
+		return err
+	}
 	if err := c.api.wrote(live, "patch revision %s", cr.Name); err != nil {
 		return err
 	}

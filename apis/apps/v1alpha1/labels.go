@@ -52,6 +52,11 @@ const (
 // the revision was taken. The data of a ControllerRevision cannot be changed.
 const AnnotationSubsets = "united.dev/subsets"
 
+// AnnotationCurrent on a ControllerRevision of a parent records that it became the current
+// revision: "<UID of the parent>/<number>", where the one that became it last has the
+// highest number. status.currentRevision is its copy.
+const AnnotationCurrent = "united.dev/current"
+
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.
 const (
 	// AnnotationApproved opens the step whose status.rollout.approvalKey it is.

@@ -217,10 +217,38 @@ func (in *Input) currentRevision() string {
 	case in.finishedOn(status.UpdateRevision):
 		// Seen now, but not in time to be written: the spec has changed since.
 		return status.UpdateRevision
+	case in.recordedCurrent() != "":
+		return in.recordedCurrent()
 	case status.CurrentRevision != "":
 		return status.CurrentRevision
 	}
 	return in.oldestProtected()
+}
+
+// recordedCurrent is what became the current revision last, as the revisions record; "" when
+// they do not. It is believed rather than the status, which is for everybody to read, and which
+// some may write: going back to the current revision passes steps and approvals. Where the
+// one that the status names is gone, an older one's record is none.
+func (in *Input) recordedCurrent() string {
+	told := in.Parent.Status.CurrentRevision
+	if told != "" && revision.ByName(in.Revisions, told) == nil {
+		return ""
+	}
+	if last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID); last != nil {
+		return last.Name
+	}
+	return ""
+}
+
+// Unrecorded gives the current revision of a status, and the number of the last record, when
+// the revisions do not record that it is; nil when they do. What is not initialized has
+// nothing to go back to.
+func (in *Input) Unrecorded(p *Plan, status *v1alpha1.UnitedDeploymentStatus) (*revision.Revision, int64) {
+	last, number := revision.LastCurrent(in.Revisions, in.Parent.UID)
+	if !p.Initialized || last != nil && last.Name == status.CurrentRevision {
+		return nil, 0
+	}
+	return revision.ByName(in.Kept(), status.CurrentRevision), number
 }
 
 // finishedOn reports whether every replica that the status speaks of is updated to,

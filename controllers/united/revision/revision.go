@@ -21,12 +21,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -306,6 +310,35 @@ func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 		return "", false
 	}
 	return string(canonical(amended)), true
+}
+
+// LastCurrent gives the revision of the parent that became the current one last, as its
+// annotation records, and the number there; nil and 0 when none records it.
+func LastCurrent(revisions []*Revision, parent types.UID) (*Revision, int64) {
+	last, number := (*Revision)(nil), int64(0)
+	for _, r := range revisions {
+		if n := currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent); n > number {
+			last, number = r, n
+		}
+	}
+	return last, number
+}
+
+// CurrentRecord is the annotation of a revision that becomes the current one after that of
+// the number given.
+func CurrentRecord(parent types.UID, last int64) string {
+	return fmt.Sprintf("%s/%d", parent, last+1)
+}
+
+// currentNumber reads what CurrentRecord writes; 0 where the parent is another one, as when
+// revisions outlived it, or the record cannot be read.
+func currentNumber(record string, parent types.UID) int64 {
+	uid, text, _ := strings.Cut(record, "/")
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || uid != string(parent) || number == math.MaxInt64 { // there is none after that
+		return 0
+	}
+	return number
 }
 
 // Surplus gives the revisions to delete, oldest first: those that are not in

@@ -4,6 +4,7 @@
 package revision_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -431,5 +432,41 @@ func TestByName(t *testing.T) {
 	}
 	if got := revision.ByName(all, "c"); got != nil {
 		t.Error(got)
+	}
+}
+
+// TestLastCurrent: the highest number that was recorded for this parent.
+func TestLastCurrent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		records []string
+		want    string
+		number  int64
+	}{
+		"none":                    {[]string{"", ""}, "", 0},
+		"one":                     {[]string{"", revision.CurrentRecord("u-1", 0)}, "v2", 1},
+		"the last":                {[]string{revision.CurrentRecord("u-1", 9), revision.CurrentRecord("u-1", 8)}, "v1", 10},
+		"of a parent before it":   {[]string{revision.CurrentRecord("u-1", 0), revision.CurrentRecord("u-0", 4)}, "v1", 1},
+		"what cannot be read":     {[]string{"u-1/1", "u-1/"}, "v1", 1},
+		"no number":               {[]string{"u-1/1", "u-1/2/3"}, "v1", 1},
+		"below none":              {[]string{"u-1/-3", "u-1/0"}, "", 0},
+		"none can come after it":  {[]string{"u-1/1", "u-1/9223372036854775807"}, "v1", 1},
+		"more than there is room": {[]string{"u-1/1", "u-1/99999999999999999999"}, "v1", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var revisions []*revision.Revision
+			for i, record := range tc.records {
+				r := keep(t, content(fmt.Sprint("v", i+1), nil), int64(i+1))
+				metav1.SetMetaDataAnnotation(&r.Object.ObjectMeta, v1alpha1.AnnotationCurrent, record)
+				revisions = append(revisions, r)
+			}
+			last, number := revision.LastCurrent(revisions, "u-1")
+			got := ""
+			if last != nil {
+				got = fmt.Sprint("v", last.Number)
+			}
+			if got != tc.want || number != tc.number {
+				t.Errorf("%s %d, want %s %d", got, number, tc.want, tc.number)
+			}
+		})
 	}
 }

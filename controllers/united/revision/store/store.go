@@ -170,6 +170,15 @@ func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[stri
 	})
 }
 
+// RecordCurrent records that a revision of the parent became the current one, after that
+// with the number last. See revision.LastCurrent.
+func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeployment, r *revision.Revision, last int64) error {
+	_, err := s.patch(ctx, r, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last)}},
+	})
+	return err
+}
+
 // patch is fenced by the UID, since the name may have been given to another revision,
 // and by the resourceVersion. Trap: a client that waits to read its own writes waits
 // for ever for one that its cache has lost in the meantime.
