@@ -108,7 +108,8 @@ type UnitedDeploymentSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// RevisionHistoryLimit is how many revisions are kept beside those in use,
-	// which are the ones that the status or a child names.
+	// which are the ones that the status or a child names; fewer where they are
+	// larger than 4 MiB together.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647

@@ -83,6 +83,8 @@ type Revision struct {
 	// subsets is the data, overlaid with the annotation. A subset without an
 	// entry is not known to the revision.
 	subsets map[string]Overlay
+	// size is that of the data, in bytes.
+	size int
 	// damaged: somebody has made the annotation unreadable. What it said of subsets that
 	// came later is lost.
 	damaged bool
@@ -102,7 +104,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 		return nil, fmt.Errorf("ControllerRevision %s: data: template is missing", cr.Name)
 	}
 	r := &Revision{
-		Name: cr.Name, Number: cr.Revision, Object: cr,
+		Name: cr.Name, Number: cr.Revision, Object: cr, size: len(cr.Data.Raw),
 		template: content.Template, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
 	}
 	if r.subsets == nil {
@@ -341,12 +343,25 @@ func currentNumber(record string, parent types.UID) int64 {
 	return number
 }
 
+// MaxHistoryBytes is how large the data of all revisions together may be that are kept
+// without being in use: a template may be a megabyte, each revision of it costs etcd as much and
+// the controller several times that, and spec.revisionHistoryLimit is for users to choose.
+const MaxHistoryBytes = 4 << 20
+
 // Surplus gives the revisions to delete, oldest first: those that are not in
-// use, less the limit youngest of them.
+// use, less the limit youngest of them, as far as these are not larger together than
+// MaxHistoryBytes.
 func Surplus(revisions []*Revision, inUse map[string]bool, limit int) []*Revision {
 	idle := slices.DeleteFunc(slices.Clone(revisions), func(r *Revision) bool { return inUse[r.Name] })
 	slices.SortFunc(idle, func(a, b *Revision) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
 	})
-	return idle[:max(0, len(idle)-max(0, limit))]
+	surplus, size := len(idle), 0
+	for surplus > max(0, len(idle)-max(0, limit)) {
+		if size += idle[surplus-1].size; size > MaxHistoryBytes {
+			break
+		}
+		surplus--
+	}
+	return idle[:surplus]
 }

@@ -470,3 +470,20 @@ func TestLastCurrent(t *testing.T) {
 		})
 	}
 }
+
+// TestSurplusBySize: large revisions that nothing uses are not kept in any number.
+func TestSurplusBySize(t *testing.T) {
+	large := strings.Repeat("x", revision.MaxHistoryBytes/4)
+	var revisions []*revision.Revision
+	for i := range 6 {
+		revisions = append(revisions, keep(t, content(fmt.Sprint("v", i, large), nil), int64(i+1)))
+	}
+	inUse := map[string]bool{revisions[0].Name: true, revisions[4].Name: true}
+	var numbers []int64
+	for _, r := range revision.Surplus(revisions, inUse, 100) {
+		numbers = append(numbers, r.Number)
+	}
+	if !slices.Equal(numbers, []int64{2}) { // 3, 4 and 6 are just below the bound together
+		t.Error(numbers)
+	}
+}
