@@ -45,9 +45,9 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 	if err != nil {
 		return err
 	}
-	content := fmt.Sprint(parent.Generation, fields)
-	e := r.repeats.PutOff(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() writer.Override {
-		return statusOverride(parent, before, fields)
+	content := fmt.Sprint(parent.Generation, wholly(fields))
+	e := r.repeats.PutOff(key, statusObject, content, wholly(before), func(written string) writer.Override {
+		return statusOverride(parent, before, written)
 	}, now)
 	if e != nil {
 		return e
@@ -81,7 +81,7 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	if path := firstDifference(written, answered, statusPath()); path != nil {
 		override = writer.Override{Field: nameOf(path), Admission: true}
 	}
-	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
+	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, wholly(written), override, r.Clock.Now())
 	return override, nil
 }
 
@@ -121,10 +121,26 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 	return fields, nil
 }
 
-// statusOverride is what somebody has made of a status, and who.
-func statusOverride(parent *v1alpha1.UnitedDeployment, before, wanted map[string]any) writer.Override {
-	path := firstDifference(wanted, before, statusPath())
-	by, err := writer.OwnerOf(path, parent.ManagedFields, "status")
+// wholly is a timeless status as text.
+func wholly(fields map[string]any) string {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		panic(fmt.Sprintf("status: what was JSON is none: %v", err))
+	}
+	return string(raw)
+}
+
+// statusOverride is what somebody has made of a status as it was written, and who. Trap: it is
+// not what differs from the status that is to be written, which does not say yet that it is
+// overridden, as the one does that stands.
+func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) writer.Override {
+	var was map[string]any
+	if err := json.Unmarshal([]byte(written), &was); err != nil {
+		return writer.Override{Field: nameOf(nil)}
+	}
+	path := firstDifference(was, before, statusPath())
+	// Trap: the status is atomic in the schema, so that who changes a field of it has it all.
+	by, err := writer.OwnerOf(statusPath(), parent.ManagedFields, "status")
 	if err != nil {
 		by = "" // whoever it is
 	}

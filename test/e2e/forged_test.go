@@ -4,9 +4,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -86,6 +89,74 @@ func TestForgedRecord(t *testing.T) {
 			e.Expect(w.Child("zone-a").Annotations[v1alpha1.AnnotationProtectedRevision]).To(Equal(protected))
 		})
 	}
+}
+
+// TestForgedCurrent: somebody, or a policy, says in the status that all replicas ran the update
+// revision last, while a step waits for approval. That would be the way back, on which steps
+// are passed by.
+func TestForgedCurrent(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(e *env, w *Workload) (lift func()){
+		"once": func(e *env, w *Workload) func() {
+			w.patchStatus(e.ctx, "somebody", fmt.Sprintf(`{"status":{"currentRevision":%q}}`, w.Parent().Status.UpdateRevision))
+			return func() {}
+		},
+		"by a policy": func(e *env, w *Workload) func() {
+			return e.Override("uniteddeployments", "status",
+				`[JSONPatch{op: "add", path: "/status/currentRevision", value: object.status.updateRevision}]`, func() bool {
+					parent := w.Parent()
+					e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
+						&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+					return parent.Status.CurrentRevision == parent.Status.UpdateRevision
+				})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := e.Create(draft("web", replicas(6), policy(p), zones("", ""), rolling(`{maxUnavailable: 1, steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`)))
+				w.Settle()
+				w.SetImage("v2")
+				key := w.AwaitApproval(0)
+				w.Settle()
+				current := w.Parent().Status.CurrentRevision
+				still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 9, "v1"))
+				lift := forge(e, w)
+				w.Patch(`{"spec":{"revisionHistoryLimit":11}}`)
+				w.Disturbed()
+				w.DeletePod("zone-b", 0) // the controller has seen all of it when that is back
+				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+				w.AwaitApproval(0)
+				still.Holds()
+				lift()
+				w.Patch(`{"spec":{"revisionHistoryLimit":12}}`)
+				e.Eventually(func() string { return w.Parent().Status.CurrentRevision }).Should(Equal(current))
+				w.Approve(key)
+				w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
+				e.Expect(still.Broken()).NotTo(BeEmpty(), "the control: it sees what moves")
+			})
+		})
+	}
+}
+
+// TestStatusLoop: somebody changes the status again each time. It is said which field, and who.
+func TestStatusLoop(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(2), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+	w.Settle()
+	ctx, cancel := context.WithCancel(e.ctx)
+	var fighter sync.WaitGroup
+	fighter.Go(func() {
+		for every := time.NewTicker(100 * time.Millisecond); ctx.Err() == nil; <-every.C {
+			parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+			_ = e.Client.Status().Patch(ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"selector":"app=other"}}`)), client.FieldOwner("status-fighter"))
+		}
+	})
+	w.StallsWhole(v1alpha1.ReasonOverridden, `status: status.selector was changed by "status-fighter" right after it was written`)
+	cancel()
+	fighter.Wait()
+	w.Scale(4) // else it takes up to five minutes
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
 }
 
 // TestForgedStatus: a policy forges what the status says that a subset protects. What the
@@ -315,4 +386,11 @@ func TestPinnedTemplate(t *testing.T) {
 			still.Holds()
 		})
 	}
+}
+
+// patchStatus patches the status once, as a field manager.
+func (w *Workload) patchStatus(ctx context.Context, manager, patch string) {
+	w.t.Helper()
+	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+	w.Expect(w.Client.Status().Patch(ctx, parent, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
 }

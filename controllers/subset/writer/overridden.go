@@ -54,7 +54,7 @@ func (w *Writer) putOff(c *adapters.Child, u *unstructured.Unstructured, at plac
 
 func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standing string, at place, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
-	e := w.Repeats.PutOff(parent, w.object(name), content, standing, func() Override {
+	e := w.Repeats.PutOff(parent, w.object(name), content, standing, func(string) Override {
 		if at.text == "" {
 			return Override{Field: "all of it"}
 		}

@@ -107,8 +107,9 @@ func (e *OverriddenError) Error() string {
 // PutOff gives why a write is put off, and nil when it is not: it is another write than
 // the last ones, what it wrote last stood, or it is time again. standing is the content
 // of the object as it is now: when the last write still stands, it is we who want
-// something else now. override is asked what was undone when that is new.
-func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing string, override func() Override, now time.Time) *OverriddenError {
+// something else now. override is asked what was undone, of what was written last, when that
+// is new.
+func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing string, override func(written string) Override, now time.Time) *OverriddenError {
 	if r == nil {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing 
 		w.row = max(0, w.row+1-int(now.Sub(w.at)/stands))
 		w.until = w.at.Add(repeatDelay(w.row))
 		if !w.override.Admission {
-			w.override = override()
+			w.override = override(last.written)
 		}
 	}
 	if !now.Before(w.until) {

@@ -34,7 +34,7 @@ type opponent struct {
 }
 
 func (o *opponent) pass(content, standing string) *OverriddenError {
-	e := o.PutOff(webParent, "child", content, standing, func() Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
+	e := o.PutOff(webParent, "child", content, standing, func(string) Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
 	if e == nil {
 		o.writes = append(o.writes, o.now)
 		o.Wrote(webParent, "child", content, content, Override{}, o.now)
