@@ -85,8 +85,9 @@ const (
 	RolloutBlocked RolloutPhase = "Blocked"
 	// RolloutFailed: an updated replica failed, so nothing more is released.
 	RolloutFailed RolloutPhase = "Failed"
-	// RolloutComplete: every subset is at its floor and what is released is
-	// available.
+	// RolloutComplete: every subset is at its floor and what was released is
+	// available. A child that is gone, and will be made on this revision, has nothing to release:
+	// that it is missing is for the condition Ready to say.
 	RolloutComplete RolloutPhase = "Complete"
 )
 
