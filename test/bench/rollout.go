@@ -17,7 +17,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const (
@@ -147,7 +147,7 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 
 // tell adds a row. base is what the bare StatefulSets of that policy took.
 func (c *contestant) tell(t *table, calls []cluster.Event, base time.Duration) {
-	manager := cluster.ByServiceAccount(united.Namespace, united.ServiceAccount)
+	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	native := cluster.ByServiceAccount("kube-system", "statefulset-controller")
 	var ours writes
 	reads, events, theirs := 0, 0, 0

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const (
@@ -41,7 +41,7 @@ var shared struct {
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
-	os.Exit(united.Suite{
+	os.Exit(install.Suite{
 		Cluster: cluster.Options{
 			Log: os.Stderr, AuditReads: true,
 			APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
@@ -52,6 +52,6 @@ func TestMain(m *testing.M) {
 
 func setUp(_ context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	shared.client, err = united.NewClient(c)
+	shared.client, err = install.NewClient(c)
 	return err
 }

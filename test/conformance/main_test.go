@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/install"
 	"github.com/unitedworkloads/united/test/simulation"
-	"github.com/unitedworkloads/united/test/united"
 )
 
 const (
@@ -55,14 +55,14 @@ var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
-	os.Exit(united.Suite{
+	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr},
 		Timeout: startTimeout, Parallel: "12", SetUp: setUp,
 	}.Run(m))
 }
 
 func setUp(_ context.Context, c *cluster.Cluster) (err error) {
-	if kube, err = united.NewClient(c); err != nil {
+	if kube, err = install.NewClient(c); err != nil {
 		return err
 	}
 	server, err := c.ServerVersion()

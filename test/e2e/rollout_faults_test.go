@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestRolloutKilled kills the manager at random in mid-rollout. It does not run
@@ -168,7 +168,7 @@ func (e *env) reviveManager() {
 		default:
 		}
 		lease := &coordinationv1.Lease{}
-		err := e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Lease}, lease)
+		err := e.Get(e.ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)
 		return err == nil && lease.Spec.RenewTime.After(now)
 	}).Should(BeTrue())
 }
