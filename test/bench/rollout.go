@@ -17,6 +17,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -133,7 +134,7 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 	if c.maxUnavailable > 0 {
 		return e.patchAndWait(ctx, c.parent(), types.JSONPatchType, rolls("slow-v2", c.shape().strategy))
 	}
-	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image("slow-v2"))
+	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, fixtures.Image("slow-v2"))
 	return inParallel(zones()[:rolloutZones], func(zone string) error {
 		generation, err := e.patchSet(ctx, c.set(zone), types.JSONPatchType, patch)
 		if err != nil {

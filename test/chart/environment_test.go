@@ -6,7 +6,6 @@ package chart
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,17 +19,15 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -52,15 +49,7 @@ func newEnv(t *testing.T) *env {
 // one fails, the test ends.
 func (e *env) step(name string, run func()) {
 	e.t.Helper()
-	whole, gomega := e.t, e.WithT
-	passed := whole.Run(name, func(t *testing.T) {
-		e.t, e.WithT = t, NewWithT(t)
-		run()
-	})
-	e.t, e.WithT = whole, gomega
-	if !passed {
-		whole.FailNow()
-	}
+	fixtures.Step(&e.t, &e.WithT, name, run)
 }
 
 // helm runs helm, or fails the test.
@@ -200,40 +189,14 @@ func ownable(ctx context.Context) error {
 // restIsInstalled is for the other releases then.
 const restIsInstalled = "crds.install=false,admissionPolicy.enabled=false"
 
-func image(tag string) string { return "registry.example/web:" + tag }
-
 // parent is a UnitedDeployment of OrderedReady StatefulSets over the first two zones, all of it held.
 func parent(namespace, name, tag string, replicas int32) *v1alpha1.UnitedDeployment {
-	labels := map[string]string{"app": name}
-	template, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"labels": labels},
-		"spec": map[string]any{
-			"serviceName": name,
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": labels},
-				"spec": map[string]any{
-					"terminationGracePeriodSeconds": 1,
-					"containers":                    []any{map[string]any{"name": "web", "image": image(tag)}},
-				},
-			},
-		},
-	})
+	d, err := fixtures.New(name, fixtures.Namespace(namespace), fixtures.FirstImage(tag), fixtures.Replicas(replicas),
+		fixtures.OnAnyNode("zone-a", ""), fixtures.OnAnyNode("zone-b", ""), fixtures.Held()).Object()
 	if err != nil {
 		panic(err) // maps of strings
 	}
-	return &v1alpha1.UnitedDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.UnitedDeploymentSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{Raw: template}},
-			Topology: v1alpha1.Topology{Subsets: []v1alpha1.Subset{{Name: "zone-a"}, {Name: "zone-b"}}},
-			UpdateStrategy: v1alpha1.UpdateStrategy{
-				Type:         v1alpha1.ManualUpdateStrategy,
-				ManualUpdate: &v1alpha1.ManualUpdate{DefaultPartition: new(intstr.FromString("100%"))},
-			},
-		},
-	}
+	return d
 }
 
 // patch is a merge patch of a UnitedDeployment.
@@ -246,7 +209,7 @@ func patch(ctx context.Context, namespace, name, format string, args ...any) err
 func setImage(ctx context.Context, namespace, name, tag string) error {
 	object := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	return shared.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil,
-		`[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":%q}]`, image(tag))))
+		`[{"op":"replace","path":%q,"value":%q}]`, fixtures.ImagePath, fixtures.Image(tag))))
 }
 
 // settled tells whether the controller is done with what the spec asks for now,
@@ -256,11 +219,11 @@ func settled(ctx context.Context, namespace, name string, ready int32) (string, 
 	if err := shared.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, d); err != nil {
 		return "", err
 	}
-	condition := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
-	if d.Status.ObservedGeneration == d.Generation && condition != nil && condition.Status == metav1.ConditionTrue && d.Status.ReadyReplicas == ready {
-		return "", nil
+	why := fixtures.WhyNotReady(d)
+	if why == "" && d.Status.ReadyReplicas != ready {
+		why = fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, ready)
 	}
-	return fmt.Sprintf("generation %d, observed %d, ready %d, condition %+v", d.Generation, d.Status.ObservedGeneration, d.Status.ReadyReplicas, condition), nil
+	return why, nil
 }
 
 func (e *env) settle(namespace, name string, ready int32) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -194,7 +195,7 @@ func (w *waiting) staged(tag string) {
 	w.Expect(w.List(w.ctx, list, client.InNamespace(w.work))).To(Succeed())
 	w.Expect(list.Items).To(HaveLen(3))
 	for _, set := range list.Items {
-		w.Expect(set.Spec.Template.Spec.Containers[0].Image).To(Equal(image(tag)), set.Name)
+		w.Expect(set.Spec.Template.Spec.Containers[0].Image).To(Equal(fixtures.Image(tag)), set.Name)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -186,7 +187,7 @@ func (s *scenario) draft(tag string) *v1alpha1.UnitedDeployment {
 func (s *scenario) install(ctx context.Context) error { return s.Create(ctx, s.draft("v1")) }
 
 func deploymentTemplate(tag string) string {
-	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[{"name":"api","image":%q}]}}}}`, image(tag))
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[{"name":"api","image":%q}]}}}}`, fixtures.Image(tag))
 }
 
 func (s *scenario) installDeployments(ctx context.Context) error {
@@ -258,7 +259,7 @@ func (s *scenario) stuck(ctx context.Context) (string, error) {
 	}
 	for _, p := range list.Items {
 		broken := len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil
-		if broken && p.Spec.Containers[0].Image == image("broken") {
+		if broken && p.Spec.Containers[0].Image == fixtures.Image("broken") {
 			return "", nil
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -166,7 +167,7 @@ func (w *Workload) EmptyFor(current string) {
 	w.Eventually(w.Pods).Should(BeEmpty())
 	w.Eventually(func(g Gomega) {
 		parent := w.Parent()
-		g.Expect(notReady(parent)).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
 		g.Expect(parent.Status.Replicas).To(BeZero())
 		g.Expect(parent.Status.CurrentRevision).To(Equal(current), "zero finishes nothing")
 	}).Should(Succeed())

@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // deploymentsOf is a UnitedDeployment of Deployments, all of them on v1.
 func (e *env) deploymentsOf(edits ...edit) *contracted {
 	e.t.Helper()
 	w := &contracted{e.Create(draft("web", append([]edit{deployments}, edits...)...)), kinds()[1]}
-	w.Eventually(func() string { return notReady(w.Parent()) }).Should(BeEmpty())
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 	return w
 }
 
@@ -66,9 +67,9 @@ func TestDeploymentHeldWithSurplus(t *testing.T) {
 	w.setImage("quiet")
 	w.SetPartitions(parts{"zone-a": 0})
 	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 3 v1"}))
-	w.Eventually(func() string { return notReady(w.Parent()) }).ShouldNot(BeEmpty(), "the control: on its way it is not")
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).ShouldNot(BeEmpty(), "the control: on its way it is not")
 	w.SetPartitions(parts{"zone-a": "100%"})
-	w.Eventually(func() string { return notReady(w.Parent()) }).Should(BeEmpty())
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 	e.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "1 quiet?, 3 v1"}))
 }
 
@@ -122,7 +123,7 @@ func TestDeploymentBlip(t *testing.T) {
 	w := e.deploymentsOf(replicas(4), zones("", ""), rolling(`{maxUnavailable: 1}`))
 	w.setImage("v2")
 	w.comesTo("2 v2", "2 v2", "")
-	w.Eventually(func() string { return notReady(w.Parent()) }).Should(BeEmpty())
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 	d := &appsv1.Deployment{}
 	e.Expect(e.Get(e.ctx, e.key("web-zone-a"), d)).To(Succeed())
 	e.Expect(d.Spec.Strategy.RollingUpdate.MaxSurge.String()).To(Equal("0"))
@@ -136,7 +137,7 @@ func TestDeploymentBlip(t *testing.T) {
 		w.markPod(p.Name, corev1.ConditionTrue)
 		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(2)))
 	}
-	w.Eventually(func() string { return notReady(w.Parent()) }).Should(BeEmpty())
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 	e.Expect(e.Writes(mark, "deployments")).To(BeEmpty())
 	w.setImage("v3")
 	w.comesTo("2 v3", "2 v3", "")

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 const (
@@ -220,7 +222,7 @@ func (d *disturbed) astray() string {
 			return fmt.Sprintf("%s-%s runs %q, and is to run %q", d.Name, subset, got[subset], text)
 		}
 	}
-	return notReady(d.Parent())
+	return fixtures.WhyNotReady(d.Parent())
 }
 
 // tellForgotten logs how often a child forgot, and what came of it.

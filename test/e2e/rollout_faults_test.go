@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -86,7 +87,7 @@ func (r *rolls) awaitEvents(n int) {
 		seen, left := 0, ""
 		for i, w := range r.all {
 			seen += len(r.ledgers[i].moments())
-			left += notReady(w.Parent())
+			left += fixtures.WhyNotReady(w.Parent())
 		}
 		return seen >= n || left == ""
 	}).Should(BeTrue())
@@ -123,7 +124,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 		for _, w := range r.all {
 			w.Eventually(func() string {
 				w.remindKubelets()
-				return notReady(w.Parent())
+				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 		}
 		r.end()
@@ -260,7 +261,7 @@ func TestRolloutZoneLost(t *testing.T) {
 		for _, w := range all {
 			w.Eventually(func() string {
 				w.tellAll("") // as a kubelet does that has come back
-				return notReady(w.Parent())
+				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)
 			for _, p := range w.Pods() {

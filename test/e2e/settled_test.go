@@ -9,13 +9,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // Settle waits until the manager says that the cluster is what the spec asks for
@@ -31,7 +31,7 @@ func (w *Workload) Settle() {
 	w.Eventually(func(g Gomega) {
 		parent := &v1alpha1.UnitedDeployment{}
 		g.Expect(w.Get(w.ctx, w.key(w.Name), parent)).To(Succeed())
-		g.Expect(notReady(parent)).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
 		if w.disturbed {
 			g.Expect(w.unsettled(g, parent)).To(BeEmpty())
 			return
@@ -43,20 +43,6 @@ func (w *Workload) Settle() {
 
 // Disturbed tells Settle that a test did something to pods or children.
 func (w *Workload) Disturbed() { w.disturbed = true }
-
-// notReady says why the status does not say that all is well.
-func notReady(parent *v1alpha1.UnitedDeployment) string {
-	ready := meta.FindStatusCondition(parent.Status.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case parent.Status.ObservedGeneration != parent.Generation:
-		return fmt.Sprintf("generation %d, observed %d", parent.Generation, parent.Status.ObservedGeneration)
-	case ready == nil:
-		return "no condition Ready"
-	case ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != parent.Generation:
-		return fmt.Sprintf("Ready=%s for generation %d of %d: %s: %s", ready.Status, ready.ObservedGeneration, parent.Generation, ready.Reason, ready.Message)
-	}
-	return ""
-}
 
 // unsettled says what of the cluster is not as the spec and the children say; it
 // reads all from the API server.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestUnknownFields: what no type knows reaches the API server as it was written,
@@ -32,7 +33,7 @@ func TestUnknownFields(t *testing.T) {
 			t.Parallel()
 			e := soundEnv(t)
 			d := draft("web", replicas(2), zones("", ""))
-			parent, err := d.object()
+			parent, err := d.Object()
 			e.Expect(err).NotTo(HaveOccurred())
 			parent.Namespace = e.Namespace
 			e.Expect(e.Client.Create(e.ctx, parent)).To(Succeed())
@@ -202,7 +203,7 @@ func TestPatches(t *testing.T) {
 	replicas(int32(len(base.Spec.Topology.Subsets)))(base)
 	w := e.Create(base)
 	w.Eventually(func(g Gomega) { // ordinals that start at 5 are no gap
-		g.Expect(notReady(w.Parent())).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
 	}).Should(Succeed())
 	for _, c := range cases {
 		e.Step(c.name, func() {

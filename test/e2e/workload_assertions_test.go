@@ -17,12 +17,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// templatePath is where a JSON patch finds the template, imagePath the image.
-const (
-	templatePath = "/spec/template/statefulSetTemplate"
-	imagePath    = templatePath + "/spec/template/spec/containers/0/image"
-)
-
 // condition gives a condition of the parent, an empty one when it is not there.
 func condition(parent *v1alpha1.UnitedDeployment, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(parent.Status.Conditions, kind); c != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
 
@@ -62,15 +63,7 @@ func newEnv(t *testing.T) *env {
 // build on each other: when one fails, the test ends.
 func (e *env) Step(name string, run func()) {
 	e.t.Helper()
-	whole, gomega := e.t, e.WithT
-	passed := whole.Run(name, func(t *testing.T) {
-		e.t, e.WithT = t, NewWithT(t)
-		run()
-	})
-	e.t, e.WithT = whole, gomega
-	if !passed {
-		whole.FailNow()
-	}
+	fixtures.Step(&e.t, &e.WithT, name, run)
 }
 
 func (e *env) key(name string) types.NamespacedName {
@@ -96,7 +89,7 @@ func (e *env) Create(d *Draft) *Workload {
 
 // TryCreate is Create for a draft that may be refused.
 func (e *env) TryCreate(d *Draft) (*Workload, error) {
-	parent, err := d.object()
+	parent, err := d.Object()
 	if err != nil {
 		return nil, err
 	}

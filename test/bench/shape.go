@@ -9,21 +9,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
-
-const imagePath = "/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image"
 
 // zones are those of the cluster: as many as a UnitedDeployment here has subsets
 // at most.
 func zones() []string { return []string{"zone-a", "zone-b", "zone-c", "zone-d", "zone-e"} }
-
-func image(tag string) string { return "registry.example/web:" + tag }
 
 // shape is what a workload is made of.
 type shape struct {
@@ -40,7 +35,7 @@ func podTemplate(name, tag string, affinity *corev1.NodeSelector) corev1.PodTemp
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To(int64(1)),
-			Containers:                    []corev1.Container{{Name: "web", Image: image(tag)}},
+			Containers:                    []corev1.Container{{Name: "web", Image: fixtures.Image(tag)}},
 		},
 	}
 	if affinity != nil {
@@ -49,31 +44,11 @@ func podTemplate(name, tag string, affinity *corev1.NodeSelector) corev1.PodTemp
 	return pod
 }
 
-func in(zone string) *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}},
-	}}}}
-}
-
 // parent is a UnitedDeployment.
 func (s *shape) parent() (*v1alpha1.UnitedDeployment, error) {
-	raw, err := json.Marshal(map[string]any{
-		"spec": map[string]any{
-			"serviceName": s.name, "podManagementPolicy": s.policy, "template": podTemplate(s.name, s.tag, nil),
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}}
-	parent.Spec.Replicas = ptr.To(int32(s.subsets) * s.each)
-	parent.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.name}}
-	parent.Spec.Template.StatefulSetTemplate = &runtime.RawExtension{Raw: raw}
-	parent.Spec.UpdateStrategy = s.strategy
-	for _, zone := range zones()[:s.subsets] {
-		parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: zone, NodeSelector: in(zone)})
-	}
-	return parent, nil
+	return fixtures.New(s.name, fixtures.Namespace(s.namespace), fixtures.Replicas(int32(s.subsets)*s.each), fixtures.Policy(s.policy),
+		fixtures.FirstImage(s.tag), fixtures.Zones(make([]string, s.subsets)...),
+		func(d *fixtures.Draft) { d.Spec.UpdateStrategy = s.strategy }).Object()
 }
 
 // bare is a StatefulSet of nobody, as a child in the zone would be.
@@ -83,7 +58,7 @@ func (s *shape) bare(zone string, partition int32) *appsv1.StatefulSet {
 		Spec: appsv1.StatefulSetSpec{
 			ServiceName: s.name, Replicas: ptr.To(s.each), PodManagementPolicy: s.policy,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.name + "-" + zone}},
-			Template: podTemplate(s.name+"-"+zone, s.tag, in(zone)),
+			Template: podTemplate(s.name+"-"+zone, s.tag, fixtures.InZone(zone)),
 			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{
 				Type:          appsv1.RollingUpdateStatefulSetStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(partition)},
@@ -99,15 +74,14 @@ func rolls(tag string, strategy v1alpha1.UpdateStrategy) []byte {
 		panic(fmt.Sprintf("a strategy is plain data: %v", err))
 	}
 	return fmt.Appendf(nil, `[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/updateStrategy","value":%s}]`,
-		imagePath, image(tag), raw)
+		fixtures.ImagePath, fixtures.Image(tag), raw)
 }
 
 // ready tells whether all is as the spec of that generation, or a later one, asks
 // for.
 func ready(generation int64) func(*v1alpha1.UnitedDeployment) bool {
 	return func(p *v1alpha1.UnitedDeployment) bool {
-		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-		return p.Status.ObservedGeneration >= generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= generation
+		return p.Generation >= generation && fixtures.WhyNotReady(p) == ""
 	}
 }
 
