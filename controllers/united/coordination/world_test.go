@@ -15,12 +15,13 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// world is children and a StatefulSet controller, as small as the planner needs
-// them: what the planner decides is carried out at once, and every pod that is not
-// of a broken revision becomes available in the next round. (The API server, the
-// cache and the caller are simulated elsewhere.)
+// world is children and a StatefulSet controller (test/statefulset, which does what the
+// real ones do), as small as the planner needs them: what the planner decides is carried
+// out at once, and every pod that is not of a broken revision becomes available in the next
+// round. (The API server, the cache and the caller are simulated elsewhere.)
 type world struct {
 	strategy *v1alpha1.RollingUpdate
 	update   string
@@ -126,57 +127,72 @@ func (w *world) ready() {
 	}
 }
 
-// sync is the StatefulSet controller: it makes what is missing and replaces at
-// most one released replica.
-func (w *world) sync(c *child) {
+// The versions of a child's pods, as its StatefulSet controller tells them apart.
+const (
+	updateVersion statefulset.Version = iota + 1
+	protectedVersion
+	otherVersion
+)
+
+// set is the child as its StatefulSet controller has it.
+func (c *child) set() *statefulset.Wide {
 	o := c.Observed
-	healthy := true
-	for p := range o.Replicas {
-		m := c.member(p)
-		if m == nil {
-			revision := c.protects
-			if p >= o.Partition {
-				revision = o.UpdateHash
-			}
-			w.make(c, p, revision)
-			healthy = false
-			if o.Ordered {
-				return
-			}
-			continue
+	version := func(hash string) statefulset.Version {
+		switch hash {
+		case o.UpdateHash:
+			return updateVersion
+		case c.protects:
+			return protectedVersion
 		}
-		if !m.Ready {
-			healthy = false
-			if o.Ordered {
-				return
-			}
+		return otherVersion
+	}
+	set := &statefulset.Wide{
+		Template: updateVersion, Replicas: int(o.Replicas), Partition: int(o.Partition), Current: version(c.protects),
+		Pods: make([]statefulset.Pod, o.Replicas),
+	}
+	for i := range o.Members {
+		m := &o.Members[i]
+		for int(m.Position) >= len(set.Pods) {
+			set.Pods = append(set.Pods, statefulset.Pod{})
+		}
+		pod := &set.Pods[m.Position]
+		pod.Phase, pod.Version, pod.Owner = statefulset.Unready, version(m.Hash), statefulset.Mine
+		if m.Ready {
+			pod.Phase = statefulset.Ready
 		}
 	}
-	for p := int32(len(o.Members)); p >= o.Replicas; p-- {
-		if c.member(p) != nil {
-			c.drop(p)
-			if o.Ordered {
-				return
-			}
-		}
+	return set
+}
+
+// sync is the StatefulSet controller of Kubernetes 1.36. A pod that it deletes is gone at
+// once, and what replaces it is created in the same round.
+func (w *world) sync(c *child) {
+	if replaced := w.syncOnce(c); replaced {
+		w.syncOnce(c)
 	}
-	for p := o.Replicas - 1; p >= o.Partition && p >= 0; p-- {
-		m := c.member(p)
-		if m == nil {
-			return
+}
+
+// syncOnce is one pass of it, and reports whether it deleted a replica to replace it.
+func (w *world) syncOnce(c *child) (replaced bool) {
+	set, o := c.set(), c.Observed
+	created, deleted := set.Sync(statefulset.Kind{Ordered: o.Ordered})
+	for _, i := range created {
+		revision := c.protects
+		if set.Pods[i].Version == updateVersion {
+			revision = o.UpdateHash
 		}
-		if m.Hash != o.UpdateHash {
-			c.drop(p)
-			w.make(c, p, o.UpdateHash)
-			return
-		}
-		if !m.Ready {
-			return
-		}
+		w.make(c, int32(i), revision)
 	}
-	if done := healthy && !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool { return m.Hash != o.UpdateHash }); done && o.Replicas > 0 {
+	for _, i := range deleted {
+		c.drop(int32(i))
+		replaced = replaced || i < set.Replicas
+	}
+	// A set without replicas finishes as well, and forgets what it protected. To remind it is
+	// the work of controllers/subset, which is no part of this world: so it does not forget.
+	if set.Current == updateVersion && set.Replicas > 0 {
 		o.CurrentHash, c.protects = o.UpdateHash, o.UpdateHash
 	}
+	return replaced
 }
 
 // decide is one pass of the planner, carried out.
