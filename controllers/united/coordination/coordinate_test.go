@@ -506,7 +506,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(strategy(nil), 2, 3)
 			b := w.subsets[1]
-			b.Completing, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
+			b.FirstRolloutPending, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
 			for i := range b.Observed.Members[:2] {
 				b.Observed.Members[i].Hash = "v0"
 			}
@@ -516,7 +516,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 			in.State = coordination.Coordinate(in).State // it is put on record first
 			p := coordination.Coordinate(in)
 			if a := p.Subsets[0]; w.subsets[0].Revision != "v2" && a.Partition != coordination.Held {
-				t.Error("what works is not staged first:", a.Line)
+				t.Error("what works is not staged first:", a.DesiredPartition)
 			}
 			if open := p.Subsets[1].Partition == 0; open != c.open {
 				t.Error("open", open, p.Subsets[1])
@@ -533,7 +533,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
 	w.roll("v2").settle()
 	w.strategy.Partition = amount("2")
-	if does := w.decide().Subsets[0].Does; does != "the floor: partition 2 of 3 replicas protects 2" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "the floor: partition 2 of 3 replicas protects 2" {
 		t.Error(does)
 	}
 	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -541,7 +541,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	}), 3)
 	w.roll("v2").settle()
 	w.strategy.Steps[0].Partition = amount("2")
-	if does := w.decide().Subsets[0].Does; does != "step 1 of 1 releases no more" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "step 1 of 1 releases no more" {
 		t.Error(does)
 	}
 }

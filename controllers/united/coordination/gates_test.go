@@ -83,7 +83,7 @@ func TestAGateHoldsEveryRelease(t *testing.T) {
 				}
 				for i, d := range w.last.Subsets {
 					c := w.subsets[i]
-					if toRelease := floorOf(w.strategy.Partition.StrVal, c.desired) < c.desired; toRelease && d.Waits == "" {
+					if toRelease := floorOf(w.strategy.Partition.StrVal, c.desired) < c.desired; toRelease && d.WaitReason == "" {
 						t.Fatalf("%s does not say why it waits: %s", c.Name, w.picture())
 					}
 				}
@@ -136,8 +136,8 @@ func TestAGateIsTold(t *testing.T) {
 				again := w.now.Add(time.Hour)
 				w.gated(coordination.Gate{Holds: []string{scope}, Again: again, Stall: stall}).settle()
 				for _, d := range w.last.Subsets {
-					if d.Waits != closedFor {
-						t.Errorf("a subset says %q", d.Waits)
+					if d.WaitReason != closedFor {
+						t.Errorf("a subset says %q", d.WaitReason)
 					}
 				}
 				phase := v1alpha1.RolloutProgressing
@@ -293,7 +293,7 @@ func halfWay() *world {
 func neverUp() *world {
 	w := newWorld(nil, 2)
 	c := w.subsets[0]
-	c.Completing, c.Observed.CurrentHash, c.Observed.Partition = true, "v0", 0
+	c.FirstRolloutPending, c.Observed.CurrentHash, c.Observed.Partition = true, "v0", 0
 	w.sicken(0, 0, 1)
 	w.roll("v2")
 	w.state = &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing}

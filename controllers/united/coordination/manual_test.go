@@ -74,7 +74,7 @@ func partitions(fallback string, named ...string) *v1alpha1.ManualUpdate {
 }
 
 func TestManual(t *testing.T) {
-	type Line = coordination.Line
+	type Line = coordination.DesiredPartition
 	tests := []struct {
 		name     string
 		manual   *v1alpha1.ManualUpdate
@@ -129,7 +129,7 @@ func TestManualHoldsWhatItCannotRead(t *testing.T) {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("got  %v\nwant %s", err, tt.err)
 			}
-			want := coordination.Line{Partition: 4, Held: true, Reason: "malformed " + tt.word + " holds all replicas"}
+			want := coordination.DesiredPartition{Partition: 4, Held: true, Reason: "malformed " + tt.word + " holds all replicas"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -138,7 +138,7 @@ func TestManualHoldsWhatItCannotRead(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	type Line = coordination.Line
+	type Line = coordination.DesiredPartition
 	asked := func(partition int32) Line { return Line{Partition: partition, Reason: "asked"} }
 	tests := []struct {
 		name                                     string

@@ -193,7 +193,7 @@ func FuzzCoordinate(f *testing.F) {
 	f.Add(int32(math.MaxInt32), int32(2), int32(math.MaxInt32), "0%", "100%", false)
 	f.Fuzz(func(t *testing.T, desired, live, partition int32, floor, most string, ordered bool) {
 		c := &child{desired: max(0, desired)}
-		c.Name, c.Revision, c.Known = "a", "v2", coordination.Held
+		c.Name, c.Revision, c.LastPartition = "a", "v2", coordination.Held
 		c.Observed = &adapters.Observed{Replicas: max(0, live), Partition: max(0, partition), CaughtUp: true, CurrentHash: "v1", UpdateHash: "v2", Ordered: ordered}
 		now := time.Unix(1767225600, 0)
 		in := coordination.Input{

@@ -106,7 +106,7 @@ func TestSoakEndsWhenAReplicaCeased(t *testing.T) {
 		}, 240},
 		"gone":               {func(_ *world, c *child, _ time.Time) { c.drop(1) }, 0},
 		"made anew":          {func(w *world, c *child, _ time.Time) { c.drop(1); w.make(c, 1, "v2") }, 0},
-		"its child is gone":  {func(_ *world, c *child, _ time.Time) { c.Observed, c.Known = nil, 1 }, 0},
+		"its child is gone":  {func(_ *world, c *child, _ time.Time) { c.Observed, c.LastPartition = nil, 1 }, 0},
 		"more are asked for": {func(_ *world, c *child, _ time.Time) { c.desired = 3 }, 540},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
 	w := &world{strategy: strategy, update: "v1", current: "v1", now: time.Unix(1767225600, 0), broken: map[string]bool{}}
 	for i, size := range sizes {
 		c := &child{desired: size, protects: "v1"}
-		c.Name, c.Desired, c.Revision, c.Known = string(rune('a'+i)), size, "v1", coordination.Held
+		c.Name, c.Desired, c.Revision, c.LastPartition = string(rune('a'+i)), size, "v1", coordination.Held
 		c.Observed = &adapters.Observed{Replicas: size, CaughtUp: true, CurrentHash: "v1", UpdateHash: "v1"}
 		c.Observed.Meta.Name = "web-" + c.Name
 		w.subsets = append(w.subsets, c)
@@ -228,7 +228,7 @@ func (w *world) tell(in coordination.Input, p coordination.Plan) {
 			line("%s: replicas %d -> %d", s.Name, s.Observed.Replicas, d.Replicas)
 		}
 		if d.Partition != s.Observed.Partition {
-			line("%s: partition %s -> %s of %d: %s", s.Name, held(s.Observed.Partition), held(d.Partition), s.Desired, d.Does)
+			line("%s: partition %s -> %s of %d: %s", s.Name, held(s.Observed.Partition), held(d.Partition), s.Desired, d.ChangeReason)
 		}
 		for _, r := range d.Delete {
 			line("%s: deletes %s", s.Name, r.Name)

@@ -70,7 +70,7 @@ func (p *Plan) whyMoved(name string, results Results) string {
 		return ""
 	}
 	i := slices.IndexFunc(p.Subsets, func(s *SubsetPlan) bool { return s.Name == name })
-	return p.Subsets[i].Decision.Does
+	return p.Subsets[i].Decision.ChangeReason
 }
 
 // maxNote is how long the API server lets the note of an event be.

@@ -69,7 +69,7 @@ func drainsFirst(s *SubsetPlan) int {
 
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held, Whole: in.whole(),
+		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
@@ -84,7 +84,7 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 			to.Revision = subset.Noted(to.Observed) // it has not got the other
 		}
 		to.Same = to.Same && to.Revision == in.Update.Name
-		to.Completing = subset.Completing(to.Observed)
+		to.FirstRolloutPending = subset.Completing(to.Observed)
 		to.Recorded = ptr.To(subset.RecordedPartition(to.Observed))
 		to.ProtectedHash = subset.ProtectedHash(to.Observed)
 		// Where all is released there is nothing that it would have to remember.
@@ -93,7 +93,7 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 		return to
 	}
 	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
-		to.Known = was.Partition
+		to.LastPartition = was.Partition
 	}
 	return to
 }

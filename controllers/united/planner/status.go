@@ -163,7 +163,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
 	case observed.Replicas != s.Desired || t.counts.Replicas-spare(observed, t) != s.Desired:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.CaughtUp:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
@@ -171,8 +171,8 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, s.Protected)
-	case s.Decision.Waits != "" && p.moving():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.Waits)
+	case s.Decision.WaitReason != "" && p.moving():
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason)
 	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:

@@ -99,7 +99,7 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	}
 	t.message = cmp.Or(o.Waits, s.Step.Reason, "is being removed")
 	if s.Step.Action == subset.ActionShrink {
-		t.message = cmp.Or(o.Waits, s.Decision.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+		t.message = cmp.Or(o.Waits, s.Decision.WaitReason, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
 	}
 	return t.orFailed()
 }
