@@ -151,7 +151,7 @@ func nameOf(item any) string {
 	return name
 }
 
-// unsaid tells whether a value is zero or empty.
+// unsaid reports whether a value is zero or empty.
 func unsaid(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -71,7 +71,7 @@ func (o *Observed) Missing() int32 {
 	return expected
 }
 
-// Awaits tells whether the child's controller should make the replica at the position
+// Awaits reports whether the child's controller should make the replica at the position
 // Missing now: it has seen the spec, and does not wait for a replica below.
 func (o *Observed) Awaits() bool {
 	missing := o.Missing()
@@ -83,7 +83,7 @@ func (o *Observed) Awaits() bool {
 	})
 }
 
-// AllUpdated tells whether the child has exactly its replicas, and all are ready, and made
+// AllUpdated reports whether the child has exactly its replicas, and all are ready, and made
 // of its template.
 func (o *Observed) AllUpdated() bool {
 	return len(o.Members) == int(o.Replicas) && !slices.ContainsFunc(o.Members, func(r Replica) bool {
@@ -91,7 +91,7 @@ func (o *Observed) AllUpdated() bool {
 	})
 }
 
-// Untouched tells whether a child that is paused stopped before its controller had begun with
+// Untouched reports whether a child that is paused stopped before its controller had begun with
 // its template: it makes no revision of that now, and so nothing runs it.
 func (o *Observed) Untouched() bool { return o.Paused && o.CaughtUp && o.UpdateHash == "" }
 
@@ -115,7 +115,7 @@ func (o *Observed) FirstUnready() *Replica {
 	return nil
 }
 
-// Replaceable tells whether a replica would come back on another revision than it has, and
+// Replaceable reports whether a replica would come back on another revision than it has, and
 // may: it is released, which those from the partition on are, or of a revision that nobody
 // asks for. asked are those that somebody does, see Asked.
 func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool {
@@ -182,7 +182,7 @@ func (r Replica) Trouble() string {
 	return "not ready since " + since
 }
 
-// Available tells whether the replica has been ready for minReadySeconds at
+// Available reports whether the replica has been ready for minReadySeconds at
 // now; if only time is missing, when it will be.
 func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool, at time.Time) {
 	if r.Terminating || !r.Ready {
@@ -195,7 +195,7 @@ func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool
 	return false, at
 }
 
-// Remembers tells whether the child's controller would make a replica below
+// Remembers reports whether the child's controller would make a replica below
 // the partition of another revision than one from the partition on.
 func (o *Observed) Remembers() bool {
 	return o.CurrentHash != "" && o.CurrentHash != o.UpdateHash
@@ -212,7 +212,7 @@ type Terms struct {
 	Resumed time.Time
 }
 
-// Failed tells whether a replica failed, or took longer than the deadline to become
+// Failed reports whether a replica failed, or took longer than the deadline to become
 // available; if only time is missing, when it will have. One that is ready, or is
 // being deleted, has not failed.
 func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
@@ -234,7 +234,7 @@ func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// Broken tells whether a replica is broken, so that nobody loses anything when it is
+// Broken reports whether a replica is broken, so that nobody loses anything when it is
 // replaced: it failed, or it was never ready and runs a revision that nobody asks for
 // any more. Everything else that is not ready is merely unready. asked are the child's
 // own revisions that somebody asks for; nil if that is not known. at is when time alone

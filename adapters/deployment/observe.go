@@ -75,7 +75,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// over: the pod has ended. Its ReplicaSet has made another one in its place, under another
+// over reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another
 // name; this one stays for people to read, and is no replica.
 func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
@@ -110,7 +110,7 @@ func rank(o *adapters.Observed) {
 	}
 }
 
-// finished: all replicas are of the template, and are, or were, available. Its controller
+// finished reports whether all replicas are of the template, and are, or were, available. Its controller
 // says so with a condition, which stays when one ceases to be; that is not there without a
 // progress deadline, nor while it is paused.
 func finished(d *appsv1.Deployment, o *adapters.Observed) bool {

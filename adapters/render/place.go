@@ -163,7 +163,7 @@ func templateTerms(required map[string]any, at *field.Path) ([]map[string]any, e
 	return out, nil
 }
 
-// isEmptyTerm tells whether a term says nothing. One with fields that we do not
+// isEmptyTerm reports whether a term says nothing. One with fields that we do not
 // know says something.
 func isEmptyTerm(term map[string]any) bool {
 	for _, value := range term {

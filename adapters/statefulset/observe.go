@@ -65,7 +65,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// trailing tells whether the status counts other replicas than there are, the way
+// trailing reports whether the status counts other replicas than there are, the way
 // the StatefulSet controller counts: a replica that is being deleted is not an
 // updated one, but may be ready.
 func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Forgot tells whether the child has forgotten what its protected replicas run, so
+// Forgot reports whether the child has forgotten what its protected replicas run, so
 // that it would make them again of something else: of what its template is, or, once it
 // has got another one, of what that was.
 //
@@ -37,12 +37,12 @@ func Forgot(o *adapters.Observed) bool {
 	}))
 }
 
-// unfinishable: the child cannot finish what its template is, since some of its
+// unfinishable reports whether the child cannot finish what its template is, since some of its
 // replicas were never released to it. Should all run it nevertheless, they came up on
 // it while the child had forgotten what else to make them of.
 func unfinishable(o *adapters.Observed) bool { return o.Replicas > 0 && neverWhole(o) }
 
-// neverWhole: some replicas of the child were never released to what its template is.
+// neverWhole reports whether some replicas of the child were never released to what its template is.
 func neverWhole(o *adapters.Observed) bool {
 	return protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
 }
@@ -94,7 +94,7 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 		"%s goes back to %s, which its protected replicas are to run, until one of them does", o.Meta.Name, g.ProtectedRevision)}
 }
 
-// relearning: the child has the template of what it protects, and none of its replicas
+// relearning reports whether the child has the template of what it protects, and none of its replicas
 // runs that, though some should. With another template now it might finish that.
 func (g *Goal) relearning(o *adapters.Observed) bool {
 	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && settled(o) && len(Unreleased(o)) > 0 &&

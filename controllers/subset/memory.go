@@ -43,20 +43,20 @@ func Noted(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]
 }
 
-// LooksFinished tells whether the child makes all its replicas of what its protected ones
+// LooksFinished reports whether the child makes all its replicas of what its protected ones
 // run, though its template is said to be another parent revision. It is so where both make
 // the same pods.
 func LooksFinished(o *adapters.Observed) bool {
 	return settled(o) && o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) == o.UpdateHash
 }
 
-// settled: the child's controller has taken note of the spec, and makes every
+// settled reports whether the child's controller has taken note of the spec, and makes every
 // replica of the one revision that its template is.
 func settled(o *adapters.Observed) bool {
 	return o.CaughtUp && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
 }
 
-// finishing: all replicas are updated and ready, and the child's controller is about
+// finishing reports whether all replicas are updated and ready, and the child's controller is about
 // to settle on what they run (its completeRollingUpdate).
 func finishing(o *adapters.Observed) bool {
 	return o.CaughtUp && !settled(o) && !unfinishable(o) && o.AllUpdated()
@@ -89,7 +89,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	}
 }
 
-// Behind tells whether the child missed the revision that the status says it
+// Behind reports whether the child missed the revision that the status says it
 // protects, and that speaks of a later generation of the parent than the child.
 // That happens when a corrected template could not reach the child before another
 // subset's first replica was ready: what the child has never worked. (As a rule
@@ -100,7 +100,7 @@ func Behind(o *adapters.Observed, known string, knownAt int64) bool {
 	return known != "" && known != RevisionOf(o) && known != Noted(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
 }
 
-// Completing tells whether the child's template was replaced while there was
+// Completing reports whether the child's template was replaced while there was
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.
 func Completing(o *adapters.Observed) bool {
@@ -117,7 +117,7 @@ func ParentGeneration(o *adapters.Observed) int64 {
 	return generation
 }
 
-// Protects tells whether the child was told to protect another revision than
+// Protects reports whether the child was told to protect another revision than
 // the one its template is, or will be when it is seeded.
 func Protects(o *adapters.Observed) bool { return protectsAnother(o) || Seeding(o) }
 
@@ -126,7 +126,7 @@ func protectsAnother(o *adapters.Observed) bool {
 	return note != "" && note != RevisionOf(o)
 }
 
-// WrittenLater tells whether the child was written from a later generation of
+// WrittenLater reports whether the child was written from a later generation of
 // its parent than the given one. Whoever sees that looks at a stale parent.
 func WrittenLater(o *adapters.Observed, generation int64) bool {
 	return ParentGeneration(o) > generation

@@ -155,7 +155,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	return g.apply(o)
 }
 
-// mustRemember tells whether the child's controller has yet to take note of the
+// mustRemember reports whether the child's controller has yet to take note of the
 // revision that it is to remember, before it is shown another. That holds while
 // nothing is protected too: the partition may be raised before the end. And on the way
 // back: it may have finished what it is to leave, and then that is what it protects.
@@ -168,7 +168,7 @@ func (g *Goal) mustRemember(o *adapters.Observed) bool {
 // held is how many replicas the partition protects.
 func (g *Goal) held() int32 { return min(g.Child.Partition, g.Child.Replicas) }
 
-// remembers tells whether the child will have replicas to which its protected
+// remembers reports whether the child will have replicas to which its protected
 // revision matters. It does also while nothing is protected: the partition may be
 // raised before the subset has finished. One that is lost is missed only by
 // replicas that it should protect.

@@ -72,13 +72,13 @@ func checksumOf(record *v1alpha1.ChildRecord) string {
 	return adapters.Checksum(said...)
 }
 
-// sound: there is a copy, and nobody has changed it. An earlier version of United wrote
+// sound reports whether there is a copy, and nobody has changed it. An earlier version of United wrote
 // no checksum.
 func sound(kept *v1alpha1.ChildRecord) bool {
 	return kept != nil && (kept.Checksum == "" || kept.Checksum == checksumOf(kept))
 }
 
-// checked: the child that a copy is of had a checksum, so it is missed.
+// checked reports whether the child that a copy is of had a checksum, so it is missed.
 func checked(kept *v1alpha1.ChildRecord) bool {
 	if kept == nil {
 		return false
@@ -87,7 +87,7 @@ func checked(kept *v1alpha1.ChildRecord) bool {
 	return had
 }
 
-// isCopyOf: the copy is sound, and of this very child.
+// isCopyOf reports whether the copy is sound, and of this very child.
 func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 	return sound(kept) && types.UID(kept.UID) == o.Meta.UID
 }
@@ -120,7 +120,7 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	}
 }
 
-// tellsOf: what the copy says is true of the child as it is now. The copy may be of before
+// tellsOf reports whether what the copy says is true of the child as it is now. The copy may be of before
 // the last write, when the pass that made that was killed, and somebody may have changed
 // the spec along with the annotations. Then it counts if the template is what it was.
 func tellsOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Seeding tells whether the child is being seeded: it has its protected revision only
+// Seeding reports whether the child is being seeded: it has its protected revision only
 // until its protected replicas exist.
 func Seeding(o *adapters.Observed) bool {
 	return o.Meta.Annotations[v1alpha1.AnnotationSeeding] == "true"

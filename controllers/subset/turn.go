@@ -14,7 +14,7 @@ import (
 // of time.
 const turn = 3 * time.Second
 
-// Yields tells whether a step had better wait for the child's controller, which is
+// Yields reports whether a step had better wait for the child's controller, which is
 // about to write the child. A replica that becomes ready sets both of us going; as
 // our writes are fenced by resourceVersion, one of the two would be refused.
 //

@@ -15,7 +15,7 @@ import (
 // Once it is released it moves by itself, and can only be stopped where it is: by having it
 // paused, which keeps the mix of replicas that it has.
 
-// withholds tells whether the child is to stay on what it protects.
+// withholds reports whether the child is to stay on what it protects.
 func (g *Goal) withholds() bool { return g.Initialized && (g.Held || g.Child.Partition > 0) }
 
 // startWithheld is the first step of such a child that does not exist.
@@ -55,7 +55,7 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	return Step{Action: ActionApply, Child: child}
 }
 
-// unmoved: the child was released, and stopped before anything of it moved. So it can get
+// unmoved reports whether the child was released, and stopped before anything of it moved. So it can get
 // back what it protects.
 func unmoved(o *adapters.Observed) bool {
 	return o.Untouched() && !slices.ContainsFunc(o.Members, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })

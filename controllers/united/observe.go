@@ -318,7 +318,7 @@ func unlessStale(err error) error {
 	return err
 }
 
-// confirm tells whether the parent still has the template and the subsets that it was
+// confirm reports whether the parent still has the template and the subsets that it was
 // read to have; the error is writer.ErrStale when not. A controller that does not know
 // yet that another leads would make a revision again that is gone, or remove a subset
 // that is back.

@@ -42,7 +42,7 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 	}
 }
 
-// stripped: the child of a subset has lost one of its labels.
+// stripped reports whether the child of a subset has lost one of its labels.
 func (e *executor) stripped(s *planner.SubsetPlan) bool {
 	who, current := e.in.Who(s.Name), e.current(s)
 	return current != nil && !writer.Labelled(&who, current)

@@ -87,7 +87,7 @@ type hidden struct {
 	told map[types.NamespacedName]types.UID
 }
 
-// add tells whether it is new.
+// add reports whether it is new.
 func (h *hidden) add(parent *v1alpha1.UnitedDeployment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *hidden) add(parent *v1alpha1.UnitedDeployment) bool {
 	return !known
 }
 
-// remove tells whether it was there.
+// remove reports whether it was there.
 func (h *hidden) remove(key types.NamespacedName) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -137,7 +137,7 @@ func (w writes) of(resource, subresource string) int {
 // conflicts counts those that were refused because the object had changed.
 func (w writes) conflicts() int { return w.count(conflicting) }
 
-// conflicting: a fence holds. That of a status is a test (RFC 6902), which answers
+// conflicting reports whether a write was refused by its fence. That of a status is a test (RFC 6902), which answers
 // 422.
 func conflicting(e cluster.Event) bool {
 	return e.Code == http.StatusConflict || e.Code == http.StatusUnprocessableEntity

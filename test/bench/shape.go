@@ -77,7 +77,7 @@ func rolls(tag string, strategy v1alpha1.UpdateStrategy) []byte {
 		fixtures.ImagePath, fixtures.Image(tag), raw)
 }
 
-// ready tells whether all is as the spec of that generation, or a later one, asks
+// ready reports whether all is as the spec of that generation, or a later one, asks
 // for.
 func ready(generation int64) func(*v1alpha1.UnitedDeployment) bool {
 	return func(p *v1alpha1.UnitedDeployment) bool {
@@ -85,7 +85,7 @@ func ready(generation int64) func(*v1alpha1.UnitedDeployment) bool {
 	}
 }
 
-// whole tells whether all replicas of a StatefulSet are there, ready, and on its
+// whole reports whether all replicas of a StatefulSet are there, ready, and on its
 // template.
 func whole(s *appsv1.StatefulSet) bool {
 	replicas := ptr.Deref(s.Spec.Replicas, 1)

@@ -212,7 +212,7 @@ func setImage(ctx context.Context, namespace, name, tag string) error {
 		`[{"op":"replace","path":%q,"value":%q}]`, fixtures.ImagePath, fixtures.Image(tag))))
 }
 
-// settled tells whether the controller is done with what the spec asks for now,
+// settled reports whether the controller is done with what the spec asks for now,
 // with that many ready replicas. "" when it is, or what is not.
 func settled(ctx context.Context, namespace, name string, ready int32) (string, error) {
 	d := &v1alpha1.UnitedDeployment{}

@@ -169,7 +169,7 @@ func (s *scenario) steps() []step {
 	}
 }
 
-// scraped tells whether the metrics are served to who may read them.
+// scraped reports whether the metrics are served to who may read them.
 func (s *scenario) scraped(ctx context.Context) (string, error) {
 	code, err := fetch(ctx, "https://"+s.deployed.Metrics+"/metrics", s.reader)
 	if err != nil || code != http.StatusOK {
@@ -217,7 +217,7 @@ func (s *scenario) forget(ctx context.Context) error {
 	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, patch))
 }
 
-// reminded tells whether it remembers it again.
+// reminded reports whether it remembers it again.
 func (s *scenario) reminded(ctx context.Context) (string, error) {
 	child := &appsv1.StatefulSet{}
 	err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child)
@@ -227,7 +227,7 @@ func (s *scenario) reminded(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// complete tells whether all replicas run what the spec asks for.
+// complete reports whether all replicas run what the spec asks for.
 func (s *scenario) complete(ctx context.Context) (string, error) {
 	d := &v1alpha1.UnitedDeployment{}
 	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName}, d); err != nil {
@@ -240,7 +240,7 @@ func (s *scenario) complete(ctx context.Context) (string, error) {
 	return missing, err
 }
 
-// without tells whether a subset and its child are gone.
+// without reports whether a subset and its child are gone.
 func (s *scenario) without(subset string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-" + subset}, &appsv1.StatefulSet{})
@@ -251,7 +251,7 @@ func (s *scenario) without(subset string) func(context.Context) (string, error) 
 	}
 }
 
-// stuck tells whether a released replica is broken.
+// stuck reports whether a released replica is broken.
 func (s *scenario) stuck(ctx context.Context) (string, error) {
 	list := &corev1.PodList{}
 	if err := s.List(ctx, list, client.InNamespace(s.namespace)); err != nil {

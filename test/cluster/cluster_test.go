@@ -247,7 +247,7 @@ func (f *fixture) testStop(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("stopped")))
 }
 
-// alive tells whether there is a process, a zombie included.
+// alive reports whether there is a process, a zombie included.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 const crd = `

@@ -60,7 +60,7 @@ func beParent(t *testing.T) {
 	select {}
 }
 
-// running tells whether there is a process that is not a zombie: nobody may be there to reap an orphan in a container.
+// running reports whether there is a process that is not a zombie: nobody may be there to reap an orphan in a container.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

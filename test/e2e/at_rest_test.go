@@ -186,7 +186,7 @@ func (l *look) waitUntilDone() {
 	}).Should(Succeed())
 }
 
-// logged tells whether a line of the manager's log has all the words.
+// logged reports whether a line of the manager's log has all the words.
 func (l *look) logged(words ...string) bool {
 	l.t.Helper()
 	log, err := os.ReadFile(shared.manager.LogPath())

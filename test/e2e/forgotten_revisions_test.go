@@ -165,7 +165,7 @@ func (d *disturbed) find(subset string) *appsv1.StatefulSet {
 	return child
 }
 
-// staged tells whether the child that was touched is there again, and was shown the
+// staged reports whether the child that was touched is there again, and was shown the
 // update revision: from then on it matters what it remembers.
 func (d *disturbed) staged() bool {
 	d.t.Helper()

@@ -264,7 +264,7 @@ func (e *env) rest() rest.Interface {
 	return clients.RESTClient()
 }
 
-// decodable tells whether Go reads a list.
+// decodable reports whether Go reads a list.
 func decodable(e *env, path string) error {
 	raw, err := e.rest().Get().AbsPath(path).DoRaw(e.ctx)
 	e.Expect(err).NotTo(HaveOccurred())

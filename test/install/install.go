@@ -178,7 +178,7 @@ func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*
 	return &Manager{Process: process, logFrom: len(earlier)}, nil
 }
 
-// Leads tells whether this process holds the Lease. What stands in the Lease does
+// Leads reports whether this process holds the Lease. What stands in the Lease does
 // not say it: a process chooses its identity, of the host name, which all of a
 // test have in common, and a random part that it tells nobody. But each says in
 // its log (at the level info) when it acquires the Lease, and ends when it loses

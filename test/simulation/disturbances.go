@@ -58,7 +58,7 @@ func (s *World) Stray(subset, name, owner string) *corev1.Pod {
 	return p
 }
 
-// flapping: the pod is not ready for some time yet.
+// flapping reports whether the pod is not ready for some time yet.
 func (s *Sets) flapping(p *corev1.Pod) bool { return s.api.Now().Time.Before(s.flaps[p.UID]) }
 
 // RestartServer is a restart of the API server. Watches are made anew, each in its own
@@ -89,7 +89,7 @@ func (s *Cluster) Quiet() {
 	s.Note("all that disturbs is over")
 }
 
-// kind: nothing disturbs now.
+// kind reports whether nothing disturbs now.
 func (s *Cluster) kind() bool {
 	return len(s.Sets.Down) == 0 && len(s.Sets.flaps) == 0 && s.Sets.shown == nil && s.API.Unkept == nil && len(s.API.Refuse) == 0
 }
@@ -126,7 +126,7 @@ func (o *Oracle) lookUnreleased() {
 	})
 }
 
-// seemsFinished: a set has forgotten, all of it is released, or was before its partition was
+// seemsFinished reports whether a set has forgotten, all of it is released, or was before its partition was
 // raised, and none of its replicas is of another revision any more. Nobody can tell that from one that has finished, and of which
 // a replica is not ready since: so what it is to protect, should its partition be raised
 // before it has finished, is not for the controller to know.
@@ -148,7 +148,7 @@ func (o *Oracle) seemsFinished(set *appsv1.StatefulSet) bool {
 	return released || there == *set.Spec.Replicas && there > 0 && !o.hasUnreleased(set.Name)
 }
 
-// hasUnreleased: of the set there are replicas that came up so.
+// hasUnreleased reports whether the set has replicas that came up so.
 func (o *Oracle) hasUnreleased(set string) bool {
 	o.lookUnreleased()
 	for _, name := range o.unreleased {
@@ -233,7 +233,7 @@ func (o *Oracle) away(all []*seen) int {
 	return away
 }
 
-// runsAll: the set has all its replicas, on its update revision. It takes that for
+// runsAll reports whether the set has all its replicas, on its update revision. It takes that for
 // finished, and would forget again whenever it is reminded, until one of them goes.
 func (s *seen) runsAll() bool {
 	for _, p := range s.pods {

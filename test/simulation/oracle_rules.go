@@ -75,7 +75,7 @@ func (o *Oracle) judgeGrowth(was int32, now []*seen, here int) {
 	}
 }
 
-// proven: the subset protects what the spec asks for.
+// proven reports whether the subset protects what the spec asks for.
 func (o *Oracle) proven(s *seen) bool { return o.fate(s.name).protects(s.wanted) }
 
 // judgeLedger: I2, of a write that makes more unavailable than there were.
@@ -128,7 +128,7 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 	}
 }
 
-// outOfTurn: all that is released is broken; or, on the way back, not available.
+// outOfTurn reports whether all that is released is broken; or, on the way back, not available.
 func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *seen) bool {
 	for position := s.partition(); position < min(partitionIn(before), s.desired, *s.set.Spec.Replicas); position++ {
 		p := s.pods[position]
@@ -143,7 +143,7 @@ func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *seen) bool {
 	return true
 }
 
-// broken: nobody loses anything when the pod is replaced. It failed; or it took longer
+// broken reports whether nobody loses anything when the pod is replaced. It failed; or it took longer
 // than the deadline; or it was never ready and is of what nobody asks for any more.
 func (o *Oracle) broken(s *seen, p *corev1.Pod) bool {
 	if IsReady(p) || p.DeletionTimestamp != nil {
@@ -175,7 +175,7 @@ func deadlineOf(parent *v1alpha1.UnitedDeployment) time.Duration {
 	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, 600)) * time.Second
 }
 
-// releasedAgain: all of the child was released to a first template that it does not
+// releasedAgain reports whether all of the child was released to a first template that it does not
 // come up on, and now is to another in its place.
 func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, forced bool) bool {
 	was := contentOf(&o.api.typed(before).Spec.Template)
@@ -239,7 +239,7 @@ func (o *Oracle) skewAllows(s *seen, all []*seen, skew string) (most int, slowes
 	return most, slowest
 }
 
-// stray: a protected pod that is broken, and of neither of the revisions that its set
+// stray reports whether a protected pod that is broken, and of neither of the revisions that its set
 // makes pods of.
 func (o *Oracle) stray(s *seen, position int32, p *corev1.Pod) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
@@ -247,7 +247,7 @@ func (o *Oracle) stray(s *seen, position int32, p *corev1.Pod) bool {
 	return position < s.partition() && position < *s.set.Spec.Replicas && o.broken(s, p) && !asked
 }
 
-// repaired: on the way back, a pod that is not available is replaced wherever its set
+// repaired reports whether a pod is replaced on the way back: one that is not available, wherever its set
 // makes nothing but what the spec asks for.
 func (o *Oracle) repaired(s *seen, position int32, p *corev1.Pod) bool {
 	return o.goesBack(o.api.Cached) && position >= s.target && !s.available(o, p) && PodContent(p) != s.content &&
@@ -308,7 +308,7 @@ func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
 	}
 }
 
-// protecting: the controller knows that there is something to protect.
+// protecting reports whether the controller knows that there is something to protect.
 func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 
 // tells judges a status that the controller writes: how a rollout goes from step to

@@ -69,7 +69,7 @@ func (s *soak) heard(now, stands bool) {
 	s.stoodThen, s.down, s.missed = s.stood, 0, 0
 }
 
-// standsSince tells whether everything that the running step releases is updated and will
+// standsSince reports whether everything that the running step releases is updated and will
 // be available, and when it is, unless something happens before.
 //
 // What the user has edited since the controller last read the spec does not count yet:
@@ -114,7 +114,7 @@ func (o *Oracle) judgeSoak(step int, pause time.Duration) {
 	}
 }
 
-// sawFailure tells whether what the controller sees when its pass begins shows that an
+// sawFailure reports whether what the controller sees when its pass begins shows that an
 // updated replica has failed, which sets the time back to nothing.
 func (o *Oracle) sawFailure() bool {
 	parent := o.parent(o.api.Cached)
@@ -137,7 +137,7 @@ func (o *Oracle) sawFailure() bool {
 	return false
 }
 
-// overdue: it is not ready for longer than the deadline, and none of that was paused.
+// overdue reports whether it is not ready for longer than the deadline, and none of that was paused.
 func (o *Oracle) overdue(parent *v1alpha1.UnitedDeployment, p *corev1.Pod) bool {
 	status := &parent.Status
 	return status.PausedTime == nil && status.ResumedTime == nil && !unreadySince(p).Add(deadlineOf(parent)).After(o.api.Now().Time)

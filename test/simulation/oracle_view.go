@@ -105,13 +105,13 @@ func (s *seen) arrivedFrom(o *Oracle, target int32) int {
 	return count
 }
 
-// available: ready for minReadySeconds, and not on its way out.
+// available reports whether the pod is ready for minReadySeconds, and not on its way out.
 func (s *seen) available(o *Oracle, p *corev1.Pod) bool {
 	since, ready := readySince(p)
 	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
 }
 
-// releases tells whether a write lets replicas go to the update revision that were
+// releases reports whether a write lets replicas go to the update revision that were
 // not to go there before. (What scaling adds is not released: it was not there.)
 func releases(then, now *seen) bool {
 	for position := now.partition(); position < min(*then.set.Spec.Replicas, *now.set.Spec.Replicas, now.desired); position++ {
@@ -135,7 +135,7 @@ func (s *seen) potential() int {
 	return count
 }
 
-// allUpdated: there are pods, and all are what the spec asks for.
+// allUpdated reports whether there are pods, and all are what the spec asks for.
 func allUpdated(all []*seen) bool {
 	pods := 0
 	for _, s := range all {
@@ -169,7 +169,7 @@ func (o *Oracle) unavailable(all []*seen) (down, missing int) {
 	return down, missing
 }
 
-// blocked tells whether replicas that cannot be released yet, and are not
+// blocked reports whether replicas that cannot be released yet, and are not
 // available, keep the rollout from going on: they use up the ledger, or belong to
 // a child that works in order.
 func (o *Oracle) blocked() bool {
@@ -208,7 +208,7 @@ func (o *Oracle) seen(name string) {
 	}
 }
 
-// sawReady: the controller has seen a replica that was ready.
+// sawReady reports whether the controller has seen a replica that was ready.
 func (o *Oracle) sawReady() bool {
 	for _, p := range o.Before.Pods {
 		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
@@ -218,7 +218,7 @@ func (o *Oracle) sawReady() bool {
 	return false
 }
 
-// behind: the template was corrected before anything was ready, and that did not reach
+// behind reports whether the template was corrected before anything was ready, and that did not reach
 // the child before something was. The status that the controller saw says that the
 // child protects the correction, and was written from a later spec than the child.
 func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
@@ -234,7 +234,7 @@ func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
 		status.CurrentRevision != annotations[v1alpha1.AnnotationProtectedRevision]
 }
 
-// settledSet: a set makes all its replicas of its template.
+// settledSet reports whether a set makes all its replicas of its template.
 func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
 	set := o.api.typed(u)
 	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&

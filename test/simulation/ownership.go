@@ -28,13 +28,13 @@ func (o *Oracle) child(from Objects, subset string) *unstructured.Unstructured {
 	return nil
 }
 
-// owns tells whether the parent controls an object.
+// owns reports whether the parent controls an object.
 func (o *Oracle) owns(object metav1.Object) bool {
 	owner := metav1.GetControllerOfNoCopy(object)
 	return owner != nil && owner.UID == o.uid
 }
 
-// ownsPod tells whether a child of the parent controls a pod.
+// ownsPod reports whether a child of the parent controls a pod.
 func (o *Oracle) ownsPod(from Objects, p *corev1.Pod) bool {
 	u, owner := from.Sets[setOf(p.Name)], metav1.GetControllerOfNoCopy(p)
 	return u != nil && owner != nil && owner.UID == u.GetUID() && o.owns(o.api.typed(u))

@@ -279,7 +279,7 @@ func (p *pass) firstUnhealthy() *corev1.Pod {
 	return nil
 }
 
-// old tells whether a pod is to be replaced once it is released.
+// old reports whether a pod is to be replaced once it is released.
 func (p *pass) old(pod *corev1.Pod) bool {
 	return pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.update && pod.DeletionTimestamp == nil
 }

@@ -195,7 +195,7 @@ func (p *sync) remove(i int) {
 	p.pods[i].Terminating = true
 }
 
-// outdated tells whether a replica is to be replaced, and is not yet.
+// outdated reports whether a replica is to be replaced, and is not yet.
 func (p *sync) outdated(i int) bool {
 	return p.mine(i) && p.before[i].Version != p.update && !p.before[i].Terminating
 }

@@ -78,7 +78,7 @@ func lookAt(current, u *unstructured.Unstructured) looked {
 	return looked{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
-// unharmed tells whether the same look has found nothing lost.
+// unharmed reports whether the same look has found nothing lost.
 func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructured) bool {
 	if l == nil {
 		return false
@@ -94,7 +94,7 @@ func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructure
 	return true
 }
 
-// stands tells whether a look at the child, as it is now, has found that it is all that it is
+// stands reports whether a look at the child, as it is now, has found that it is all that it is
 // to be.
 func (l *Looks) stands(c *adapters.Child, current *unstructured.Unstructured) bool {
 	if l == nil {
@@ -106,7 +106,7 @@ func (l *Looks) stands(c *adapters.Child, current *unstructured.Unstructured) bo
 	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion() && seen.wants == wantedOf(c)
 }
 
-// Intact tells whether a look at the child, as it is now, has found nothing lost.
+// Intact reports whether a look at the child, as it is now, has found nothing lost.
 func (l *Looks) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
 	if l == nil {
 		return false

@@ -68,7 +68,7 @@ func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standin
 	return failed
 }
 
-// futile tells whether admission kept the same write from raising the partition the last
+// futile reports whether admission kept the same write from raising the partition the last
 // time. One that raises a partition is put off only then: it would raise nothing.
 func (w *Writer) futile(c *adapters.Child, u *unstructured.Unstructured) bool {
 	return w.Repeats.Futile(parentOf(c), w.object(c.Name), contentOf(c, u))
@@ -123,7 +123,7 @@ func lostLabel(c *adapters.Child, has metav1.Object) string {
 	return ""
 }
 
-// Labelled tells whether an object has the labels by which the child of a subset is found.
+// Labelled reports whether an object has the labels by which the child of a subset is found.
 func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
 
 // labelling is the content of a write of nothing but the labels by which a child is found.

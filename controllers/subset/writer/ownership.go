@@ -219,7 +219,7 @@ func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at p
 	return at
 }
 
-// empty tells whether v is a list without items. Trap: when its items would have
+// empty reports whether v is a list without items. Trap: when its items would have
 // a merge key, the API server lists nothing of it.
 func empty(v any) bool {
 	list, isList := v.([]any)

@@ -184,7 +184,7 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 	return e
 }
 
-// Futile tells whether the same write, when it was made last, was kept by admission from
+// Futile reports whether the same write, when it was made last, was kept by admission from
 // raising a partition.
 func (r *Repeats) Futile(parent types.NamespacedName, object, content string) bool {
 	if r == nil {

@@ -47,7 +47,7 @@ func (c *coordinator) failedMessage() string {
 	return failed.list("") + "; nothing more is released: correct the template, or go back"
 }
 
-// raisingHelps: a subset whose turn it is could go on if maxUnavailable were
+// raisingHelps reports whether a subset whose turn it is could go on if maxUnavailable were
 // greater. One that works in order cannot while a replica of its own is down.
 func (c *coordinator) raisingHelps() bool {
 	for _, v := range c.states {

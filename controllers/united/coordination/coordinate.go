@@ -194,7 +194,7 @@ func newCoordinator(in Input, gates []gate) *coordinator {
 	return c
 }
 
-// onRecord tells whether status.rollout speaks of the update revision, so that there
+// onRecord reports whether status.rollout speaks of the update revision, so that there
 // is something to go on from.
 func (c *coordinator) onRecord() bool {
 	return c.state != nil && c.state.Revision == c.Update
@@ -217,7 +217,7 @@ func (c *coordinator) freeze() {
 	c.report(c.allHeld)
 }
 
-// withoutReplicas: the parent has no replicas. That finishes nothing.
+// withoutReplicas reports whether the parent has no replicas. That finishes nothing.
 func (c *coordinator) withoutReplicas() bool {
 	for _, v := range c.states {
 		if v.Desired > 0 {
@@ -245,7 +245,7 @@ func (c *coordinator) nowInSeconds() *metav1.Time {
 	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
 }
 
-// haltedByFailure: a failed replica stops every release and deletion, but not on the way back.
+// haltedByFailure reports whether a failed replica stops every release and deletion, but not on the way back.
 func (c *coordinator) haltedByFailure() bool {
 	return len(c.failed) > 0 && !c.rules.forced && !c.goingBack
 }

@@ -71,7 +71,7 @@ func (c *coordinator) takeBack() {
 	}
 }
 
-// replaceable tells whether a replica that is not available is to be deleted: what is broken
+// replaceable reports whether a replica that is not available is to be deleted: what is broken
 // where it comes back on another revision, which the child's controller need not do by
 // itself. On the way back what is merely unready is too, and it need not be released where
 // the child makes all of its pods of the update revision. So is, under force, one that a
@@ -113,7 +113,7 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 	}
 }
 
-// mayDeleteReleased tells whether available replicas that are released may be deleted: they count
+// mayDeleteReleased reports whether available replicas that are released may be deleted: they count
 // as unavailable since they are. Force looks only at what is on the way.
 func (c *coordinator) mayDeleteReleased() bool {
 	return c.rules.forced || c.unavailable <= c.rules.maxUnavailable

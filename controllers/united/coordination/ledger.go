@@ -60,7 +60,7 @@ func (c *coordinator) scale() {
 	}
 }
 
-// mayRemoveSurplus tells whether an available surplus replica may go. Force changes
+// mayRemoveSurplus reports whether an available surplus replica may go. Force changes
 // nothing about that: it lets a rollout go on, and takes no capacity.
 func (c *coordinator) mayRemoveSurplus() bool {
 	return c.unavailable-c.usableSurplus+1 <= c.rules.maxUnavailable

@@ -61,7 +61,7 @@ func (c *coordinator) candidates() []*subsetState {
 	return list
 }
 
-// doneByForce: all of it is released, and force passes by what is not available of
+// doneByForce reports whether all of it is released, and force passes by what is not available of
 // that, since it failed.
 func (c *coordinator) doneByForce(v *subsetState) bool {
 	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0
@@ -126,21 +126,21 @@ func (c *coordinator) nextRelease(v *subsetState) *release {
 	return r
 }
 
-// releasesHealthyToo: with a broken replica the child would release others that are not.
+// releasesHealthyToo reports whether the child would release others with a broken replica that are not.
 func (v *subsetState) releasesHealthyToo() bool {
 	return v.Whole && slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.broken })
 }
 
-// unavailableAnyway: what is released is not available anyway.
+// unavailableAnyway reports whether what is released is not available anyway.
 func (r *release) unavailableAnyway() bool { return r.replica == nil || !r.replica.available }
 
-// countsWithAnother: of the broken replicas of a child that works in order no more than
-// one is on the way at a time, and one is already.
+// countsWithAnother reports whether a release counts together with one that is on the way: of the
+// broken replicas of a child that works in order no more than one is at a time.
 func (c *coordinator) countsWithAnother(r *release) bool {
 	return r.is(isBroken) && r.Observed.Ordered && r.releasedBroken()
 }
 
-// releasedBroken tells whether a broken replica is released that is not updated.
+// releasedBroken reports whether a broken replica is released that is not updated.
 func (v *subsetState) releasedBroken() bool {
 	return slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
 		return m.Position >= v.nextPartition && m.Position < v.Desired && m.broken && !m.updated

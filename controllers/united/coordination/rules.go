@@ -151,7 +151,7 @@ func checkStep(s *v1alpha1.RolloutStep, known func(name string) bool, at *field.
 	return errs
 }
 
-// names tells whether the step moves a subset.
+// names reports whether the step moves a subset.
 func (s *step) names(subset string) bool {
 	return len(s.Subsets) == 0 || slices.Contains(s.Subsets, subset)
 }

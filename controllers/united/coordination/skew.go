@@ -39,7 +39,7 @@ func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
 	}
 }
 
-// nextIsDown: the replica that is to be updated next is down: it is on its way, or is
+// nextIsDown reports whether the replica that is to be updated next is down: it is on its way, or is
 // not usable.
 func (v *subsetState) nextIsDown() bool {
 	top := min(v.nextPartition, v.Desired)

@@ -70,7 +70,7 @@ func (c *coordinator) position() (step int, known bool) {
 	return 0, false
 }
 
-// stepsMatch tells whether the steps before the given one do to the subsets what was done to
+// stepsMatch reports whether the steps before the given one do to the subsets what was done to
 // those of them that are on record.
 func (c *coordinator) stepsMatch(step int, passed map[string]string) bool {
 	matched := false
@@ -196,7 +196,7 @@ func (c *coordinator) startOver() {
 	c.state.StartTime = now
 }
 
-// reached: all that the running step releases is released and available.
+// reached reports whether all that the running step releases is released and available.
 func (c *coordinator) reached() bool {
 	for _, v := range c.states {
 		switch {
@@ -362,7 +362,7 @@ func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	return false, at
 }
 
-// onlyFailedAreAway: nothing is on its way that has not failed.
+// onlyFailedAreAway reports whether nothing is on its way that has not failed.
 func (c *coordinator) onlyFailedAreAway() bool {
 	for _, v := range c.states {
 		if !v.Removed && c.inFlightOf(v, true) > 0 {

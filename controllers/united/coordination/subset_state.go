@@ -123,7 +123,7 @@ func (v *subsetState) wantedHashes() []string {
 	return v.Observed.Asked(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
 }
 
-// setFailed tells whether a replica shows that the update revision does not work. It
+// setFailed reports whether a replica shows that the update revision does not work. It
 // asks for what the replica runs and not for when it was made: two clocks would have
 // to agree.
 func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
@@ -140,13 +140,13 @@ func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
 	}
 }
 
-// hasRevision: the child has got the update revision; or it is on record that it is protected
-// from it, if it gets that only when it is released.
+// hasRevision reports whether the child has got the update revision; or it is on record that it is
+// protected from it, if it gets that only when it is released.
 func (v *subsetState) hasRevision(update string) bool {
 	return v.Revision == update || v.Whole && v.partition == Held
 }
 
-// hasNoReplicas: the child has no replicas, and so has forgotten what it protected.
+// hasNoReplicas reports whether the child has no replicas, and so has forgotten what it protected.
 func (v *subsetState) hasNoReplicas() bool {
 	return v.Observed != nil && !v.Removed && v.currentReplicas == 0
 }
@@ -163,7 +163,7 @@ func (c *coordinator) startupState(v *subsetState) (ready, broken bool) {
 	return ready, broken
 }
 
-// fullyUpdated: the child has, and makes, nothing but replicas of the update revision.
+// fullyUpdated reports whether the child has, and makes, nothing but replicas of the update revision.
 func (v *subsetState) fullyUpdated() bool {
 	if v.Unreadable != "" {
 		return false
@@ -194,7 +194,7 @@ func (v *subsetState) setTarget(target int32) {
 	}
 }
 
-// stepDone: all that the running step releases is released and available.
+// stepDone reports whether all that the running step releases is released and available.
 func (v *subsetState) stepDone() bool {
 	return v.toRelease() == 0 || v.staged && v.partition <= v.target && v.updatedAvailable == v.toRelease()
 }

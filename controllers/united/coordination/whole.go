@@ -11,7 +11,7 @@ import "github.com/unitedworkloads/united/adapters"
 // it is done, whether they are or not. When there is nothing left for it, it is stopped
 // where it is.
 
-// releasing: the child is released, and not done.
+// releasing reports whether the child is released, and not done.
 func (v *subsetState) releasing() bool {
 	return v.Whole && !v.Removed && v.Observed != nil && v.currentReplicas > 0 && v.partition == 0 && v.pending() > 0
 }

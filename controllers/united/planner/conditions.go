@@ -109,7 +109,7 @@ func judgeAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setC
 	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, wanted))
 }
 
-// readiness tells whether the cluster is what the spec asks for now.
+// readiness reports whether the cluster is what the spec asks for now.
 func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
 	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")

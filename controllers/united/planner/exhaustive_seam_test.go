@@ -631,7 +631,7 @@ func (e *seam) currentOf(s *smallState) statefulset.Version {
 	return e.versions[statuses.at(s.parent.status).CurrentRevision]
 }
 
-// initialized tells whether the status says that a replica was ever ready.
+// initialized reports whether the status says that a replica was ever ready.
 func initialized(s *smallState) bool {
 	return meta.IsStatusConditionTrue(statuses.at(s.parent.status).Conditions, v1alpha1.ConditionInitialized)
 }

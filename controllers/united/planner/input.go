@@ -75,7 +75,7 @@ func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{}
 }
 
-// paused: no new template, no release, no replica deleted.
+// paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
 func (in *Input) paused() bool { return in.whyPaused() != "" }
 
 // whyPaused says what freezes the rollout; "" when nothing does.

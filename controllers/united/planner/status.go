@@ -200,12 +200,12 @@ func (in *Input) withheldFrom(observed *adapters.Observed) bool {
 	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
 
-// moving: a coordinated rollout is about to release more by itself.
+// moving reports whether a coordinated rollout is about to release more by itself.
 func (p *Plan) moving() bool {
 	return p.Rollout != nil && meaningOf(p.Rollout.State, false).moves
 }
 
-// releasedPending tells whether a replica at or above the partition is not on
+// releasedPending reports whether a replica at or above the partition is not on
 // the update revision. Paused or not is not asked: the partition was raised then.
 func releasedPending(observed *adapters.Observed) bool {
 	return slices.ContainsFunc(observed.Members, func(r adapters.Replica) bool {
@@ -292,7 +292,7 @@ func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Ti
 	return old.LastProgressTime
 }
 
-// resumed: a coordinated rollout went on to another step, or after a pause. The
+// resumed reports whether a coordinated rollout went on to another step, or after a pause. The
 // time in between does not count as standing still.
 func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	if before == nil || after == nil {

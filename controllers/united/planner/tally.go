@@ -32,7 +32,7 @@ type tally struct {
 	notUpdated int32
 }
 
-// done tells whether the subset is what the spec asks for now.
+// done reports whether the subset is what the spec asks for now.
 func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
@@ -118,7 +118,7 @@ func (t *tally) orFailed() *tally {
 	return t
 }
 
-// onUpdate tells whether the child's template makes the pods of the update
+// onUpdate reports whether the child's template makes the pods of the update
 // revision.
 func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
 	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))

@@ -109,7 +109,7 @@ func (s *Shares) take(parent types.NamespacedName) bool {
 	return true
 }
 
-// GoOn tells whether a pass that has used that much may go on.
+// GoOn reports whether a pass that has used that much may go on.
 func (t *Turn) GoOn(used time.Duration) bool {
 	if t.shares == nil || t.placed || used <= Allowance {
 		return true
