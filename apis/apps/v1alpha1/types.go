@@ -326,7 +326,7 @@ type RollingUpdate struct {
 	Steps []RolloutStep `json:"steps,omitempty"`
 }
 
-// RolloutOrder reports whether the subsets update at the same pace or one after the
+// RolloutOrder says whether the subsets update at the same pace or one after the
 // other.
 // +kubebuilder:validation:Enum=Parallel;Sequential
 type RolloutOrder string
