@@ -45,7 +45,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		Replicas:        ptr.Deref(d.Spec.Replicas, 1), // what the API server makes of an absent one
 		MinReadySeconds: d.Spec.MinReadySeconds,
 		Paused:          d.Spec.Paused,
-		CaughtUp:        d.Status.ObservedGeneration == d.Generation,
+		SpecObserved:    d.Status.ObservedGeneration == d.Generation,
 	}
 	o.Partition = partitionOnRecord(d)
 	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
@@ -65,7 +65,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			continue
 		}
 		if _, ok := own[owner.UID]; ok {
-			o.Members = append(o.Members, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
+			o.Pods = append(o.Pods, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
 		}
 	}
 	rank(o)
@@ -101,12 +101,12 @@ func rank(o *adapters.Observed) {
 		}
 		return 0
 	}
-	slices.SortFunc(o.Members, func(a, b adapters.Replica) int {
+	slices.SortFunc(o.Pods, func(a, b adapters.Replica) int {
 		return cmp.Or(cmp.Compare(class(&a), class(&b)), cmp.Compare(updated(&a), updated(&b)),
 			a.ReadySince.Compare(b.ReadySince), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	for i := range o.Members {
-		o.Members[i].Position = int32(i)
+	for i := range o.Pods {
+		o.Pods[i].Position = int32(i)
 	}
 }
 
@@ -114,15 +114,15 @@ func rank(o *adapters.Observed) {
 // says so with a condition, which stays when one ceases to be; that is not there without a
 // progress deadline, nor while it is paused.
 func finished(d *appsv1.Deployment, o *adapters.Observed) bool {
-	if !o.CaughtUp || o.UpdateHash == "" || o.Replicas == 0 {
+	if !o.SpecObserved || o.UpdateHash == "" || o.Replicas == 0 {
 		return false
 	}
 	ready := int32(0)
-	for i := range o.Members {
-		if o.Members[i].Hash != o.UpdateHash {
+	for i := range o.Pods {
+		if o.Pods[i].Hash != o.UpdateHash {
 			return false
 		}
-		if o.Members[i].Ready && !o.Members[i].Terminating {
+		if o.Pods[i].Ready && !o.Pods[i].Terminating {
 			ready++
 		}
 	}

@@ -56,14 +56,14 @@ func (m *model) observe() *adapters.Observed {
 		return nil
 	}
 	o := m.child.Observed
-	o.Members = nil
+	o.Pods = nil
 	for position := range int32(12) {
 		if p := m.pods[position]; p != nil {
 			r := adapters.Replica{Name: fmt.Sprint("web-zone-a-", position), UID: types.UID(fmt.Sprint(p.uid)), Position: position, Hash: p.hash, Ready: p.ready, Terminating: p.terminating}
 			if r.Ready {
 				r.ReadySince = epoch()
 			}
-			o.Members = append(o.Members, r)
+			o.Pods = append(o.Pods, r)
 		}
 	}
 	return &o
@@ -90,7 +90,7 @@ func (m *model) united() {
 		m.child.CurrentHash = s.Hash
 	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		if !m.write(s) {
-			for _, r := range Undo(o, epoch()) {
+			for _, r := range DeletableUnreleased(o, epoch()) {
 				m.note("  deletes %s", r.Name)
 				m.pods[r.Position].terminating = true
 			}
@@ -102,13 +102,13 @@ func (m *model) united() {
 func (m *model) write(s Step) bool {
 	if m.child == nil && m.outlived {
 		for position := range m.pods {
-			s = Around(s, position+1)
+			s = KeepOutlived(s, position+1)
 		}
 	}
 	c := s.Child
 	if m.child == nil {
 		m.child = aChild().hashes("", "")
-		m.child.CaughtUp = false
+		m.child.SpecObserved = false
 	} else if Seeding(&m.child.Observed) == c.Seeding && m.child.Replicas == c.Replicas && m.child.Partition == c.Partition &&
 		RecordedPartition(&m.child.Observed) == c.Partition && RevisionOf(&m.child.Observed) == c.Revision {
 		return false
@@ -118,7 +118,7 @@ func (m *model) write(s Step) bool {
 	if c.Seeding {
 		m.child.seeding()
 	}
-	m.child.CaughtUp = false
+	m.child.SpecObserved = false
 	return true
 }
 
@@ -134,7 +134,7 @@ func (m *model) sync() {
 		m.lapsed = m.lapsed || m.blind && current != ""
 		current = update
 	}
-	c.UpdateHash, c.CurrentHash, c.CaughtUp = update, current, true
+	c.UpdateHash, c.CurrentHash, c.SpecObserved = update, current, true
 	m.makePods(c)
 	updated := 0
 	for position, p := range m.pods {
@@ -289,7 +289,7 @@ func (m *model) step() {
 			m.child.Partition = rapid.Int32Range(0, 3).Draw(m.t, "foreign partition")
 			m.lapsed = m.lapsed || m.child.Partition < asked.Partition // what it releases is not our doing
 			m.note("somebody sets the partition to %d", m.child.Partition)
-			m.child.CaughtUp = false
+			m.child.SpecObserved = false
 		}
 	default:
 	}

@@ -48,10 +48,10 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 	switch {
 	case step.Action == subset.ActionHalt:
 		return e.halt(ctx, s)
-	case s.Defers:
+	case s.Deferred:
 		return &planner.Result{Stale: true} // as if it had been refused
 	case s.Removed && step.Action == subset.ActionWait:
-		return &planner.Result{Waits: why}
+		return &planner.Result{WaitReason: why}
 	case e.stripped(s) && (step.Action == subset.ActionWait || step.Action == subset.ActionRemind):
 		return e.relabel(ctx, s) // no write that it gets has them
 	}
@@ -75,7 +75,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	current := e.current(s)
 	e.failures.Calm(e.parent(), memoryOf(s.Name), e.in.Now)
 	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
-		o.Waits = why
+		o.WaitReason = why
 		after, wrote, err := e.writer.Carry(ctx, step, current)
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 // policy that has them come from a mirror does so on purpose, and nothing waits for it; but
 // where it has kept the template as it was, the child has not got what it should have.
 func (e *executor) noting(o *planner.Result, s *planner.SubsetPlan) *planner.Result {
-	if o.Failure == nil || !o.Left || e.in.Unmade(s.Name, o) {
+	if o.Failure == nil || !o.TemplateOnly || e.in.TemplateReverted(s.Name, o) {
 		return o
 	}
 	o.Note, o.Failure = o.Failure.Message, nil
@@ -150,10 +150,10 @@ func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas i
 		return e.writer.Overridden(e.parent(), s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == replicas {
-		return unlessOverridden(&planner.Result{Waits: why}, fight())
+		return unlessOverridden(&planner.Result{WaitReason: why}, fight())
 	}
 	o := e.attemptGone(ctx, s, func(o *planner.Result) error {
-		o.Waits = why
+		o.WaitReason = why
 		after, err := e.writer.Shrink(ctx, e.current(s), replicas)
 		if err != nil {
 			return err
@@ -219,9 +219,9 @@ func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o 
 			return fmt.Errorf("delete the replica %s: %w", d.Name, err)
 		}
 		if d.Unreleased {
-			o.Undone = append(o.Undone, d.Name)
+			o.DeletedUnreleased = append(o.DeletedUnreleased, d.Name)
 		} else {
-			o.Freed = append(o.Freed, d.Name)
+			o.DeletedStuck = append(o.DeletedStuck, d.Name)
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o 
 // come and go with each write.
 func unlessOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
 	if e != nil && o.Failure == nil {
-		o.Failure, o.Left = overridden(e), e.Left
+		o.Failure, o.TemplateOnly = overridden(e), e.Left
 	}
 	return o
 }
@@ -263,7 +263,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 		o.Failure = overridden(putOff)
 	case errors.Is(err, writer.ErrStale):
 		putBack(o, err)
-		if old := planner.SubsetStatus(&in.Parent.Status, name); o.Waits != "" && (old == nil || old.Message != o.Waits) { // once
+		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // once
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
@@ -280,6 +280,6 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 func putBack(o *planner.Result, err error) {
 	o.Stale = true
 	if e := (*writer.WaitError)(nil); errors.As(err, &e) {
-		o.Waits = "waits: " + e.For
+		o.WaitReason = "waits: " + e.For
 	}
 }

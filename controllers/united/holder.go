@@ -34,12 +34,12 @@ func (r *Reconciler) lookUpHolders(ctx context.Context, in *planner.Input) {
 	r.holders.keep(parent, in.Children)
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
 		c := in.Children[name]
-		ask := r.holders.turn(parent, name, planner.Sought(c.Observed), in.Now)
+		ask := r.holders.turn(parent, name, planner.MissingReplicaName(c.Observed), in.Now)
 		if ask.now {
-			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.Vacant); err != nil {
-				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.Vacant, "error", err.Error())
+			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
+				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = planner.HeldBy(pod, c.Observed, in.Parent, name)
+				ask.holder = planner.WhyNameTaken(pod, c.Observed, in.Parent, name)
 				r.holders.answer(parent, name, ask.holder)
 			}
 		}

@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.readUnlisted(ctx, in); err != nil {
 		return nil, err
 	}
-	if err := in.Want(); err != nil {
+	if err := in.SetUpdateRevision(); err != nil {
 		return nil, err
 	}
 	return in, nil
@@ -295,12 +295,12 @@ func (r *Reconciler) ensure(ctx context.Context, in *planner.Input, p *planner.P
 				return unlessStale(err) // what is kept stays as it was
 			}
 		}
-		out = in.With(kept, revision.ByName(kept, update.Name))
+		out = in.WithRevisions(kept, revision.ByName(kept, update.Name))
 		return nil
 	})
 	switch {
 	case result.Failure != nil:
-		if out = in.Without(result.Failure); out == nil {
+		if out = in.WithoutUpdate(result.Failure); out == nil {
 			return in, nil, result
 		}
 		p = planner.Make(out)

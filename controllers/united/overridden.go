@@ -31,7 +31,7 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
 		wanted = status.DeepCopy()
-		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
+		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	if equality.Semantic.DeepEqual(&parent.Status, status) {
 		r.repeats.Stands(key, statusObject, now)
@@ -53,7 +53,7 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 		return e
 	}
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
-		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
+		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	after, err := r.writeStatus(ctx, parent, status)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestUnlessOverridden(t *testing.T) {
 	}{
 		"all is well":     {planner.Result{}, nil, ""},
 		"undone":          {planner.Result{}, e, v1alpha1.ReasonOverridden},
-		"undone at once":  {planner.Result{Stale: true, Waits: "waits: x"}, e, v1alpha1.ReasonOverridden},
+		"undone at once":  {planner.Result{Stale: true, WaitReason: "waits: x"}, e, v1alpha1.ReasonOverridden},
 		"refused":         {planner.Result{Failure: refused}, e, v1alpha1.ReasonApplyRefused},
 		"stale, no fight": {planner.Result{Stale: true}, nil, ""},
 	} {

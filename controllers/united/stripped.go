@@ -31,7 +31,7 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 			r.failures.Pending(parent, s.Name, attemptOn(in, nil), in.Now) != nil {
 			continue
 		}
-		who := in.Who(s.Name)
+		who := in.ChildIdentity(s.Name)
 		child, err := w.Stripped(ctx, &who)
 		switch {
 		case err != nil:
@@ -44,13 +44,13 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 
 // stripped reports whether the child of a subset has lost one of its labels.
 func (e *executor) stripped(s *planner.SubsetPlan) bool {
-	who, current := e.in.Who(s.Name), e.current(s)
+	who, current := e.in.ChildIdentity(s.Name), e.current(s)
 	return current != nil && !writer.Labelled(&who, current)
 }
 
 // relabel puts the labels back on the child of a subset that is to get no other write.
 func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	who := e.in.Who(s.Name)
+	who := e.in.ChildIdentity(s.Name)
 	o := e.attempt(ctx, e.in, s.Name, e.current(s), func(*planner.Result) error {
 		if err := e.writer.Vacant(ctx, &who); err != nil {
 			return err

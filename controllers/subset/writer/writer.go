@@ -213,7 +213,7 @@ func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string)
 }
 
 // keepsOrphans looks whether a seed still has room for the pods that outlived an earlier
-// child (subset.Around). It is an ErrStale when more have been orphaned since.
+// child (subset.KeepOutlived). It is an ErrStale when more have been orphaned since.
 func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
 	pods, err := w.Outlived(ctx, c.Namespace, c.Parent, c.Subset)
 	if err != nil {

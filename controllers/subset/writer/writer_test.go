@@ -332,7 +332,7 @@ func TestSeedKeepsOrphans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			around := subset.Around(step, statefulset.New().Orphans(u, outlived))
+			around := subset.KeepOutlived(step, statefulset.New().Orphans(u, outlived))
 			if around.Child.Replicas != step.Child.Replicas {
 				if _, wrote, err := b.carry(step, nil); !errors.Is(err, ErrStale) || wrote || len(b.applied) > 0 {
 					t.Fatal("a child is made that deletes pods, which were orphaned after it was decided on:", wrote, err)

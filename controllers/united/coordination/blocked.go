@@ -39,7 +39,7 @@ func (f *nameList) list(of string) string {
 func (c *coordinator) failedMessage() string {
 	var failed nameList
 	for _, r := range c.failed {
-		failed.add(func() string { return r.Name + " " + r.Trouble() })
+		failed.add(func() string { return r.Name + " " + r.WhyUnavailable() })
 	}
 	if c.goingBack {
 		return failed.list("") + "; all others go back"

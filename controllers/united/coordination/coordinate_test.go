@@ -130,7 +130,7 @@ func TestFloor(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition, s.MaxUnavailable = amount("80%"), amount("10%") }), 200, 100).roll("v2")
 	w.settle()
 	for i, from := range []int32{160, 80} {
-		for _, m := range w.subsets[i].Observed.Members {
+		for _, m := range w.subsets[i].Observed.Pods {
 			if (m.Position >= from) != (m.Hash == "v2") {
 				t.Fatalf("%s runs %s", m.Name, m.Hash)
 			}
@@ -315,7 +315,7 @@ func TestMove(t *testing.T) {
 			w.round()
 			available := 0
 			for _, c := range w.subsets {
-				for _, m := range c.Observed.Members {
+				for _, m := range c.Observed.Pods {
 					if m.Ready {
 						available++
 					}
@@ -325,7 +325,7 @@ func TestMove(t *testing.T) {
 				t.Fatal(w.picture())
 			}
 		}
-		if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+		if len(w.subsets[0].Observed.Pods) != 3 || len(w.subsets[1].Observed.Pods) != 6 {
 			t.Error(w.picture())
 		}
 	}
@@ -340,16 +340,16 @@ func TestMoveUnobserved(t *testing.T) {
 	if got := w.subsets[0].Observed.Replicas; got != 5 {
 		t.Fatalf("%d replicas after the first pass, want 5", got)
 	}
-	w.subsets[0].Observed.CaughtUp = false
+	w.subsets[0].Observed.SpecObserved = false
 	for range 3 {
 		w.decide()
 		if got := w.subsets[0].Observed.Replicas; got != 5 {
 			t.Fatalf("%d replicas, though none has come in the other subset", got)
 		}
 	}
-	w.subsets[0].Observed.CaughtUp = true
+	w.subsets[0].Observed.SpecObserved = true
 	w.settle()
-	if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+	if len(w.subsets[0].Observed.Pods) != 3 || len(w.subsets[1].Observed.Pods) != 6 {
 		t.Error(w.picture())
 	}
 }
@@ -454,7 +454,7 @@ func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
 		t.Fatal(w.picture())
 	}
 	w.subsets[0].drop(5)
-	w.subsets[0].Observed.CaughtUp = false
+	w.subsets[0].Observed.SpecObserved = false
 	for range 3 {
 		w.decide()
 	}
@@ -471,7 +471,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		*world
 		b *adapters.Observed
 	}
-	alsoReady := func(s scene) { s.b.Members[0].Hash = "v1" }
+	alsoReady := func(s scene) { s.b.Pods[0].Hash = "v1" }
 	const stuck = "web-b-2 CrashLoopBackOff since 2026-01-01T00:00:03Z; b comes up on v1 before it is given another: repair it, "
 	for _, c := range []struct {
 		name    string
@@ -480,35 +480,35 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		message string
 	}{
 		{"broken", func(scene) {}, true, ""},
-		{"starting", func(s scene) { s.b.Members[2].Failure = "" }, true, ""},
-		{"not seen by its controller", func(s scene) { s.b.CaughtUp = false }, false, ""},
+		{"starting", func(s scene) { s.b.Pods[2].Failure = "" }, true, ""},
+		{"not seen by its controller", func(s scene) { s.b.SpecObserved = false }, false, ""},
 		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "or protect nothing of it (partition 0, no steps)"},
 		{"halted", func(s scene) {
 			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
-			s.subsets[0].Observed.Members[1].Hash = "v2"
-			s.subsets[0].Observed.Members[1].Created = s.now.Add(time.Hour)
+			s.subsets[0].Observed.Pods[1].Hash = "v2"
+			s.subsets[0].Observed.Pods[1].Created = s.now.Add(time.Hour)
 			s.sicken(0, 1)
 		}, false, "web-a-1 CrashLoopBackOff since 2026-01-01T00:00:03Z; nothing more is released: correct the template, or go back"},
-		{"half starting", func(s scene) { alsoReady(s); s.b.Members[2].Failure = "" }, false, ""},
+		{"half starting", func(s scene) { alsoReady(s); s.b.Pods[2].Failure = "" }, false, ""},
 		{"half broken", alsoReady, false, stuck + "or set the annotation united.dev/force-update to v2"},
 		{"half overdue", func(s scene) {
 			alsoReady(s)
-			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)
 		}, false, ""},
 		{"half broken, forced", func(s scene) { alsoReady(s); s.forced = "v2" }, true, ""},
 		{"half overdue, forced", func(s scene) {
 			alsoReady(s)
-			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)
 			s.forced = "v2"
 		}, true, ""},
-		{"half starting, forced", func(s scene) { alsoReady(s); s.b.Members[2].Failure, s.forced = "", "v2" }, false, ""},
+		{"half starting, forced", func(s scene) { alsoReady(s); s.b.Pods[2].Failure, s.forced = "", "v2" }, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(strategy(nil), 2, 3)
 			b := w.subsets[1]
 			b.FirstRolloutPending, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
-			for i := range b.Observed.Members[:2] {
-				b.Observed.Members[i].Hash = "v0"
+			for i := range b.Observed.Pods[:2] {
+				b.Observed.Pods[i].Hash = "v0"
 			}
 			w.sicken(1, 2)
 			c.change(scene{w, b.Observed})

@@ -14,7 +14,7 @@ func (c *coordinator) deleteReplicas() {
 		return
 	}
 	for _, v := range c.states {
-		if v.Removed || v.Observed == nil || !v.Observed.CaughtUp {
+		if v.Removed || v.Observed == nil || !v.Observed.SpecObserved {
 			continue
 		}
 		switch {

@@ -128,7 +128,7 @@ func TestAFailedRolloutDoesNotGrow(t *testing.T) {
 func (w *world) running(revision string) int {
 	n := 0
 	for _, c := range w.subsets {
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Hash == revision {
 				n++
 			}

@@ -61,10 +61,10 @@
 //
 // Failed is an updated replica that is broken for one of the first two reasons: it
 // shows that the update revision does not work. Updated is asked of the pod's hash and
-// of a child that is caught up. When the pod was made is not asked, for that would
-// compare the API server's clock with ours. Where a child is not caught up, and so it
-// cannot be known whether a failed replica is an updated one, nothing is released
-// either.
+// of a child whose controller has observed its spec. When the pod was made is not asked,
+// for that would compare the API server's clock with ours. Where the controller has not,
+// and so it cannot be known whether a failed replica is an updated one, nothing is
+// released either.
 //
 // While a replica is failed nothing is released, and nothing is deleted, in any
 // subset. What a scale-up adds comes up protected. It is over when the replica is

@@ -75,7 +75,7 @@ func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired
 // the partition up with it, and come back on the old revision.
 func updatedFrom(o *adapters.Observed, frozen bool) int32 {
 	from := o.Replicas
-	for _, r := range slices.Backward(o.Members) {
+	for _, r := range slices.Backward(o.Pods) {
 		if r.Position >= o.Replicas {
 			continue
 		}

@@ -20,10 +20,10 @@ import (
 func threeOf(name string, partition, recorded int32) coordination.Subset {
 	o := &adapters.Observed{
 		Meta:     metav1.ObjectMeta{Name: "web-" + name, UID: "uid"},
-		Replicas: 3, Partition: partition, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
+		Replicas: 3, Partition: partition, SpecObserved: true, CurrentHash: "h1", UpdateHash: "h2",
 	}
 	for i := range int32(3) {
-		o.Members = append(o.Members, adapters.Replica{
+		o.Pods = append(o.Pods, adapters.Replica{
 			Name: fmt.Sprintf("web-%s-%d", name, i), Position: i, Hash: "h1", Ready: true, ReadySince: time.Unix(1e9-1000, 0),
 		})
 	}
@@ -50,7 +50,7 @@ func TestARaisedPartition(t *testing.T) {
 		t.Error("raised over one that was released: it is again, and no other:", got)
 	}
 	unready := threeOf("b", 3, 3)
-	unready.Observed.Members[1].Ready = false
+	unready.Observed.Pods[1].Ready = false
 	if got := decide(threeOf("a", 3, 2), unready); got != [2]int32{3, 3} {
 		t.Error("another has gone since, and there is no room:", got)
 	}

@@ -55,7 +55,7 @@ func rolloutEnds(t *rapid.T) {
 		t.Fatalf("%d down\n%s", w.most, strings.Join(w.narrative, "\n"))
 	}
 	for i, c := range w.subsets {
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if released := m.Position >= floorOf(floor, sizes[i]); released != (m.Hash == "v2") {
 				t.Fatalf("%s runs %s at floor %s\n%s", m.Name, m.Hash, floor, strings.Join(w.narrative, "\n"))
 			}
@@ -136,7 +136,7 @@ func brokenRolloutEnds(t *rapid.T) {
 func (w *world) blockedRightly(t *rapid.T, most int) {
 	reachable := true
 	for _, c := range w.subsets {
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if !m.Ready && m.Position < c.Observed.Partition {
 				reachable = false
 			}
@@ -194,7 +194,7 @@ func FuzzCoordinate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, desired, live, partition int32, floor, most string, ordered bool) {
 		c := &child{desired: max(0, desired)}
 		c.Name, c.Revision, c.LastPartition = "a", "v2", coordination.Held
-		c.Observed = &adapters.Observed{Replicas: max(0, live), Partition: max(0, partition), CaughtUp: true, CurrentHash: "v1", UpdateHash: "v2", Ordered: ordered}
+		c.Observed = &adapters.Observed{Replicas: max(0, live), Partition: max(0, partition), SpecObserved: true, CurrentHash: "v1", UpdateHash: "v2", Ordered: ordered}
 		now := time.Unix(1767225600, 0)
 		in := coordination.Input{
 			Strategy: strategy(func(s *v1alpha1.RollingUpdate) { s.Partition, s.MaxUnavailable = amount(floor), amount(most) }),

@@ -87,7 +87,7 @@ func (c *coordinator) grow(v *subsetState) {
 func (c *coordinator) stage(v *subsetState) {
 	v.nextPartition = Held
 	v.waitReason = c.stagedFirst()
-	if !v.FirstRolloutPending || !v.Observed.CaughtUp {
+	if !v.FirstRolloutPending || !v.Observed.SpecObserved {
 		return
 	}
 	ready, broken := c.startupState(v)

@@ -80,11 +80,11 @@ func (c *coordinator) newSubsetState(s *Subset) *subsetState {
 		v.partition = *s.Recorded
 	}
 	v.nextPartition = v.partition
-	v.replicaStates = make([]replicaState, 0, len(o.Members))
-	v.staged = v.hasRevision(c.Update) && o.CaughtUp && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
+	v.replicaStates = make([]replicaState, 0, len(o.Pods))
+	v.staged = v.hasRevision(c.Update) && o.SpecObserved && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
 		!s.Forgot && !v.hasNoReplicas()
-	for i := range o.Members {
-		if r := &o.Members[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
+	for i := range o.Pods {
+		if r := &o.Pods[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
 			v.replicaStates = append(v.replicaStates, c.newReplicaState(v, r))
 		}
 	}
@@ -97,7 +97,7 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	// While the child's controller has not observed its spec the hashes speak of an
 	// older one, and what is released may move at any moment; so may what somebody else
 	// has released.
-	settled := o.CaughtUp && o.UpdateHash != "" && r.Hash == o.UpdateHash
+	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
 	m.updated = v.staged && settled && v.Revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
@@ -120,7 +120,7 @@ func (v *subsetState) wantedHashes() []string {
 	if v.Forgot {
 		return nil
 	}
-	return v.Observed.Asked(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
+	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
 }
 
 // setFailed reports whether a replica shows that the update revision does not work. It
@@ -132,7 +132,7 @@ func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
 	}
 	failed, _ := c.terms().Failed(m.Replica)
 	switch {
-	case failed && (v.Observed.CaughtUp || v.Whole):
+	case failed && (v.Observed.SpecObserved || v.Whole):
 		m.failed = true
 	case failed:
 		// The hash may be that of the template before.
@@ -290,9 +290,9 @@ func (v *subsetState) unavailableBelow(position int32) int32 {
 // name is that of the replica at a position, or stands for a missing one.
 func (v *subsetState) name(position int32) string {
 	if m := v.at(position); m != nil {
-		return m.Name + " " + m.Trouble()
+		return m.Name + " " + m.WhyUnavailable()
 	}
-	return v.Observed.Lacks(v.Name, position)
+	return v.Observed.DescribeMissing(v.Name, position)
 }
 
 func (v *subsetState) decision() Decision {
@@ -303,6 +303,6 @@ func (v *subsetState) decision() Decision {
 	d := Decision{Replicas: v.nextReplicas, Delete: v.deletions, ChangeReason: v.changeReason, WaitReason: v.waitReason}
 	d.DesiredPartition = DesiredPartition{Partition: v.nextPartition, Held: v.nextPartition == Held || v.nextPartition == v.floor.Partition && v.floor.Held, Reason: reason}
 	d.Pace, d.Stopped = v.pace, v.stopped
-	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && len(v.Observed.Members) == 0
+	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && len(v.Observed.Pods) == 0
 	return d
 }

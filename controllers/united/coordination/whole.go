@@ -42,7 +42,7 @@ func (v *subsetState) unavailableReplicas() int64 {
 // while it is known to stand still.
 func (v *subsetState) allowance() int64 {
 	switch {
-	case v.Observed.Paused && v.Observed.CaughtUp:
+	case v.Observed.Paused && v.Observed.SpecObserved:
 		return 0
 	case v.Observed.Pace == nil:
 		return v.pending()

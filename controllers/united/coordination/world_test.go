@@ -60,7 +60,7 @@ func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
 	for i, size := range sizes {
 		c := &child{desired: size, protects: "v1"}
 		c.Name, c.Desired, c.Revision, c.LastPartition = string(rune('a'+i)), size, "v1", coordination.Held
-		c.Observed = &adapters.Observed{Replicas: size, CaughtUp: true, CurrentHash: "v1", UpdateHash: "v1"}
+		c.Observed = &adapters.Observed{Replicas: size, SpecObserved: true, CurrentHash: "v1", UpdateHash: "v1"}
 		c.Observed.Meta.Name = "web-" + c.Name
 		w.subsets = append(w.subsets, c)
 		for p := range size {
@@ -86,22 +86,22 @@ func (w *world) make(c *child, position int32, revision string) {
 		Name: fmt.Sprintf("web-%s-%d", c.Name, position), UID: types.UID(fmt.Sprint(w.uid)), Position: position,
 		Hash: revision, Created: w.now, Since: w.now,
 	}
-	c.Observed.Members = append(c.Observed.Members, r)
-	slices.SortFunc(c.Observed.Members, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
+	c.Observed.Pods = append(c.Observed.Pods, r)
+	slices.SortFunc(c.Observed.Pods, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
 }
 
 // member is the replica at a position, nil without one.
 func (c *child) member(position int32) *adapters.Replica {
-	for i := range c.Observed.Members {
-		if c.Observed.Members[i].Position == position {
-			return &c.Observed.Members[i]
+	for i := range c.Observed.Pods {
+		if c.Observed.Pods[i].Position == position {
+			return &c.Observed.Pods[i]
 		}
 	}
 	return nil
 }
 
 func (c *child) drop(position int32) {
-	c.Observed.Members = slices.DeleteFunc(c.Observed.Members, func(r adapters.Replica) bool { return r.Position == position })
+	c.Observed.Pods = slices.DeleteFunc(c.Observed.Pods, func(r adapters.Replica) bool { return r.Position == position })
 }
 
 // sicken makes a replica unready until it is replaced.
@@ -115,8 +115,8 @@ func (w *world) sicken(subset int, positions ...int32) {
 // ready lets every pod become ready that can.
 func (w *world) ready() {
 	for _, c := range w.subsets {
-		for i := range c.Observed.Members {
-			m := &c.Observed.Members[i]
+		for i := range c.Observed.Pods {
+			m := &c.Observed.Pods[i]
 			if w.broken[m.Hash] && !m.Ready {
 				m.Failure = "ImagePullBackOff"
 			}
@@ -150,8 +150,8 @@ func (c *child) set() *statefulset.Wide {
 		Template: updateVersion, Replicas: int(o.Replicas), Partition: int(o.Partition), Current: version(c.protects),
 		Pods: make([]statefulset.Pod, o.Replicas),
 	}
-	for i := range o.Members {
-		m := &o.Members[i]
+	for i := range o.Pods {
+		m := &o.Pods[i]
 		for int(m.Position) >= len(set.Pods) {
 			set.Pods = append(set.Pods, statefulset.Pod{})
 		}
@@ -286,7 +286,7 @@ func (w *world) round() bool {
 // starting: a pod will become ready if one waits.
 func (w *world) starting() bool {
 	return slices.ContainsFunc(w.subsets, func(c *child) bool {
-		return slices.ContainsFunc(c.Observed.Members, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
+		return slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
 	})
 }
 
@@ -295,12 +295,12 @@ func (w *world) complete() bool {
 		return false
 	}
 	for _, c := range w.subsets {
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Hash != w.update || !m.Ready {
 				return false
 			}
 		}
-		if len(c.Observed.Members) != int(c.desired) {
+		if len(c.Observed.Pods) != int(c.desired) {
 			return false
 		}
 	}
@@ -311,7 +311,7 @@ func (w *world) down() int {
 	n := 0
 	for _, c := range w.subsets {
 		n += int(c.desired)
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Ready && m.Position < c.desired {
 				n--
 			}
@@ -335,7 +335,7 @@ func (w *world) updated() []int {
 	counts := make([]int, 0, len(w.subsets))
 	for _, c := range w.subsets {
 		n := 0
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Hash == w.update && m.Ready {
 				n++
 			}
@@ -350,7 +350,7 @@ func (w *world) picture() string {
 	var text []string
 	for _, c := range w.subsets {
 		line := fmt.Sprintf("%s %s/%d:", c.Name, held(c.Observed.Partition), c.Observed.Replicas)
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			line += " " + m.Hash
 			if !m.Ready {
 				line += "!"

@@ -37,7 +37,7 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 		// A corrected template must reach every replica. Without one the child
 		// knows one revision only, and there is nothing to tell apart.
 		return openPartition(0)
-	case subset.Completing(observed):
+	case subset.FirstRolloutPending(observed):
 		return openPartition(subset.RecordedPartition(observed))
 	}
 	asked := in.floor(s)

@@ -164,17 +164,17 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	}
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if o := results.of(s.Name); len(o.Freed) > 0 {
+		if o := results.of(s.Name); len(o.DeletedStuck) > 0 {
 			reason := eventStuckDeleted
 			if after.Rollout != nil {
 				reason = eventReplicaDeleted
 			}
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.Freed, ", "), after.UpdateRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.DeletedStuck, ", "), after.UpdateRevision), s.Workload})
 		}
-		if o := results.of(s.Name); len(o.Undone) > 0 {
+		if o := results.of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",
-				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.Undone, ", "), s.CurrentRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
 		}
 	}
 	return list

@@ -25,7 +25,7 @@ func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step
 	if refused == "" {
 		return s.Step, ""
 	}
-	spare := max(0, in.living(results)-int64(replicasOf(in.Parent)))
+	spare := max(0, in.currentReplicas(results)-int64(replicasOf(in.Parent)))
 	keep := observed.Replicas - int32(min(spare, int64(observed.Replicas)))
 	if keep <= s.Step.Child.Replicas {
 		return s.Step, ""
@@ -57,8 +57,8 @@ func (p *Plan) refused(in *Input, results Results) string {
 	return ""
 }
 
-// living is how many replicas the children are asked for now.
-func (in *Input) living(results Results) int64 {
+// currentReplicas is how many replicas the children are asked for now.
+func (in *Input) currentReplicas(results Results) int64 {
 	living := int64(0)
 	for name := range in.Children {
 		living += int64(in.replicas(name, results[name]))

@@ -26,14 +26,14 @@ func (in *Input) planRemoved(p *Plan) {
 		plan(name, subset.Step{Action: subset.ActionRemove})
 	}
 	for _, name := range in.unseen() {
-		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.Who(name)})
+		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.ChildIdentity(name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
 		if !in.Spec.has(name) {
 			plan(name, subset.Step{Action: subset.ActionHalt})
 		}
 	}
-	for _, name := range in.leaving() {
+	for _, name := range in.terminatingRemoved() {
 		plan(name, subset.Step{Action: subset.ActionWait,
 			Reason: "waits: it is deleted, and held by the finalizers " + strings.Join(in.Children[name].Object.GetFinalizers(), ", ")})
 	}
@@ -46,9 +46,9 @@ func (in *Input) unwanted() []string {
 	})
 }
 
-// leaving are the children of subsets that are gone, which were deleted and are still
+// terminatingRemoved are the children of subsets that are gone, which were deleted and are still
 // there: something holds a finalizer.
-func (in *Input) leaving() []string {
+func (in *Input) terminatingRemoved() []string {
 	return in.unasked(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 

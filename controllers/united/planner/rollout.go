@@ -80,11 +80,11 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	}
 	if to.Observed != nil {
 		to.Revision = subset.RevisionOf(to.Observed)
-		if in.unmade(s.Name, to.Observed) {
-			to.Revision = subset.Noted(to.Observed) // it has not got the other
+		if in.templateReverted(s.Name, to.Observed) {
+			to.Revision = subset.RecordedProtectedRevision(to.Observed) // it has not got the other
 		}
 		to.Same = to.Same && to.Revision == in.Update.Name
-		to.FirstRolloutPending = subset.Completing(to.Observed)
+		to.FirstRolloutPending = subset.FirstRolloutPending(to.Observed)
 		to.Recorded = ptr.To(subset.RecordedPartition(to.Observed))
 		to.ProtectedHash = subset.ProtectedHash(to.Observed)
 		// Where all is released there is nothing that it would have to remember.

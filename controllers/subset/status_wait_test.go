@@ -12,18 +12,18 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-func TestYields(t *testing.T) {
+func TestShouldWaitForStatus(t *testing.T) {
 	release := Step{Action: ActionApply, Child: adapters.Child{Replicas: 4, Partition: 2, Revision: "r1"}}
 	changed := func(at time.Time) *childBuilder {
 		b := aChild().partition(3)
-		b.Trailing = true
-		b.Members = []adapters.Replica{{Created: epoch().Add(-time.Hour), Since: epoch().Add(-time.Hour)}, {ReadySince: at}}
+		b.StatusOutdated = true
+		b.Pods = []adapters.Replica{{Created: epoch().Add(-time.Hour), Since: epoch().Add(-time.Hour)}, {ReadySince: at}}
 		return b
 	}
 	just := func() *childBuilder { return changed(epoch().Add(-time.Second)) }
 	step := func(change func(*Step)) Step { s := release; change(&s); return s }
 	told := just()
-	told.Trailing = false
+	told.StatusOutdated = false
 	for name, c := range map[string]struct {
 		step  Step
 		child *adapters.Observed
@@ -32,7 +32,7 @@ func TestYields(t *testing.T) {
 		"a release while a replica has just changed": {release, &just().Observed, true},
 		"by a clock that is a little ahead":          {release, &changed(epoch().Add(time.Second)).Observed, true},
 		"the status tells of it already":             {release, &told.Observed, false},
-		"the status has had its time":                {release, &changed(epoch().Add(-turn)).Observed, false},
+		"the status has had its time":                {release, &changed(epoch().Add(-statusWriteDelay)).Observed, false},
 		"by a clock that is far ahead":               {release, &changed(epoch().Add(time.Hour)).Observed, false},
 		"a partition that rises is urgent":           {step(func(s *Step) { s.Child.Partition = 4 }), &just().Observed, false},
 		"nothing changes":                            {step(func(s *Step) { s.Child.Partition = 3 }), &just().Observed, false},
@@ -42,7 +42,7 @@ func TestYields(t *testing.T) {
 		"there is no child":                          {release, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(Yields(c.step, c.child, epoch())).To(Equal(c.want))
+			NewWithT(t).Expect(ShouldWaitForStatus(c.step, c.child, epoch())).To(Equal(c.want))
 		})
 	}
 }

@@ -118,7 +118,7 @@ func TestUnreleased(t *testing.T) {
 			if got := names(Unreleased(tc.child.observed())); got != tc.want {
 				t.Errorf("want %q, have %q", tc.want, got)
 			}
-			if got := names(Undo(tc.child.observed(), epoch().Add(time.Hour))); got != tc.undo {
+			if got := names(DeletableUnreleased(tc.child.observed(), epoch().Add(time.Hour))); got != tc.undo {
 				t.Errorf("first: want %q, have %q", tc.undo, got)
 			}
 		})
@@ -150,7 +150,7 @@ func TestHeededBy(t *testing.T) {
 			if tc.in > 0 {
 				want = now.Add(tc.in)
 			}
-			if got := HeededBy(tc.managed, now); !got.Equal(want) {
+			if got := ReminderSeenBy(tc.managed, now); !got.Equal(want) {
 				t.Error(got)
 			}
 		})
@@ -162,8 +162,8 @@ func TestUndoCountsAvailability(t *testing.T) {
 	child := forgetful("0 h1", "1 h2", "2 h1", "3 h2").hashes("h1", "h2").observed()
 	child.MinReadySeconds = 60
 	for after, want := range map[time.Duration]string{time.Second: "", 2 * time.Minute: "1"} {
-		child.Members[1].ReadySince = epoch().Add(-time.Hour)
-		if got := names(Undo(child, epoch().Add(after))); got != want {
+		child.Pods[1].ReadySince = epoch().Add(-time.Hour)
+		if got := names(DeletableUnreleased(child, epoch().Add(after))); got != want {
 			t.Errorf("after %s: want %q, have %q", after, want, got)
 		}
 	}

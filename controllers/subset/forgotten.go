@@ -26,13 +26,13 @@ func Forgot(o *adapters.Observed) bool {
 	if o.Traits.Protection == adapters.Withheld {
 		return false // it remembers nothing
 	}
-	if !o.CaughtUp || o.CurrentHash == "" || o.Replicas == 0 || protected == "" || protected == o.CurrentHash {
+	if !o.SpecObserved || o.CurrentHash == "" || o.Replicas == 0 || protected == "" || protected == o.CurrentHash {
 		return false
 	}
-	if !settled(o) {
-		return Noted(o) != ""
+	if !statusSettled(o) {
+		return RecordedProtectedRevision(o) != ""
 	}
-	return protectsAnother(o) && (unfinishable(o) || slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+	return protectsAnother(o) && (unfinishable(o) || slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool {
 		return m.Hash != o.CurrentHash && m.Position >= 0 && m.Position < o.Replicas
 	}))
 }
@@ -59,13 +59,13 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	opened := o.Partition < RecordedPartition(o)
 	switch {
 	case protects && (child.Revision == RevisionOf(o) || opened):
-		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, Noted(o))}
-	case settled(o) && o.AllUpdated():
+		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, RecordedProtectedRevision(o))}
+	case statusSettled(o) && o.AllUpdated():
 		return g.relearn(o)
 	}
 	step := Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
-		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, Noted(o)),
+		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, RecordedProtectedRevision(o)),
 	}
 	if again := g.relearn(o); again.Action == ActionRelearn {
 		step.Instead = &again // its controller makes that revision anew
@@ -84,7 +84,7 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
-	if !settled(o) || RevisionOf(o) != g.ProtectedRevision {
+	if !statusSettled(o) || RevisionOf(o) != g.ProtectedRevision {
 		// It would make new ones of what it has not forgotten yet.
 		child.Replicas = min(child.Replicas, o.Replicas)
 	}
@@ -97,8 +97,8 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 // relearning reports whether the child has the template of what it protects, and none of its replicas
 // runs that, though some should. With another template now it might finish that.
 func (g *Goal) relearning(o *adapters.Observed) bool {
-	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && settled(o) && len(Unreleased(o)) > 0 &&
-		!slices.ContainsFunc(o.Members, func(m adapters.Replica) bool {
+	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && statusSettled(o) && len(Unreleased(o)) > 0 &&
+		!slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool {
 			return m.Hash == o.CurrentHash && !m.Terminating && m.Position >= 0 && m.Position < o.Replicas
 		})
 }
@@ -109,12 +109,12 @@ func (g *Goal) relearning(o *adapters.Observed) bool {
 // only when the child remembers it: there are none while it has forgotten.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
 	protected := ProtectedHash(o)
-	if !o.CaughtUp || protected == "" || o.CurrentHash != protected {
+	if !o.SpecObserved || protected == "" || o.CurrentHash != protected {
 		return nil
 	}
 	below := min(releasedFrom(o), o.Partition, o.Replicas)
 	var list []adapters.Replica
-	for _, m := range o.Members {
+	for _, m := range o.Pods {
 		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating {
 			list = append(list, m)
 		}
@@ -122,14 +122,14 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 	return list
 }
 
-// heeded is how long after a reminder the child's controller may still act on what it
+// reminderDelay is how long after a reminder the child's controller may still act on what it
 // had forgotten: its cache lags behind the reminder, and it would make of that what is
 // deleted now.
-const heeded = 3 * time.Second
+const reminderDelay = 3 * time.Second
 
-// HeededBy is when what came up unreleased may be deleted, since the child's controller
+// ReminderSeenBy is when what came up unreleased may be deleted, since the child's controller
 // knows by then of the last reminder that is in the child's managedFields; zero if now.
-func HeededBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Time {
+func ReminderSeenBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Time {
 	var last time.Time
 	for _, entry := range managed {
 		if entry.Manager == v1alpha1.FieldManager && entry.Subresource == "status" && entry.Time != nil && entry.Time.After(last) {
@@ -137,23 +137,23 @@ func HeededBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Time {
 		}
 	}
 	// A clock that is ahead of ours must not make us wait until then.
-	if until := last.Add(heeded); last.Before(now.Add(heeded)) && until.After(now) {
+	if until := last.Add(reminderDelay); last.Before(now.Add(reminderDelay)) && until.After(now) {
 		return until
 	}
 	return time.Time{}
 }
 
-// Undo gives the one of the Unreleased replicas to delete now where no ledger
+// DeletableUnreleased gives the one of the Unreleased replicas to delete now where no ledger
 // decides: one that is not available costs nobody anything, one that is goes while
 // all others are available. From a child that works in order nothing is taken above a
 // replica that is not ready, since it would not be made again.
-func Undo(o *adapters.Observed, now time.Time) []adapters.Replica {
+func DeletableUnreleased(o *adapters.Observed, now time.Time) []adapters.Replica {
 	unreleased := Unreleased(o)
 	if len(unreleased) == 0 {
 		return nil
 	}
-	whole := len(o.Members) == int(o.Replicas)
-	for _, m := range o.Members {
+	whole := len(o.Pods) == int(o.Replicas)
+	for _, m := range o.Pods {
 		available, _ := m.Available(o.MinReadySeconds, now)
 		if available {
 			continue
