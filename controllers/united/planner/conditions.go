@@ -46,7 +46,7 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 		return
 	}
 	set(v1alpha1.ConditionProgressing, !ready, reason, message)
-	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 }
 
 // maxMessage bounds the message of a condition. The API server would take 32768
@@ -253,7 +253,7 @@ func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 		setState(status, parent.Generation, now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, failure.Reason,
 			"the replicas are not looked at: "+failure.Message)
 	} else {
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 	}
 	return status
 }

@@ -26,7 +26,7 @@ func TestJudgeOverridden(t *testing.T) {
 		set := setter(status, 1, now)
 		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
 		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 		SetOverridden(parent, status, "status.x is changed", lasts, now)
 		return status
 	}
