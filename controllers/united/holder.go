@@ -27,9 +27,9 @@ const (
 	holderAgain = time.Minute
 )
 
-// lookUpHolders finds out what holds the names of replicas that are missing for a while,
+// readNameHolders finds out what holds the names of replicas that are missing for a while,
 // past the cache: that holds only what has our labels. Without an answer all goes on.
-func (r *Reconciler) lookUpHolders(ctx context.Context, in *planner.Input) {
+func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	parent := client.ObjectKeyFromObject(in.Parent)
 	r.holders.keep(parent, in.Children)
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {

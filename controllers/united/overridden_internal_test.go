@@ -84,7 +84,7 @@ func TestUnlessOverridden(t *testing.T) {
 		"stale, no fight": {planner.Result{Stale: true}, nil, ""},
 	} {
 		o := tc.before
-		if got := unlessOverridden(&o, tc.e); got.Stale != tc.before.Stale || got.Failure == nil && tc.want != "" || got.Failure != nil && got.Failure.Reason != tc.want {
+		if got := orOverridden(&o, tc.e); got.Stale != tc.before.Stale || got.Failure == nil && tc.want != "" || got.Failure != nil && got.Failure.Reason != tc.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

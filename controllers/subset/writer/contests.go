@@ -47,9 +47,9 @@ type contest struct {
 	by string
 }
 
-// lowered notes that by has lowered the partition of a child. Passes that find the same
+// recordLowered notes that by has lowered the partition of a child. Passes that find the same
 // spec count once.
-func (c *Contests) lowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
+func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.seen[parent], func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
@@ -109,7 +109,7 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 			return time.Time{}, fmt.Errorf("%s: %w", current.GetName(), err)
 		}
 		if by != "" {
-			w.Contests.lowered(parent, current, by, now)
+			w.Contests.recordLowered(parent, current, by, now)
 		}
 	}
 	if contest := w.Contests.about(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {

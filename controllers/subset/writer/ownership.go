@@ -120,10 +120,10 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return nil, nil //nolint:nilnil // nothing is ours
 }
 
-// Taken gives those of the recorded annotations that another has removed or changed
+// TakenAnnotations gives those of the recorded annotations that another has removed or changed
 // since United wrote the child, in a fixed order; and their checksum, unless it was never
 // there: earlier versions wrote none.
-func Taken(meta metav1.Object) ([]string, error) {
+func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	owned, err := ownedFields(meta)
 	if err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 }
 
 func (b *bench) carry(s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	return b.Carry(b.t.Context(), s, current)
+	return b.Execute(b.t.Context(), s, current)
 }
 
 // childSpec is the child of subset zone-a of web.
@@ -583,7 +583,7 @@ func TestRemoveAndFree(t *testing.T) {
 		if err := b.Remove(t.Context(), current); err != nil {
 			t.Error(err)
 		}
-		if err := b.Free(t.Context(), "shop", replica); err != nil {
+		if err := b.DeleteReplica(t.Context(), "shop", replica); err != nil {
 			t.Error(err)
 		}
 	}

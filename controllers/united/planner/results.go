@@ -29,8 +29,8 @@ type Result struct {
 	// DeletedStuck are the stuck replicas that were deleted, DeletedUnreleased those that had come up on
 	// the update revision without having been released.
 	DeletedStuck, DeletedUnreleased []string
-	// TemplateOnly: what failed is the template of the pods, which is not written again.
-	TemplateOnly bool
+	// NotRetried: what failed is the template of the pods, which is not written again.
+	NotRetried bool
 	// Note is what is to be said of the child beside all else.
 	Note string
 }

@@ -14,7 +14,7 @@ import (
 
 // A child is not looked at again only while nobody has written it, and it is to be what
 // it was to be.
-func TestLooks(t *testing.T) {
+func TestComparisons(t *testing.T) {
 	object := func(uid, version, fingerprint string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 			"namespace": "ns", "name": "web-a", "uid": uid, "resourceVersion": version,
@@ -27,7 +27,7 @@ func TestLooks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		child   *adapters.Child
 		current *unstructured.Unstructured
-		after   func(*Looks)
+		after   func(*Comparisons)
 		want    bool
 	}{
 		"the same":           {c, seen, nil, true},
@@ -35,27 +35,27 @@ func TestLooks(t *testing.T) {
 		"another child":      {c, object("v", "1", "f"), nil, false},
 		"is to be another":   {c, object("u", "1", "g"), nil, false},
 		"of another parent":  {&adapters.Child{Namespace: "ns", Name: "web-a", Parent: "we"}, seen, nil, false},
-		"the child is gone":  {c, seen, func(l *Looks) { l.forgetChild(seen) }, false},
-		"the parent is gone": {c, seen, func(l *Looks) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "web"}) }, false},
-		"another parent is":  {c, seen, func(l *Looks) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "other"}) }, true},
+		"the child is gone":  {c, seen, func(l *Comparisons) { l.forgetChild(seen) }, false},
+		"the parent is gone": {c, seen, func(l *Comparisons) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "web"}) }, false},
+		"another parent is":  {c, seen, func(l *Comparisons) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "other"}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			looks := &Looks{}
-			if looks.unharmed(c, seen, seen) {
+			looks := &Comparisons{}
+			if looks.nothingLost(c, seen, seen) {
 				t.Error("knows what it has not seen")
 			}
-			looks.saw(c, seen, seen, "")
+			looks.recordComparison(c, seen, seen, "")
 			if tc.after != nil {
 				tc.after(looks)
 			}
-			if have := looks.unharmed(tc.child, tc.current, tc.current); have != tc.want {
+			if have := looks.nothingLost(tc.child, tc.current, tc.current); have != tc.want {
 				t.Error("have", have)
 			}
 		})
 	}
-	var none *Looks
-	none.saw(c, seen, seen, "")
-	if none.forgetChild(seen); none.unharmed(c, seen, seen) {
+	var none *Comparisons
+	none.recordComparison(c, seen, seen, "")
+	if none.forgetChild(seen); none.nothingLost(c, seen, seen) {
 		t.Error("remembers without a memory")
 	}
 }

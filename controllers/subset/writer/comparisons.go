@@ -14,23 +14,23 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Looks remembers, in memory alone, which children were found to have all that was
+// Comparisons remembers, in memory alone, which children were found to have all that was
 // applied to them. Finding that out means reading their managedFields, which can be
 // larger than they are, and every pod that changes starts a pass. One that has not been
 // written since need not be looked at again. It is safe for concurrent use; the zero
 // value remembers nothing yet.
-type Looks struct {
+type Comparisons struct {
 	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]look
+	seen map[types.NamespacedName]map[string]comparison
 }
 
-// look is what was compared, and what was found.
-type look struct {
-	looked
-	wants wanted
+// comparison is what was compared, and what was found.
+type comparison struct {
+	comparedVersion
+	desired desiredChild
 	// generation is that of the child: what is found in its spec holds for all of it.
 	generation int64
-	// pods are the maps that wants tells apart by where they are: they stay there while they
+	// pods are the maps that desired tells apart by where they are: they stay there while they
 	// are kept here.
 	pods [2]map[string]any
 	// altered is a field of the pods' template that admission has changed as it was
@@ -38,16 +38,16 @@ type look struct {
 	altered string
 }
 
-// looked is what was compared: the child as it was read, and what it was to be. Replicas
+// comparedVersion is what was compared: the child as it was read, and what it was to be. Replicas
 // and partition are not in the fingerprint; whoever asks has compared them.
-type looked struct {
+type comparedVersion struct {
 	uid                          types.UID
 	resourceVersion, fingerprint string
 }
 
-// wanted is what a child was to be. Its template follows from the parent's generation and
+// desiredChild is what a child was to be. Its template follows from the parent's generation and
 // from what the revision says, which is the same while it is kept in the same place.
-type wanted struct {
+type desiredChild struct {
 	parent          types.UID
 	generation      int64 // of the parent
 	revision        string
@@ -60,8 +60,8 @@ type wanted struct {
 	paced           bool
 }
 
-func wantedOf(c *adapters.Child) wanted {
-	w := wanted{
+func desiredChildOf(c *adapters.Child) desiredChild {
+	w := desiredChild{
 		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
 		podPart: reflect.ValueOf(c.PodPart).Pointer(), podPatch: reflect.ValueOf(c.PodPatch).Pointer(),
 		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding,
@@ -74,40 +74,40 @@ func wantedOf(c *adapters.Child) wanted {
 
 func podsOf(c *adapters.Child) [2]map[string]any { return [2]map[string]any{c.PodPart, c.PodPatch} }
 
-func lookAt(current, u *unstructured.Unstructured) looked {
-	return looked{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
+func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
+	return comparedVersion{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
-// unharmed reports whether the same look has found nothing lost.
-func (l *Looks) unharmed(c *adapters.Child, current, u *unstructured.Unstructured) bool {
+// nothingLost reports whether the same look has found nothing lost.
+func (l *Comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Unstructured) bool {
 	if l == nil {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	if !ok || seen.looked != lookAt(current, u) {
+	if !ok || seen.comparedVersion != comparedVersionOf(current, u) {
 		return false
 	}
-	seen.wants, seen.pods = wantedOf(c), podsOf(c) // what changed in the parent has not changed this child
+	seen.desired, seen.pods = desiredChildOf(c), podsOf(c) // what changed in the parent has not changed this child
 	l.seen[parentOf(c)][current.GetName()] = seen
 	return true
 }
 
-// stands reports whether a look at the child, as it is now, has found that it is all that it is
+// upToDate reports whether a look at the child, as it is now, has found that it is all that it is
 // to be.
-func (l *Looks) stands(c *adapters.Child, current *unstructured.Unstructured) bool {
+func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstructured) bool {
 	if l == nil {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion() && seen.wants == wantedOf(c)
+	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion() && seen.desired == desiredChildOf(c)
 }
 
 // Intact reports whether a look at the child, as it is now, has found nothing lost.
-func (l *Looks) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
+func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
 	if l == nil {
 		return false
 	}
@@ -119,7 +119,7 @@ func (l *Looks) Intact(parent types.NamespacedName, current *unstructured.Unstru
 
 // altered is the field of the pods' template that the last look found changed by
 // admission; "" when it found none, or the child's spec has changed since.
-func (l *Looks) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
+func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
 	if l == nil {
 		return ""
 	}
@@ -131,32 +131,32 @@ func (l *Looks) altered(parent types.NamespacedName, current *unstructured.Unstr
 	return ""
 }
 
-func (l *Looks) saw(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
-	l.keep(c, current.GetName(), look{lookAt(current, u), wantedOf(c), current.GetGeneration(), podsOf(c), altered})
+func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
+	l.set(c, current.GetName(), comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered})
 }
 
-// wrote notes what the answer to a write has of it. The child is looked at all the same.
-func (l *Looks) wrote(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
-	l.keep(c, answer.GetName(), look{looked: looked{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
+// recordWrite notes what the answer to a write has of it. The child is looked at all the same.
+func (l *Comparisons) recordWrite(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
+	l.set(c, answer.GetName(), comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
 }
 
-func (l *Looks) keep(c *adapters.Child, name string, seen look) {
+func (l *Comparisons) set(c *adapters.Child, name string, seen comparison) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen == nil {
-		l.seen = map[types.NamespacedName]map[string]look{}
+		l.seen = map[types.NamespacedName]map[string]comparison{}
 	}
 	parent := parentOf(c)
 	if l.seen[parent] == nil {
-		l.seen[parent] = map[string]look{}
+		l.seen[parent] = map[string]comparison{}
 	}
 	l.seen[parent][name] = seen
 }
 
-func (l *Looks) forgetChild(current *unstructured.Unstructured) {
+func (l *Comparisons) forgetChild(current *unstructured.Unstructured) {
 	if l == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (l *Looks) forgetChild(current *unstructured.Unstructured) {
 }
 
 // Forget forgets the children of a parent that is gone.
-func (l *Looks) Forget(parent types.NamespacedName) {
+func (l *Comparisons) Forget(parent types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.seen, parent)
