@@ -234,7 +234,7 @@ func TestOwn(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			workload := object(t, "{apiVersion: v1, kind: X, spec: {"+tc.spec+"}}").Object
 			c.Pace, c.Paused = tc.pace, tc.paused
-			if err := deployment.New().Own(workload, c); err != nil {
+			if err := deployment.New().SetControllerFields(workload, c); err != nil {
 				t.Fatal(err)
 			}
 			want := object(t, "{apiVersion: v1, kind: X, spec: {"+own+", "+tc.want+"}}").Object

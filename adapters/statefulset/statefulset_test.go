@@ -180,7 +180,7 @@ selector:
 	} {
 		t.Run(name, func(t *testing.T) {
 			workload := map[string]any{"spec": object(t, tc.spec)}
-			if err := statefulset.New().Own(workload, c); err != nil {
+			if err := statefulset.New().SetControllerFields(workload, c); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(map[string]any{"spec": object(t, owned+tc.want)}, workload); diff != "" {
@@ -192,7 +192,7 @@ selector:
 		t.Error("the parent's selector was changed")
 	}
 	bare := map[string]any{}
-	if err := statefulset.New().Own(bare, &adapters.Child{}); err != nil {
+	if err := statefulset.New().SetControllerFields(bare, &adapters.Child{}); err != nil {
 		t.Error(err)
 	}
 	if spec := bare["spec"].(map[string]any); spec["minReadySeconds"] != nil {

@@ -133,9 +133,9 @@ type goalBuilder struct{ Goal }
 
 func versionOf(revision string) Version {
 	return Version{
-		Revision: revision,
-		PodPart:  map[string]any{"part": revision},
-		PodPatch: map[string]any{"patch": revision},
+		Revision:         revision,
+		RevisionTemplate: map[string]any{"part": revision},
+		RevisionPatch:    map[string]any{"patch": revision},
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 type Version struct {
 	// Revision is the name of the parent revision.
 	Revision string
-	// PodPart, PodPatch and Tolerations are as in adapters.Child.
-	PodPart, PodPatch map[string]any
-	Tolerations       []corev1.Toleration
+	// RevisionTemplate, RevisionPatch and Tolerations are as in adapters.Child.
+	RevisionTemplate, RevisionPatch map[string]any
+	Tolerations                     []corev1.Toleration
 }
 
 // Goal is what a subset shall come to.
@@ -240,7 +240,7 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 
 func (g *Goal) child(v Version) adapters.Child {
 	c := g.Child
-	c.Revision, c.PodPart, c.PodPatch, c.Tolerations = v.Revision, v.PodPart, v.PodPatch, v.Tolerations
+	c.Revision, c.RevisionTemplate, c.RevisionPatch, c.Tolerations = v.Revision, v.RevisionTemplate, v.RevisionPatch, v.Tolerations
 	if g.Initialized {
 		c.ProtectedRevision = g.ProtectedRevision
 	}

@@ -171,5 +171,5 @@ func (m *manager) rest(ctx context.Context, window time.Duration) (float64, erro
 }
 
 func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, done)
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitTimeout, true, done)
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long a thing may take to happen; a busy machine gets its time.
-const patience = 45 * time.Minute
+// waitTimeout is how long a thing may take to happen; a busy machine gets its time.
+const waitTimeout = 45 * time.Minute
 
 // sight sees objects by watches, and tells when one of them is as it should be.
 type sight struct {
@@ -91,7 +91,7 @@ func expect[T client.Object](s *sight, key client.ObjectKey, like func(T) bool) 
 
 // wait is when it was seen.
 func (w *waiter) wait(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	select {
 	case at := <-w.seen:

@@ -179,7 +179,7 @@ func ownable(ctx context.Context) error {
 		}},
 	}}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, interval, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		last = asking.Create(ctx, owned.DeepCopy(), client.DryRunAll)
 		return last == nil, nil
 	})

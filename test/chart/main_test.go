@@ -26,10 +26,10 @@ import (
 
 const (
 	startTimeout = 5 * time.Minute
-	// patience is how long something that is to happen may take. It is a bound on
+	// waitTimeout is how long something that is to happen may take. It is a bound on
 	// a busy machine, not a figure.
-	patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	interval    = 100 * time.Millisecond
 )
 
 // shared is what all tests of the package use.
@@ -39,7 +39,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{

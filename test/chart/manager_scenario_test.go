@@ -88,7 +88,7 @@ func (s *scenario) run() error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		last := ""
-		err = wait.PollUntilContextTimeout(s.ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		err = wait.PollUntilContextTimeout(s.ctx, interval, waitTimeout, true, func(ctx context.Context) (bool, error) {
 			if refused, err := s.refused(); err != nil || refused {
 				return false, errors.Join(err, errRefused)
 			}

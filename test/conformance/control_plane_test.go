@@ -290,7 +290,7 @@ func (r *actual) Settle() (simulation.Snapshot, error) {
 }
 
 func (r *actual) poll(done func() (bool, error)) error {
-	return wait.PollUntilContextTimeout(r.ctx, interval, patience, true, func(context.Context) (bool, error) { return done() })
+	return wait.PollUntilContextTimeout(r.ctx, interval, waitTimeout, true, func(context.Context) (bool, error) { return done() })
 }
 
 // barrier returns when the controller has read what was there at its beginning: it

@@ -32,10 +32,10 @@ import (
 
 const (
 	startTimeout = 5 * time.Minute
-	// patience is how long it may take until all has settled. It is a bound on a
+	// waitTimeout is how long it may take until all has settled. It is a bound on a
 	// busy machine, not a figure.
-	patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	interval    = 100 * time.Millisecond
 )
 
 var (
@@ -53,7 +53,7 @@ var (
 var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr},

@@ -53,7 +53,7 @@ func TestOwnRevisionDeleted(t *testing.T) {
 			g.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
 			g.Expect(w.Child("zone-b").Status.CurrentRevision).To(Equal(child.Status.CurrentRevision), "it is made anew, and remembered")
 			g.Expect(w.Child("zone-b").Status.UpdateRevision).To(Equal(child.Status.UpdateRevision))
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
 		w.Settle()
 		w.SetRolling(`{partition: 0, steps: null}`)
 		w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
@@ -166,7 +166,7 @@ func TestUnlabelledRevisions(t *testing.T) {
 				w.DeleteChild("zone-b", metav1.DeletePropagationBackground)
 				w.DeletePod("zone-a", 0)
 				w.Disturbed()
-				w.Eventually(w.Images).WithTimeout(2 * patience).Should(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
+				w.Eventually(w.Images).WithTimeout(2 * waitTimeout).Should(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
 				w.Settle()
 				for _, name := range []string{protected, status.CurrentRevision, status.UpdateRevision} {
 					cr := &appsv1.ControllerRevision{}

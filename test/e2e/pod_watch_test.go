@@ -200,7 +200,7 @@ func (w *podWatch) sync(ctx context.Context) error {
 	if _, err := w.client.CoreV1().Pods(metav1.NamespaceDefault).Patch(ctx, markerName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("pod watch: %w", err)
 	}
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(waitTimeout)
 	defer timeout.Stop()
 	for {
 		w.mu.Lock()

@@ -151,7 +151,7 @@ func (e *env) restartAPIServer() {
 				i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 				g.Expect(node.Status.Conditions[i].Status).To(Equal(corev1.ConditionTrue), node.Name)
 			}
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
 	})
 }
 
@@ -309,7 +309,7 @@ func (d *darkZone) switchOff(all ...*Workload) {
 			for _, p := range w.Pods() {
 				g.Expect(p.Subset == d.subset.Name && p.Ready).To(BeFalse(), p.Name)
 			}
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
 	}
 }
 

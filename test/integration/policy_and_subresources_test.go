@@ -58,7 +58,7 @@ func TestPolicyHasNoWarnings(t *testing.T) {
 		_, err := policies.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(warningsOf(t.Context(), g, name)).To(ConsistOf(ContainSubstring(control)))
-	}, patience).Should(Succeed())
+	}, waitTimeout).Should(Succeed())
 }
 
 // validationsOf are those of a policy, and its variables and conditions as if they were.
@@ -86,7 +86,7 @@ func warningsOf(ctx context.Context, g Gomega, name string) []string {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy)).To(Succeed())
 		g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation))
-	}, patience).Should(Succeed())
+	}, waitTimeout).Should(Succeed())
 	var warnings []string
 	for _, w := range policy.Status.TypeChecking.ExpressionWarnings {
 		warnings = append(warnings, w.FieldRef+": "+w.Warning)

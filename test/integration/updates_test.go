@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 var dryRun = []string{metav1.DryRunAll}
 
@@ -92,11 +92,11 @@ func TestOlderThanThePolicy(t *testing.T) {
 	}
 	restore := func() {
 		installPolicy(t)
-		g.Eventually(refused, patience).Should(BeTrue())
+		g.Eventually(refused, waitTimeout).Should(BeTrue())
 	}
 	t.Cleanup(restore)
 	g.Expect(bindings.Delete(ctx, "united-templates", metav1.DeleteOptions{})).To(Succeed())
-	g.Eventually(refused, patience).Should(BeFalse())
+	g.Eventually(refused, waitTimeout).Should(BeFalse())
 	store(t, with(t, name, bad, set([]any{"example.com/hold"}, "metadata", "finalizers")))
 	restore()
 

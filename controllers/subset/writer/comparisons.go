@@ -48,22 +48,22 @@ type comparedVersion struct {
 // desiredChild is what a child was to be. Its template follows from the parent's generation and
 // from what the revision says, which is the same while it is kept in the same place.
 type desiredChild struct {
-	parent          types.UID
-	generation      int64 // of the parent
-	revision        string
-	podPart         uintptr
-	podPatch        uintptr
-	replicas        int32
-	partition       int32
-	paused, seeding bool
-	pace            adapters.Pace
-	paced           bool
+	parent           types.UID
+	generation       int64 // of the parent
+	revision         string
+	revisionTemplate uintptr
+	revisionPatch    uintptr
+	replicas         int32
+	partition        int32
+	paused, seeding  bool
+	pace             adapters.Pace
+	paced            bool
 }
 
 func desiredChildOf(c *adapters.Child) desiredChild {
 	w := desiredChild{
 		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
-		podPart: reflect.ValueOf(c.PodPart).Pointer(), podPatch: reflect.ValueOf(c.PodPatch).Pointer(),
+		revisionTemplate: reflect.ValueOf(c.RevisionTemplate).Pointer(), revisionPatch: reflect.ValueOf(c.RevisionPatch).Pointer(),
 		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding,
 	}
 	if c.Pace != nil {
@@ -72,7 +72,9 @@ func desiredChildOf(c *adapters.Child) desiredChild {
 	return w
 }
 
-func podsOf(c *adapters.Child) [2]map[string]any { return [2]map[string]any{c.PodPart, c.PodPatch} }
+func podsOf(c *adapters.Child) [2]map[string]any {
+	return [2]map[string]any{c.RevisionTemplate, c.RevisionPatch}
+}
 
 func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
 	return comparedVersion{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}

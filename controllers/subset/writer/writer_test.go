@@ -137,7 +137,7 @@ func childSpec() adapters.Child {
 		Owner:    metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "web", UID: "u-1", Controller: ptr.To(true)},
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		Template: map[string]any{"spec": map[string]any{"serviceName": "web"}},
-		PodPart: map[string]any{
+		RevisionTemplate: map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "a:1"}}},
 		},
@@ -402,7 +402,7 @@ func TestUpdate(t *testing.T) {
 		{"revision", change(func(c *adapters.Child) { c.Revision = "web-3" }), true},
 		{"template", change(func(c *adapters.Child) { c.Template = map[string]any{"spec": map[string]any{"serviceName": "other"}} }), true},
 		{"minReadySeconds", change(func(c *adapters.Child) { c.MinReadySeconds = 7 }), true},
-		{"pods", change(func(c *adapters.Child) { c.PodPart["spec"] = map[string]any{"containers": []any{}} }), true},
+		{"pods", change(func(c *adapters.Child) { c.RevisionTemplate["spec"] = map[string]any{"containers": []any{}} }), true},
 		{"tolerations", change(func(c *adapters.Child) { c.Tolerations = []corev1.Toleration{{Key: "k"}} }), true},
 		{"selector", change(func(c *adapters.Child) { c.Selector.MatchLabels["app"] = "x" }), true},
 		{"owner", change(func(c *adapters.Child) { c.Owner.BlockOwnerDeletion = ptr.To(true) }), true},

@@ -147,8 +147,8 @@ func TestFloor(t *testing.T) {
 	}
 	w.strategy.Partition = amount("0")
 	w.settle()
-	if fmt.Sprint(w.updated()) != "[200 100]" || w.most > 30 {
-		t.Error(w.updated(), w.most)
+	if fmt.Sprint(w.updated()) != "[200 100]" || w.mostUnavailable > 30 {
+		t.Error(w.updated(), w.mostUnavailable)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestBrokenBefore(t *testing.T) {
 			if tt.ordered {
 				w.ordered()
 			}
-			w.sicken(0, tt.sick...)
+			w.fail(0, tt.sick...)
 			w.roll("v2")
 			if tt.force {
 				w.forced = "v2"
@@ -211,10 +211,10 @@ func TestSkewKeepsNothingThatIsDown(t *testing.T) {
 			if ordered {
 				w.ordered()
 			}
-			w.sicken(2, 1)
+			w.fail(2, 1)
 			w.roll("v2").settle()
-			if !w.complete() || w.most > 1 {
-				t.Errorf("%d down at most, %v\n%s", w.most, w.state, strings.Join(w.narrative, "\n"))
+			if !w.complete() || w.mostUnavailable > 1 {
+				t.Errorf("%d down at most, %v\n%s", w.mostUnavailable, w.state, strings.Join(w.narrative, "\n"))
 			}
 		})
 	}
@@ -243,7 +243,7 @@ func TestBlockedAdvice(t *testing.T) {
 			}
 			for i, n := range tt.sick {
 				for p := range n {
-					w.sicken(i, p)
+					w.fail(i, p)
 				}
 			}
 			w.roll("v2").settle()
@@ -274,12 +274,12 @@ func TestBrokenImage(t *testing.T) {
 						}
 						w.broken["v2"] = true
 						w.roll("v2").settle()
-						if w.most > most || w.state.Phase != v1alpha1.RolloutFailed || !w.last.Stalled {
-							t.Errorf("%d down, %+v", w.most, w.state)
+						if w.mostUnavailable > most || w.state.Phase != v1alpha1.RolloutFailed || !w.last.Stalled {
+							t.Errorf("%d down, %+v", w.mostUnavailable, w.state)
 						}
 						w.roll(then).settle()
-						if !w.complete() || w.most > most {
-							t.Errorf("%d down\n%s", w.most, strings.Join(w.story, "\n"))
+						if !w.complete() || w.mostUnavailable > most {
+							t.Errorf("%d down\n%s", w.mostUnavailable, strings.Join(w.story, "\n"))
 						}
 					})
 				}
@@ -298,8 +298,8 @@ func TestSequentialIsOneAfterTheOther(t *testing.T) {
 			}
 		}
 	}
-	if !w.complete() || w.most > 2 {
-		t.Error(w.most, strings.Join(w.story, "\n"))
+	if !w.complete() || w.mostUnavailable > 2 {
+		t.Error(w.mostUnavailable, strings.Join(w.story, "\n"))
 	}
 }
 
@@ -404,7 +404,7 @@ func TestCorrectedAndScaledUp(t *testing.T) {
 // not updated on the way out.
 func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2, 1, 1)
-	w.sicken(2, 0)
+	w.fail(2, 0)
 	w.subsets[1].desired, w.subsets[2].desired = 0, 2
 	w.slow = 5 * time.Second
 	w.roll("v2")
@@ -487,7 +487,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
 			s.subsets[0].Observed.Pods[1].Hash = "v2"
 			s.subsets[0].Observed.Pods[1].Created = s.now.Add(time.Hour)
-			s.sicken(0, 1)
+			s.fail(0, 1)
 		}, false, "web-a-1 CrashLoopBackOff since 2026-01-01T00:00:03Z; nothing more is released: correct the template, or go back"},
 		{"half starting", func(s scene) { alsoReady(s); s.b.Pods[2].Failure = "" }, false, ""},
 		{"half broken", alsoReady, false, stuck + "or set the annotation united.dev/force-update to v2"},
@@ -510,7 +510,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 			for i := range b.Observed.Pods[:2] {
 				b.Observed.Pods[i].Hash = "v0"
 			}
-			w.sicken(1, 2)
+			w.fail(1, 2)
 			c.change(scene{w, b.Observed})
 			in := w.roll("v2").input()
 			in.State = coordination.Coordinate(in).State // it is put on record first

@@ -64,7 +64,7 @@ func TestAnUnreadyReplicaIsNeitherDeletedNorReleased(t *testing.T) {
 	// What failed is released and deleted in its place, were it for two.
 	w := begun(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("2") }), true, 3)
 	w.subsets[0].Observed.Partition = 2
-	w.sicken(0, 1)
+	w.fail(0, 1)
 	w.decide()
 	w.decide()
 	if w.deleted() != "web-a-1" {
@@ -239,7 +239,7 @@ func TestBrokenReplicasGoOutOfTurn(t *testing.T) {
 	}
 	w := newWorld(strategy(sequential), 3, 3).roll("v2")
 	w.decide()
-	w.sicken(1, 2)
+	w.fail(1, 2)
 	w.decide()
 	if p := w.subsets[1].Observed.Partition; p != 2 {
 		t.Errorf("partition %d: %s", p, w.picture())
@@ -269,7 +269,7 @@ func TestWhatTheSetsTakeIsCountedFirst(t *testing.T) {
 	w = newWorld(w.strategy, 3, 3).roll("v2")
 	w.decide()
 	w.decide()
-	w.sicken(1, 0)
+	w.fail(1, 0)
 	w.decide()
 	if strings.Contains(w.deleted(), "web-a-1") {
 		t.Errorf("4 down: deletes %q", w.deleted())
@@ -294,7 +294,7 @@ func TestABarredSetIsHelped(t *testing.T) {
 	}
 	w := newWorld(nil, 3).roll("v2")
 	w.decide()
-	w.sicken(0, 0)
+	w.fail(0, 0)
 	w.settle()
 	if w.state.Phase != v1alpha1.RolloutBlocked {
 		t.Fatal(w.picture())

@@ -51,8 +51,8 @@ func rolloutEnds(t *rapid.T) {
 		}
 		w.inBounds(t, percent, make([]int, len(sizes)))
 	}
-	if w.state.Phase != v1alpha1.RolloutComplete || w.most > int(*amountOf(most)) {
-		t.Fatalf("%d down\n%s", w.most, strings.Join(w.narrative, "\n"))
+	if w.state.Phase != v1alpha1.RolloutComplete || w.mostUnavailable > int(*amountOf(most)) {
+		t.Fatalf("%d down\n%s", w.mostUnavailable, strings.Join(w.narrative, "\n"))
 	}
 	for i, c := range w.subsets {
 		for _, m := range c.Observed.Pods {
@@ -92,7 +92,7 @@ func brokenRolloutEnds(t *rapid.T) {
 	for i, size := range sizes {
 		for p := range size {
 			if rapid.IntRange(0, 4).Draw(t, "sick") == 0 {
-				w.sicken(i, p)
+				w.fail(i, p)
 				sick++
 				broken[i]++
 			}
@@ -107,8 +107,8 @@ func brokenRolloutEnds(t *rapid.T) {
 		}
 		w.inBounds(t, percent, broken)
 	}
-	if w.most > max(most, sick) && w.most > most+sick-1 {
-		t.Fatalf("%d down\n%s", w.most, strings.Join(w.narrative, "\n"))
+	if w.mostUnavailable > max(most, sick) && w.mostUnavailable > most+sick-1 {
+		t.Fatalf("%d down\n%s", w.mostUnavailable, strings.Join(w.narrative, "\n"))
 	}
 	switch w.state.Phase {
 	case v1alpha1.RolloutComplete:

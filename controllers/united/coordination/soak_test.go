@@ -47,7 +47,7 @@ func TestSoakCountsWhileTheStepStands(t *testing.T) {
 
 func TestAFailureSetsSoakBack(t *testing.T) {
 	w := soaking().after(9 * time.Minute)
-	w.sicken(0, 1)
+	w.fail(0, 1)
 	w.after(time.Second)
 	if w.state.SoakedSeconds != 0 || w.state.ReachedTime != nil || w.state.Phase != v1alpha1.RolloutFailed {
 		t.Fatalf("%+v", w.state)

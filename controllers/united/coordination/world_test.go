@@ -41,11 +41,11 @@ type world struct {
 	began     time.Time
 	// slow is how long a pod takes to become ready.
 	slow time.Duration
-	// most is how many replicas were unavailable at once at most.
-	most int
-	last coordination.Plan
-	// more are gates that a test adds.
-	more []coordination.Gate
+	// mostUnavailable is how many replicas were unavailable at once at most.
+	mostUnavailable int
+	last            coordination.Plan
+	// extraGates are gates that a test adds.
+	extraGates []coordination.Gate
 }
 
 type child struct {
@@ -104,8 +104,8 @@ func (c *child) drop(position int32) {
 	c.Observed.Pods = slices.DeleteFunc(c.Observed.Pods, func(r adapters.Replica) bool { return r.Position == position })
 }
 
-// sicken makes a replica unready until it is replaced.
-func (w *world) sicken(subset int, positions ...int32) {
+// fail makes a replica unready until it is replaced.
+func (w *world) fail(subset int, positions ...int32) {
 	for _, p := range positions {
 		m := w.subsets[subset].member(p)
 		m.Ready, m.ReadySince, m.Since, m.Failure = false, time.Time{}, w.now, "CrashLoopBackOff"
@@ -199,8 +199,8 @@ func (w *world) syncOnce(c *child) (replaced bool) {
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
 	in := w.input()
-	p := coordination.CoordinateWith(in, w.more...)
-	w.tell(in, p)
+	p := coordination.CoordinateWith(in, w.extraGates...)
+	w.record(in, p)
 	for i, d := range p.Subsets {
 		c := w.subsets[i]
 		if c.Revision != w.update && !w.paused {
@@ -217,8 +217,8 @@ func (w *world) decide() coordination.Plan {
 	return p
 }
 
-// tell adds what a pass decides, and why, to the narrative: one line a decision.
-func (w *world) tell(in coordination.Input, p coordination.Plan) {
+// record adds what a pass decides, and why, to the narrative: one line a decision.
+func (w *world) record(in coordination.Input, p coordination.Plan) {
 	line := func(format string, args ...any) {
 		w.narrative = append(w.narrative, fmt.Sprintf("%3.0fs  ", w.now.Sub(w.began).Seconds())+fmt.Sprintf(format, args...))
 	}
@@ -271,7 +271,7 @@ func (w *world) round() bool {
 	for _, c := range w.subsets {
 		w.sync(c)
 	}
-	w.most = max(w.most, w.down())
+	w.mostUnavailable = max(w.mostUnavailable, w.down())
 	w.ready()
 	if w.complete() {
 		w.current = w.update

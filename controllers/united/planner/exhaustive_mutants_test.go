@@ -126,7 +126,7 @@ func mutants() []mutant {
 		{"makes children without a seed", "I1", comes, func(w *planner.Input, p *planner.Plan) {
 			for _, s := range p.Subsets {
 				if observed(w, s.Name) == nil {
-					s.Step.Child.PodPart, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
+					s.Step.Child.RevisionTemplate, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
 					s.Step.Child.Replicas = s.Decision.Replicas
 				}
 			}

@@ -544,7 +544,7 @@ func (e *seam) freed(sub *planner.SubsetPlan) uint8 {
 
 // versionIn looks into the pod part itself.
 func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
-	containers, _, err := unstructured.NestedFieldNoCopy(c.PodPart, "spec", "containers")
+	containers, _, err := unstructured.NestedFieldNoCopy(c.RevisionTemplate, "spec", "containers")
 	if err != nil {
 		panic(err)
 	}

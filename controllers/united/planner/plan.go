@@ -307,7 +307,7 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 		return false
 	}
 	version, child := s.version(has), in.childOf(&SubsetPlan{SubsetSpec: s, Workload: observed.Meta.Name})
-	child.PodPart, child.PodPatch, child.Tolerations = version.PodPart, version.PodPatch, version.Tolerations
+	child.RevisionTemplate, child.RevisionPatch, child.Tolerations = version.RevisionTemplate, version.RevisionPatch, version.Tolerations
 	built, err := adapters.Build(in.Spec.Adapter, &child)
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
 }
@@ -340,7 +340,7 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 // the subset uses what the subset changes today.
 func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
-	return subset.Version{Revision: r.Name, PodPart: r.Template(), PodPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+	return subset.Version{Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations}
 }
 
 // Order gives the subsets in the order in which their children are written:
