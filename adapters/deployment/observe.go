@@ -61,31 +61,31 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o.UpdateHash = updateHash(child, have.Related, own)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || pod.Namespace != d.Namespace || over(pod) {
+		if owner == nil || pod.Namespace != d.Namespace || terminated(pod) {
 			continue
 		}
 		if _, ok := own[owner.UID]; ok {
 			o.Pods = append(o.Pods, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
 		}
 	}
-	rank(o)
+	assignPositions(o)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
 	}
 	return o, nil
 }
 
-// over reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another
+// terminated reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another
 // name; this one stays for people to read, and is no replica.
-func over(pod *corev1.Pod) bool {
+func terminated(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// rank gives the replicas positions: first those that are ready, the longest first, then
+// assignPositions gives the replicas positions: first those that are ready, the longest first, then
 // those that are not, and last those that are being deleted. Among equals those of the
 // template come last, as those of a StatefulSet do. It is how a Deployment chooses too: the
 // worst go first.
-func rank(o *adapters.Observed) {
+func assignPositions(o *adapters.Observed) {
 	class := func(r *adapters.Replica) int {
 		switch {
 		case r.Terminating:

@@ -310,7 +310,8 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 	return out, p, result
 }
 
-// asStaleRevision: a revision that has changed, or is gone, is read again.
+// asStaleRevision makes of the error that a revision has changed, or is gone, one by which
+// it is read again.
 func asStaleRevision(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return writer.ErrStale

@@ -72,7 +72,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 	return ctrl.Result{}, nil
 }
 
-// reportReadable: it can be read, or it is gone.
+// reportReadable ends the report of a parent that can be read again, or is gone.
 func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedName) {
 	if r.unreadableParents.remove(key) {
 		log.FromContext(ctx).Info("UnitedDeployment can be read again, or is gone")

@@ -73,8 +73,8 @@ func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructure
 	c.seen[parent][child.GetName()] = found
 }
 
-// about gives a copy of the contest about a child; nil when there is none now.
-func (c *Contests) about(parent types.NamespacedName, name string, now time.Time) *contest {
+// find gives a copy of the contest about a child; nil when there is none now.
+func (c *Contests) find(parent types.NamespacedName, name string, now time.Time) *contest {
 	if c == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 			w.Contests.recordLowered(parent, current, by, now)
 		}
 	}
-	if contest := w.Contests.about(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
+	if contest := w.Contests.find(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
 		return contest.last.Add(contestQuiet), nil
 	}
 	return time.Time{}, nil
@@ -120,7 +120,7 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 
 // contested is what to say of a contest about a child; nil when there is none now.
 func (w *Writer) contested(parent types.NamespacedName, name string) *OverriddenError {
-	contest := w.Contests.about(parent, name, w.now())
+	contest := w.Contests.find(parent, name, w.now())
 	if contest == nil {
 		return nil
 	}
@@ -131,6 +131,6 @@ func (w *Writer) contested(parent types.NamespacedName, name string) *Overridden
 }
 
 // partition is the place of a child's partition.
-func (w *Writer) partition() place {
-	return fieldPlace(w.Adapter.FieldPaths().Partition...)
+func (w *Writer) partition() fieldLocation {
+	return fieldAt(w.Adapter.FieldPaths().Partition...)
 }

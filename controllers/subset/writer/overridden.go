@@ -44,7 +44,7 @@ func (w *Writer) object(name string) string {
 
 // delayIfRepeated gives an *OverriddenError when a write of what is there now is put off. at is
 // what was undone. What values do not tell was undone for sure.
-func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at place, current *unstructured.Unstructured, observed *adapters.Observed) error {
+func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured, observed *adapters.Observed) error {
 	standing := ""
 	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
 		standing = contentNow(observed)
@@ -52,7 +52,7 @@ func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured
 	return w.delayWriteIfRepeated(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
 
-func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at place, managed []metav1.ManagedFieldsEntry) error {
+func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at fieldLocation, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
 	e := w.Repeats.Delay(parent, w.object(name), content, standing, func() Override {
 		if at.text == "" {
@@ -81,14 +81,14 @@ func (w *Writer) writeStands(c *adapters.Child) {
 
 // recordWrite notes a write of a child, and gives the first place in which what the API server
 // answered is not as it was written.
-func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) place {
-	at, override := place{}, Override{}
+func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) fieldLocation {
+	at, override := fieldLocation{}, Override{}
 	barred := false
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
 		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
 	}
 	if label := lostLabel(c, answer); at.text == "" && label != "" {
-		at = labelPlace(label)
+		at = labelAt(label)
 	}
 	if at.text == "" {
 		at = unrecorded(c, answer)
@@ -102,14 +102,14 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, ans
 
 // unrecorded gives the place of an annotation that is not on a child as it was just
 // written there; none when all are.
-func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) place {
+func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) fieldLocation {
 	wanted, has := adapters.Record(c), answer.GetAnnotations()
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		if v, there := has[key]; !there || v != wanted[key] {
-			return annotationPlace(key)
+			return annotationAt(key)
 		}
 	}
-	return place{}
+	return fieldLocation{}
 }
 
 // lostLabel is the label that a child should have to be found, and has not; "" when it has
@@ -133,7 +133,7 @@ func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.Ge
 func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.Object) {
 	override := Override{}
 	if label := lostLabel(c, answer); label != "" {
-		override = Override{Field: labelPlace(label).text, Admission: true}
+		override = Override{Field: labelAt(label).text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
@@ -166,14 +166,14 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 
 func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
 	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
-		fieldPlace(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
+		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
 // recordShrink notes that, and tells whether the answer has other replicas all the same.
 func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
-		override = Override{Field: fieldPlace(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
+		override = Override{Field: fieldAt(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
 	return override.Admission

@@ -140,7 +140,7 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.take(parent, object, content)
+	w := r.addOrFind(parent, object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= stands {
 		// The last one stood, and this one only takes back what was said of it: not to be
 		// doubted, or it would be said again, and taken back, for ever.
@@ -238,8 +238,8 @@ func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 	return writes[len(writes)-1]
 }
 
-// take makes a write the last one. The oldest is dropped when there are too many.
-func (r *Repeats) take(parent types.NamespacedName, object, content string) *repeat {
+// addOrFind makes a write the last one. The oldest is dropped when there are too many.
+func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string) *repeat {
 	if r.writes == nil {
 		r.writes = map[types.NamespacedName]map[string][]*repeat{}
 	}

@@ -102,7 +102,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	if err != nil {
 		return nil, false, err
 	}
-	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", place{}, nil); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", fieldLocation{}, nil); err != nil {
 		return nil, false, err
 	}
 	u.SetResourceVersion(absent)
@@ -161,7 +161,7 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 		return &WaitError{c.Name + " is there, and is not known here yet"}
 	}
 	content := labelling(live)
-	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelPlace(lost), live.GetManagedFields()); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -290,18 +290,18 @@ func withoutReadYourWrites(c *adapters.Child, current *unstructured.Unstructured
 }
 
 // differs gives the first place where applying u would change something.
-func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (place, error) {
+func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (fieldLocation, error) {
 	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
 		return at, nil
 	}
 	if label := lostLabel(c, current); label != "" {
-		return labelPlace(label), nil // what admission has taken is ours by managedFields
+		return labelAt(label), nil // what admission has taken is ours by managedFields
 	}
 	if w.Comparisons.nothingLost(c, current, u) {
-		return place{}, nil
+		return fieldLocation{}, nil
 	}
 	if taken, err := TakenAnnotations(current); err != nil || len(taken) > 0 {
-		return annotationPlace(append(taken, "")[0]), err
+		return annotationAt(append(taken, "")[0]), err
 	}
 	if at := forged(u, current); at.text != "" {
 		return at, nil
@@ -315,29 +315,29 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 }
 
 // differsFrom is the part of differs that values tell.
-func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) place {
+func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) fieldLocation {
 	fields := w.Adapter.FieldPaths()
 	switch {
 	case observed.Replicas != c.Replicas:
-		return fieldPlace(fields.Replicas...)
+		return fieldAt(fields.Replicas...)
 	case observed.Paused != c.Paused:
-		return fieldPlace(fields.Paused...)
+		return fieldAt(fields.Paused...)
 	case observed.NoPartition:
-		return fieldPlace(fields.Strategy...)
+		return fieldAt(fields.Strategy...)
 	case observed.Partition != c.Partition && fields.Partition != nil:
-		return fieldPlace(fields.Partition...)
+		return fieldAt(fields.Partition...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.
-		return annotationPlace(v1alpha1.AnnotationPartition)
+		return annotationAt(v1alpha1.AnnotationPartition)
 	case subset.Seeding(observed) != c.Seeding:
-		return annotationPlace(v1alpha1.AnnotationSeeding)
+		return annotationAt(v1alpha1.AnnotationSeeding)
 	case subset.RevisionOf(observed) != c.Revision:
 		// Changed by admission as it was written it is still ours by managedFields.
-		return annotationPlace(v1alpha1.AnnotationRevision)
+		return annotationAt(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
-		return annotationPlace(v1alpha1.AnnotationFingerprint)
+		return annotationAt(v1alpha1.AnnotationFingerprint)
 	}
-	return place{}
+	return fieldLocation{}
 }
 
 // build makes the object to apply, with its fingerprint.
@@ -366,15 +366,15 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 
 // apply writes u, which is c, and makes of it what the API server answers. It gives the
 // first place in which that is not as it was written.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (place, error) {
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (fieldLocation, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		append(opts, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)...)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return place{}, ErrStale
+		return fieldLocation{}, ErrStale
 	case err != nil:
-		return place{}, err
+		return fieldLocation{}, err
 	}
 	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
 	return w.recordWrite(c, content, fingerprint, u), nil

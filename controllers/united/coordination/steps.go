@@ -293,7 +293,7 @@ func quoted(text string) string {
 	return fmt.Sprintf("is %q", text)
 }
 
-// complete: nothing is left to do for the revision.
+// complete ends the rollout: nothing is left to do for the revision.
 func (c *coordinator) complete() {
 	s := c.state
 	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
@@ -347,7 +347,7 @@ func (c *coordinator) inFlightMessage() string {
 	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
 }
 
-// failedForGood: waiting alone will not help. A container that crashed once may
+// failedForGood reports whether waiting alone will not help. A container that crashed once may
 // come up yet; then, since nothing else tells of one that runs and is not ready, at is
 // when it will have taken too long.
 func (c *coordinator) failedForGood() (failed bool, at time.Time) {

@@ -120,10 +120,10 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
-	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.tellsAll:
+	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.coversAllSubsets:
 		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
-	case phase.trouble != "":
-		return false, phase.trouble, rollout.Message
+	case phase.failureReason != "":
+		return false, phase.failureReason, rollout.Message
 	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
@@ -135,7 +135,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
 		if said := messagesOf(status, blocker.phases); len(said) > 0 {
-			if blocker.reason != v1alpha1.ReasonReconciling && phase.tellsAll && rollout.Message != "" {
+			if blocker.reason != v1alpha1.ReasonReconciling && phase.coversAllSubsets && rollout.Message != "" {
 				return false, v1alpha1.ReasonRollingOut, rollout.Message // it knows what keeps all of them
 			}
 			return false, blocker.reason, shorten(said, "; ")
@@ -208,7 +208,7 @@ func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tall
 		}
 	}
 	if p.Rollout != nil && p.Rollout.Stalled {
-		return cmp.Or(meaningOf(status.Rollout, false).trouble, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
+		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
 	return "", ""
 }

@@ -47,7 +47,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 		s := &after.Subsets[i]
 		if old := SubsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
 			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
-			if why := p.whyMoved(s.Name, results); why != "" {
+			if why := p.changeReason(s.Name, results); why != "" {
 				note += ": " + why
 			}
 			list = append(list, Event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
@@ -64,8 +64,8 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	return list
 }
 
-// whyMoved is why the partition of a subset was changed, "" if it is not known.
-func (p *Plan) whyMoved(name string, results Results) string {
+// changeReason is why the partition of a subset was changed, "" if it is not known.
+func (p *Plan) changeReason(name string, results Results) string {
 	if p == nil || results[name] == nil || results[name].Refused() {
 		return ""
 	}

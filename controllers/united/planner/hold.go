@@ -21,7 +21,7 @@ func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step
 	if observed == nil || !shrinks(s.Step.Action) || s.Step.Child.Replicas >= observed.Replicas {
 		return s.Step, ""
 	}
-	refused := p.refused(in, results)
+	refused := p.firstNotGrown(in, results)
 	if refused == "" {
 		return s.Step, ""
 	}
@@ -47,8 +47,8 @@ func shrinks(a subset.Action) bool {
 	return a == subset.ActionApply || a == subset.ActionShrink || a == subset.ActionRemove
 }
 
-// refused names the first subset that could not grow in this pass; "" if none.
-func (p *Plan) refused(in *Input, results Results) string {
+// firstNotGrown names the first subset that could not grow in this pass; "" if none.
+func (p *Plan) firstNotGrown(in *Input, results Results) string {
 	for _, s := range p.Order(in) {
 		if r := results[s.Name]; !s.Removed && r != nil && r.Refused() && in.replicas(s.Name, r) < s.Decision.Replicas {
 			return s.Name

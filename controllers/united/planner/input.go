@@ -76,10 +76,10 @@ func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
 }
 
 // paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
-func (in *Input) paused() bool { return in.whyPaused() != "" }
+func (in *Input) paused() bool { return in.pauseReason() != "" }
 
-// whyPaused says what freezes the rollout; "" when nothing does.
-func (in *Input) whyPaused() string {
+// pauseReason says what freezes the rollout; "" when nothing does.
+func (in *Input) pauseReason() string {
 	switch {
 	case in.Parent.Spec.Paused:
 		return "spec.paused freezes the rollout"

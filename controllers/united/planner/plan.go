@@ -126,7 +126,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.Step.Child = in.childOf(s)
 		why := "paused"
 		if !in.Parent.Spec.Paused {
-			why = in.whyPaused()
+			why = in.pauseReason()
 		}
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision that "+s.Workload+" has is lost")
 		return
@@ -136,7 +136,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		Child:                   in.childOf(s),
 		Update:                  sub.version(update),
 		ProtectedRevision:       s.Protected,
-		Before:                  in.keptRecord(sub.Name),
+		Before:                  in.recordInStatus(sub.Name),
 		Initialized:             p.Initialized,
 		Held:                    s.Decision.Held,
 		Frozen:                  in.Parent.Spec.Paused || s.Decision.Stopped,

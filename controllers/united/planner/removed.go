@@ -22,10 +22,10 @@ func (in *Input) planRemoved(p *Plan) {
 			Workload: adapters.ChildName(in.Parent.Name, name), Step: step,
 		})
 	}
-	for _, name := range in.unwanted() {
+	for _, name := range in.childrenToRemove() {
 		plan(name, subset.Step{Action: subset.ActionRemove})
 	}
-	for _, name := range in.unseen() {
+	for _, name := range in.subsetsWithoutChild() {
 		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.ChildIdentity(name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
@@ -39,9 +39,9 @@ func (in *Input) planRemoved(p *Plan) {
 	}
 }
 
-// unwanted are the children that the spec does not ask for any more.
-func (in *Input) unwanted() []string {
-	return in.unasked(func(c *Child) bool {
+// childrenToRemove are the children that the spec does not ask for any more.
+func (in *Input) childrenToRemove() []string {
+	return in.childrenNotInSpec(func(c *Child) bool {
 		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && c.Object.GetDeletionTimestamp() == nil
 	})
 }
@@ -49,12 +49,12 @@ func (in *Input) unwanted() []string {
 // terminatingRemoved are the children of subsets that are gone, which were deleted and are still
 // there: something holds a finalizer.
 func (in *Input) terminatingRemoved() []string {
-	return in.unasked(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
+	return in.childrenNotInSpec(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 
-// unseen are the subsets that neither the spec has nor a child, and that the status still
+// subsetsWithoutChild are the subsets that neither the spec has nor a child, and that the status still
 // tells of.
-func (in *Input) unseen() []string {
+func (in *Input) subsetsWithoutChild() []string {
 	var names []string
 	for _, s := range in.Parent.Status.Subsets {
 		if in.Children[s.Name] == nil && in.Unreadable[s.Name] == nil && !in.Spec.has(s.Name) {
@@ -64,8 +64,8 @@ func (in *Input) unseen() []string {
 	return names
 }
 
-// unasked are those of the children whose subset the spec does not have, by name.
-func (in *Input) unasked(of func(*Child) bool) []string {
+// childrenNotInSpec are those of the children whose subset the spec does not have, by name.
+func (in *Input) childrenNotInSpec(of func(*Child) bool) []string {
 	var names []string
 	for name, c := range in.Children {
 		if of(c) && !in.Spec.has(name) {

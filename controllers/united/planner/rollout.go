@@ -24,7 +24,7 @@ func (in *Input) coordinate(p *Plan) {
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
-		Paused:   in.whyPaused(), Pause: in.pause(), Now: in.Now,
+		Paused:   in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.terms().Deadline, Resumed: in.terms().Resumed,
 	}
 	var subsets []*SubsetPlan

@@ -135,15 +135,15 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 // childRecord is the copy of what is written on a child. It stays while the child is not
 // seen: that may have lost its labels.
 func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
-	kept := in.keptRecord(name)
+	kept := in.recordInStatus(name)
 	if observed := in.observed(name); observed != nil {
 		return subset.Record(observed, kept)
 	}
 	return kept
 }
 
-// keptRecord is the copy in the status; nil if there is none.
-func (in *Input) keptRecord(name string) *v1alpha1.ChildRecord {
+// recordInStatus is the copy in the status; nil if there is none.
+func (in *Input) recordInStatus(name string) *v1alpha1.ChildRecord {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
 		return was.ChildRecord
 	}
@@ -171,7 +171,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, s.Protected)
-	case s.Decision.WaitReason != "" && p.moving():
+	case s.Decision.WaitReason != "" && p.progressing():
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason)
 	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
@@ -200,9 +200,9 @@ func (in *Input) withheldFrom(observed *adapters.Observed) bool {
 	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
 
-// moving reports whether a coordinated rollout is about to release more by itself.
-func (p *Plan) moving() bool {
-	return p.Rollout != nil && meaningOf(p.Rollout.State, false).moves
+// progressing reports whether a coordinated rollout is about to release more by itself.
+func (p *Plan) progressing() bool {
+	return p.Rollout != nil && meaningOf(p.Rollout.State, false).progresses
 }
 
 // releasedPending reports whether a replica at or above the partition is not on
@@ -298,7 +298,7 @@ func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	if before == nil || after == nil {
 		return before != after
 	}
-	stood := meaningOf(before, false).stands
+	stood := meaningOf(before, false).holding
 	return before.Revision != after.Revision || before.Step != after.Step || stood && before.Phase != after.Phase
 }
 
