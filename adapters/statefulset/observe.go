@@ -38,7 +38,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		NoPartition:     set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		MinReadySeconds: set.Spec.MinReadySeconds,
 		Ordered:         set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
-		CaughtUp:        set.Status.ObservedGeneration == set.Generation,
+		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
 		CurrentHash:     set.Status.CurrentRevision,
 		UpdateHash:      set.Status.UpdateRevision,
 	}
@@ -54,18 +54,18 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			continue
 		}
 		if position, ok := positionOf(set, pod.Name); ok {
-			o.Members = append(o.Members, pods.Replica(pod, position, appsv1.ControllerRevisionHashLabelKey))
+			o.Pods = append(o.Pods, pods.Replica(pod, position, appsv1.ControllerRevisionHashLabelKey))
 		}
 	}
-	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
-	o.Trailing = trailing(&set.Status, o.Members)
+	slices.SortFunc(o.Pods, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
+	o.StatusOutdated = trailing(&set.Status, o.Pods)
 	if missing := o.Missing(); missing >= 0 {
-		o.Vacant = fmt.Sprintf("%s-%d", set.Name, firstOrdinal(set)+missing)
+		o.MissingName = fmt.Sprintf("%s-%d", set.Name, firstOrdinal(set)+missing)
 	}
 	return o, nil
 }
 
-// trailing tells whether the status counts other replicas than there are, the way
+// trailing reports whether the status counts other replicas than there are, the way
 // the StatefulSet controller counts: a replica that is being deleted is not an
 // updated one, but may be ready.
 func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool {

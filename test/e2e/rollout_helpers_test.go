@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // rolling makes the strategy RollingUpdate, with members written as YAML:
@@ -129,7 +130,7 @@ func (w *Workload) IsReady(reason string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		parent := w.Parent()
-		g.Expect(notReady(parent)).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
 		g.Expect(condition(parent, v1alpha1.ConditionReady).Reason).To(Equal(reason))
 	}).Should(Succeed())
 	w.Settle()

@@ -90,7 +90,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 // podParentIndex is the index of the controller's cache of pods.
 const podParentIndex = "united.dev/name"
 
-// selects tells whether an object is one of those that a list asks for: by labels, or
+// selects reports whether an object is one of those that a list asks for: by labels, or
 // by the fields that the controller lists by.
 func selects(options *client.ListOptions, o metav1.Object) bool {
 	if s := options.LabelSelector; s != nil && !s.Matches(labels.Set(o.GetLabels())) {

@@ -156,7 +156,7 @@ func (f *fate) floor() (partition, replicas int32) {
 	return partition, replicas
 }
 
-// released: of what was asked for since, something released the position. What asks for no
+// released reports whether something that was asked for since released the position. What asks for no
 // more replicas than that does not: at zero nothing is released, whatever the partition.
 func (f *fate) released(position int32) bool {
 	return slices.ContainsFunc(f.asked, func(a asked) bool { return a.partition <= position && position < a.replicas })

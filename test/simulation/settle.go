@@ -158,7 +158,7 @@ func (s *World) Finish(policy string) {
 	}
 }
 
-// completing: a child has a template that replaced another before anything was ever
+// completing reports whether a child has a template that replaced another before anything was ever
 // ready, and has not come up on it.
 func (s *World) completing() bool {
 	for _, u := range s.API.Live.Sets {
