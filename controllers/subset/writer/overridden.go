@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,18 +20,25 @@ import (
 // contentOf tells writes of a child apart. What rides along with other writes is not in
 // it: that can change with each. An edit of the parent makes another write of it.
 func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
-	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Paused, false, c.Revision)
+	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Paused, false, true, c.Revision)
 }
 
 // contentNow is the content of the write that would have made a child what it is. All that
 // differsFrom compares is in it: what is not would pass for a change of our own mind, and
 // be written again without end.
-func contentNow(o *adapters.Observed) string {
-	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, subset.RevisionOf(o))
+func contentNow(c *adapters.Child, o *adapters.Observed) string {
+	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, samePace(o.Pace, c), subset.RevisionOf(o))
 }
 
-func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, paused, noPartition bool, revision string) string {
-	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, revision)
+// content: paced says that the pace is as it is to be. What that is to be is in the fingerprint.
+func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, paused, noPartition, paced bool, revision string) string {
+	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, paced, revision)
+}
+
+// samePace reports whether a child has the pace that it is to have, or is to have none. One
+// above its replicas says no more than they do.
+func samePace(has *adapters.Pace, c *adapters.Child) bool {
+	return c.Pace == nil || has != nil && min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {
@@ -47,7 +55,7 @@ func (w *Writer) object(name string) string {
 func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured, observed *adapters.Observed) error {
 	standing := ""
 	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
-		standing = contentNow(observed)
+		standing = contentNow(c, observed)
 	}
 	return w.delayWriteIfRepeated(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
@@ -156,6 +164,9 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}
+	if e := w.Repeats.Overridden(parent, w.templateOf(name), w.now()); e != nil {
+		return e
+	}
 	if field := w.Comparisons.altered(parent, current); field != "" {
 		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
 	}
@@ -185,4 +196,43 @@ func shrinking(current *unstructured.Unstructured, replicas int32) string {
 
 func parentOfObject(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetLabels()[v1alpha1.LabelName]}
+}
+
+// A policy may make another template of each write, such as one that puts a counter or the time
+// there. Then a write that only sets the pace replaces all pods, for which the next pass sets
+// another pace, without end. So such writes are made less and less often. Scaling, pausing
+// and releasing are not.
+
+// templateOf is what the pods' template of a child is called where repeated writes are counted.
+func (w *Writer) templateOf(name string) string { return "the pod template of " + w.object(name) }
+
+// delayIfRestless gives an *OverriddenError when a write is put off that would change nothing
+// but what is in the fingerprint, because such a write has changed the template each time.
+func (w *Writer) delayIfRestless(c *adapters.Child, at fieldLocation, observed *adapters.Observed) error {
+	strategy, fingerprint := fieldAt(w.Adapter.FieldPaths().Strategy...), annotationAt(v1alpha1.AnnotationFingerprint)
+	if at.text != strategy.text && at.text != fingerprint.text || observed.NoPartition {
+		return nil
+	}
+	e := w.Repeats.Delay(parentOf(c), w.templateOf(c.Name), c.Revision, "", func(string) Override { return Override{} }, w.now())
+	if e != nil {
+		return e
+	}
+	return nil // not a typed nil
+}
+
+// recordTemplate notes whether a write has changed the template of a child that is of the same
+// revision as before.
+func (w *Writer) recordTemplate(c *adapters.Child, before, after *unstructured.Unstructured, observed *adapters.Observed) {
+	if subset.RevisionOf(observed) != c.Revision {
+		return
+	}
+	for _, path := range w.Adapter.PodTemplates() {
+		was, _, errWas := unstructured.NestedFieldNoCopy(before.Object, path...)
+		is, _, errIs := unstructured.NestedFieldNoCopy(after.Object, path...)
+		if errWas == nil && errIs == nil && !equality.Semantic.DeepEqual(was, is) {
+			w.Repeats.RecordWrite(parentOf(c), w.templateOf(c.Name), c.Revision, c.Revision, Override{Field: fieldAt(path...).text, Admission: true}, w.now())
+			return
+		}
+	}
+	w.Repeats.ForgetObject(parentOf(c), w.templateOf(c.Name))
 }

@@ -268,6 +268,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
+	w.recordTemplate(c, current, u, observed)
 	if u.GetResourceVersion() != current.GetResourceVersion() {
 		return u, true, nil
 	}
@@ -326,6 +327,8 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return fieldAt(fields.Strategy...)
 	case observed.Partition != c.Partition && fields.Partition != nil:
 		return fieldAt(fields.Partition...)
+	case !samePace(observed.Pace, c):
+		return fieldAt(fields.Strategy...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.
 		return annotationAt(v1alpha1.AnnotationPartition)
