@@ -60,7 +60,7 @@ func TestAtRest(t *testing.T) {
 	for _, w := range all {
 		w.Settle()
 	}
-	look := e.newLook()
+	look := e.newIdleProbe()
 	touched := 0
 	touch := func() {
 		e.t.Helper()
@@ -136,7 +136,7 @@ func managerWrites(e *env, mark int64) []cluster.Event {
 	return writes
 }
 
-// look tells when the manager has looked at all children.
+// idleProbe tells when the manager has looked at all children.
 //
 // There is a StatefulSet that is nobody's. A label tells the manager of a parent
 // that does not exist, so a change of the label costs a pass that finds nothing
@@ -144,16 +144,16 @@ func managerWrites(e *env, mark int64) []cluster.Event {
 // children before it; so when the manager has begun that pass, which its log
 // tells at level 5, the children are at least in its queue. When the queue, of
 // which its metrics tell, is then empty and nobody at work, it is done with them.
-type look struct {
+type idleProbe struct {
 	*env
 	set     string
 	times   int
 	metrics string
 }
 
-func (e *env) newLook() *look {
+func (e *env) newIdleProbe() *idleProbe {
 	e.t.Helper()
-	l := &look{env: e, set: "look"}
+	l := &idleProbe{env: e, set: "look"}
 	set := foreignSet(e.Namespace, l.set)
 	set.SetLabels(map[string]string{v1alpha1.LabelName: "look-0"})
 	e.CreateForeign(set)
@@ -162,12 +162,12 @@ func (e *env) newLook() *look {
 
 // args are those that the manager needs for it. With the metrics of the chart
 // each look would be a TokenReview, which is a write of the manager.
-func (*look) args() []string { return []string{"--zap-log-level=5", "--metrics-secure=false"} }
+func (*idleProbe) args() []string { return []string{"--zap-log-level=5", "--metrics-secure=false"} }
 
 // at takes over where a manager serves its metrics.
-func (l *look) at(d *install.Deployed) { l.metrics = "http://" + d.Metrics + "/metrics" }
+func (l *idleProbe) at(d *install.Deployed) { l.metrics = "http://" + d.Metrics + "/metrics" }
 
-func (l *look) waitUntilDone() {
+func (l *idleProbe) waitUntilDone() {
 	l.t.Helper()
 	l.times++
 	nobody := fmt.Sprintf("look-%d", l.times)
@@ -187,7 +187,7 @@ func (l *look) waitUntilDone() {
 }
 
 // logged reports whether a line of the manager's log has all the words.
-func (l *look) logged(words ...string) bool {
+func (l *idleProbe) logged(words ...string) bool {
 	l.t.Helper()
 	log, err := os.ReadFile(shared.manager.LogPath())
 	l.Expect(err).NotTo(HaveOccurred())
@@ -200,7 +200,7 @@ func (l *look) logged(words ...string) bool {
 }
 
 // queue is how many passes the manager was asked for, and how many it has ended.
-func (l *look) queue(g Gomega) (added, done float64) {
+func (l *idleProbe) queue(g Gomega) (added, done float64) {
 	request, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.metrics, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	response, err := http.DefaultClient.Do(request)

@@ -54,12 +54,12 @@ func isChild(c, _ *call) bool    { return c.child() != nil }
 func isStatus(c, _ *call) bool   { return c.on(http.MethodPatch, statuses) }
 func isRevision(c, _ *call) bool { return c.on(http.MethodPost, "controllerrevisions") }
 
-// trap lies in wait at a point, for whichever replica leads, and springs once.
-type trap struct {
+// killPoint lies in wait at a point, for whichever replica leads, and springs once.
+type killPoint struct {
 	point
-	spring func(c *call)
-	// sprung is closed when it has.
-	sprung chan struct{}
+	act func(c *call)
+	// acted is closed when it has.
+	acted chan struct{}
 
 	mu     sync.Mutex
 	by     *cluster.Process // who made the steps so far
@@ -68,19 +68,19 @@ type trap struct {
 }
 
 // KillAt kills the manager that comes to the point.
-func (k *crew) KillAt(p point) *trap {
-	return k.TrapAt(p, func(c *call) { c.replica.kill() })
+func (k *managerPair) KillAt(p point) *killPoint {
+	return k.ActAt(p, func(c *call) { c.replica.kill() })
 }
 
-// TrapAt does something when a manager comes to the point. Then the connection of
+// ActAt does something when a manager comes to the point. Then the connection of
 // the call is cut.
-func (k *crew) TrapAt(p point, spring func(c *call)) *trap {
-	t := &trap{point: p, sprung: make(chan struct{}), spring: spring}
+func (k *managerPair) ActAt(p point, spring func(c *call)) *killPoint {
+	t := &killPoint{point: p, acted: make(chan struct{}), act: spring}
 	k.Use(t.hook)
 	return t
 }
 
-func (t *trap) hook(c *call, s send) (*http.Response, error) {
+func (t *killPoint) hook(c *call, s send) (*http.Response, error) {
 	at, matches := t.matches(c)
 	switch {
 	case !matches:
@@ -94,13 +94,13 @@ func (t *trap) hook(c *call, s send) (*http.Response, error) {
 	case !t.stepped(c, at):
 		return s()
 	}
-	t.spring(c)
-	close(t.sprung)
+	t.act(c)
+	close(t.acted)
 	return nil, errCut
 }
 
 // matches gives the step that the call is, if it is one.
-func (t *trap) matches(c *call) (at int, ok bool) {
+func (t *killPoint) matches(c *call) (at int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.step == len(t.steps) {
@@ -113,7 +113,7 @@ func (t *trap) matches(c *call) (at int, ok bool) {
 }
 
 // stepped notes a step, and tells whether it was the last; only one is.
-func (t *trap) stepped(c *call, at int) bool {
+func (t *killPoint) stepped(c *call, at int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.step == len(t.steps) {
@@ -123,10 +123,10 @@ func (t *trap) stepped(c *call, at int) bool {
 	return t.step == len(t.steps)
 }
 
-// Springs waits until somebody was caught.
-func (t *trap) Springs(e *env) {
+// AwaitActed waits until somebody was caught.
+func (t *killPoint) AwaitActed(e *env) {
 	e.t.Helper()
-	e.Eventually(t.sprung).Should(BeClosed(), "nobody came to the point: %s", t.name)
+	e.Eventually(t.acted).Should(BeClosed(), "nobody came to the point: %s", t.name)
 }
 
 // held is a call that is kept back.
@@ -139,7 +139,7 @@ type held struct {
 }
 
 // HoldAt keeps back the next call that matches, and waits until it is made.
-func (k *crew) HoldAt(match func(c *call) bool, cause func()) *held {
+func (k *managerPair) HoldAt(match func(c *call) bool, cause func()) *held {
 	k.t.Helper()
 	caught := make(chan *held, 1)
 	var once sync.Once

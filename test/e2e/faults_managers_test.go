@@ -26,10 +26,10 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// crew are two managers that work in the namespace of a test alone. They elect
+// managerPair are two managers that work in the namespace of a test alone. They elect
 // their leader there, with a Lease that is lost after 2 seconds, and each has a
 // proxy between itself and the API server.
-type crew struct {
+type managerPair struct {
 	*env
 	replicas []*replica
 
@@ -39,14 +39,14 @@ type crew struct {
 	kills int
 }
 
-// newCrew makes a namespace with its own managers. The shared one must not run.
-func newCrew(t *testing.T) *crew {
+// newManagerPair makes a namespace with its own managers. The shared one must not run.
+func newManagerPair(t *testing.T) *managerPair {
 	t.Helper()
-	k := &crew{env: newEnv(t), hook: pass}
+	k := &managerPair{env: newEnv(t), hook: pass}
 	k.copyElectionRights()
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, name := range []string{"a", "b"} {
-		r := &replica{crew: k, name: "manager-" + k.Namespace + "-" + name, gone: make(chan struct{})}
+		r := &replica{pair: k, name: "manager-" + k.Namespace + "-" + name, gone: make(chan struct{})}
 		k.replicas = append(k.replicas, r)
 		k.Expect(r.prepare(ctx)).To(Succeed())
 		go r.run(ctx)
@@ -68,7 +68,7 @@ func newCrew(t *testing.T) *crew {
 
 // copyElectionRights gives the managers in this namespace what they may do for
 // their election where they are installed.
-func (k *crew) copyElectionRights() {
+func (k *managerPair) copyElectionRights() {
 	k.t.Helper()
 	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
 	k.Expect(k.List(k.ctx, roles, client.InNamespace(install.Namespace))).To(Succeed())
@@ -86,13 +86,13 @@ func (k *crew) copyElectionRights() {
 }
 
 // Use sends all calls from now on through a hook.
-func (k *crew) Use(h hook) {
+func (k *managerPair) Use(h hook) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.hook = h
 }
 
-func (k *crew) current() hook {
+func (k *managerPair) current() hook {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.hook
@@ -102,7 +102,7 @@ func (k *crew) current() hook {
 func pass(_ *call, s send) (*http.Response, error) { return s() }
 
 // Kills is how many processes were killed so far.
-func (k *crew) Kills() int {
+func (k *managerPair) Kills() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kills
@@ -111,7 +111,7 @@ func (k *crew) Kills() int {
 // replica is one manager: a process, and another when that has ended, as a
 // kubelet does it.
 type replica struct {
-	crew  *crew
+	pair  *managerPair
 	name  string
 	proxy *httptest.Server
 	args  []string
@@ -151,8 +151,8 @@ func (r *replica) prepare(ctx context.Context) error {
 	}
 	r.args = []string{
 		"--kubeconfig", path,
-		"--watch-namespaces", r.crew.Namespace,
-		"--leader-election-namespace", r.crew.Namespace,
+		"--watch-namespaces", r.pair.Namespace,
+		"--leader-election-namespace", r.pair.Namespace,
 		"--leader-election-lease-duration=2s", "--leader-election-renew-deadline=1500ms", "--leader-election-retry-period=200ms",
 		"--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0",
@@ -193,16 +193,16 @@ func (r *replica) Process() *cluster.Process {
 }
 
 // other is the other replica.
-func (k *crew) other(r *replica) *replica {
+func (k *managerPair) other(r *replica) *replica {
 	return k.replicas[1-slices.Index(k.replicas, r)]
 }
 
 // kill ends the process with SIGKILL.
 func (r *replica) kill() {
 	_ = r.Process().Kill()
-	r.crew.mu.Lock()
-	defer r.crew.mu.Unlock()
-	r.crew.kills++
+	r.pair.mu.Lock()
+	defer r.pair.mu.Unlock()
+	r.pair.kills++
 }
 
 func (r *replica) note(c *call, code int) {

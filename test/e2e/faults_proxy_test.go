@@ -67,7 +67,7 @@ func startProxy(r *replica) (*httptest.Server, error) {
 	}), nil
 }
 
-// tap is where the calls of a replica pass the hook of its crew.
+// tap is where the calls of a replica pass the hook of its managerPair.
 type tap struct {
 	replica  *replica
 	upstream http.RoundTripper
@@ -82,7 +82,7 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return t.replica.crew.current()(c, func() (*http.Response, error) {
+	return t.replica.pair.current()(c, func() (*http.Response, error) {
 		ctx := r.Context()
 		if c.writes() {
 			// What was sent takes effect, also if the sender dies.

@@ -58,17 +58,17 @@ func deleteZoneB(w *Workload) {
 }
 
 // canary creates the workload of the scenario.
-func (k *crew) canary(p appsv1.PodManagementPolicyType) *Workload {
+func (k *managerPair) canary(p appsv1.PodManagementPolicyType) *Workload {
 	k.t.Helper()
 	w := k.Create(draft("web", replicas(9), policy(p), zones("3", "4", ""), hold()))
 	w.Settle()
 	return w
 }
 
-// through brings the workload through all situations. disturb arranges for what
+// playScenario brings the workload through all situations. disturb arranges for what
 // is to go wrong in a situation, and gives what to wait for before the end is
 // looked at. The ends must be those of a run in which nothing goes wrong.
-func through(w *Workload, want []end, disturb func(s situation) func()) {
+func playScenario(w *Workload, want []end, disturb func(s situation) func()) {
 	w.t.Helper()
 	eachSituation(w, disturb, func(i int) {
 		w.Eventually(func() string { return cmp.Diff(want[i], w.end()) }).Should(BeEmpty(), "the end of: %s", situations[i].name)
@@ -151,7 +151,7 @@ func (w *Workload) endAtRest() end {
 		if now := w.end(); cmp.Diff(last, now) != "" {
 			last, quiet = now, 0
 		}
-		why := w.untold() + notTakenIn(w.Parent())
+		why := w.notObserved() + notSettledInStatus(w.Parent())
 		if why != "" {
 			quiet = 0
 		}
@@ -175,7 +175,7 @@ func endsUndisturbed(t *testing.T, p appsv1.PodManagementPolicyType) []end {
 	if _, tried := undisturbed.ends[p]; !tried {
 		undisturbed.ends[p] = nil
 		t.Run("undisturbed", func(t *testing.T) {
-			w := newCrew(t).canary(p)
+			w := newManagerPair(t).canary(p)
 			var ends []end
 			eachSituation(w, wellBehaved, func(int) { ends = append(ends, w.endAtRest()) })
 			undisturbed.ends[p] = ends

@@ -80,7 +80,7 @@ func TestForeignChild(t *testing.T) {
 		e := soundEnv(t)
 		first := e.Create(draft("web-zone", plain("b", "")))
 		first.Settle()
-		first.AwaitTold()
+		first.AwaitObserved()
 		before := e.Raw(children, "web-zone-b")
 		w := e.Create(draft("web", replicas(6), zones("", "", "")))
 		w.goesOnWithout("zone-b", "web-zone-b exists and is not controlled by this UnitedDeployment")
@@ -130,7 +130,7 @@ func TestDisownedChild(t *testing.T) {
 	e := soundEnv(t)
 	w := e.Create(draft("web", replicas(3), zones("", "", "")))
 	w.Settle()
-	w.AwaitTold()
+	w.AwaitObserved()
 	none := e.History.Forbid(outside("zone-a", "zone-c"))
 	owner := w.Child("zone-b").OwnerReferences
 	w.PatchChild("zone-b", `{"metadata":{"ownerReferences":null}}`)

@@ -256,7 +256,7 @@ func TestOverriddenTemplate(t *testing.T) {
 	isSaid()
 	mark := e.AuditMark()
 	w.PatchChild("zone-a", `{"metadata":{"labels":{"example.com/touched":"x"}}}`)
-	w.AwaitTold()
+	w.AwaitObserved()
 	isSaid()
 	e.Expect(e.Writes(mark, children)).To(BeEmpty())
 	lift()

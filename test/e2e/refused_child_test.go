@@ -93,7 +93,7 @@ func TestRefusedOverruledPatch(t *testing.T) {
 			e := soundEnv(t)
 			w := e.Create(draft("web", replicas(6), zones("", "", "")))
 			w.Settle()
-			w.AwaitTold()
+			w.AwaitObserved()
 			kept := e.History.Forbid(outside("zone-a", "zone-c"))
 			edit := fmt.Sprintf(`[{"op":"replace","path":%q,"value":%q},{"op":"add","path":"/spec/topology/subsets/1/patch","value":%s}]`,
 				imagePath, image("v2"), patch)

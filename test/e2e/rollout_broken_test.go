@@ -150,7 +150,7 @@ func TestRolloutBlockedByCrash(t *testing.T) {
 				w.Force(w.Parent().Status.UpdateRevision)
 			}
 			w.Eventually(func() string {
-				w.tellAll("")
+				w.remindKubeletsOf("")
 				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)

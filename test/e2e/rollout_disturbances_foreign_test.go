@@ -88,7 +88,7 @@ func foreignPartition(t *testing.T) {
 				e.Expect(losses.Names()).To(Or(BeEmpty(), HaveEach("web-zone-b-3")), "it, and as it came back")
 
 				left := moved + strings.Count(runs, "v1")
-				w.tellAll("zone-b")
+				w.remindKubeletsOf("zone-b")
 				ledger := w.Ledger(8)
 				w.Waves(1, func(wave []string) {
 					if name == "order" && strings.HasPrefix(wave[0], "web-zone-a") {
@@ -220,7 +220,7 @@ func noMoreRevisions(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 				w := e.Create(draft(name, replicas(4), policy(p), plain("one", ""), strategy))
 				w.Settle()
-				w.AwaitTold()
+				w.AwaitObserved()
 				lift := e.NoMoreRevisions()
 				old := e.History.Forbid(beside("v1"))
 				w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, imagePath, image("v2"))

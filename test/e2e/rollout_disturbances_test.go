@@ -89,7 +89,7 @@ func flappingUnderManual(t *testing.T) {
 	comesToRest(w, "a")
 	e.Expect(e.Deleted(mark)).To(BeEmpty())
 	e.Expect(e.DeletedBy(mark, statefulSets)).To(ContainElements(losses.Names()))
-	w.tellUntil("a", 8)
+	w.remindKubeletsUntil("a", 8)
 	w.Settle()
 	w.CreatedAll("a", "v1 quiet-v2", upTo(8)...)
 
@@ -107,7 +107,7 @@ func flappingUnderManual(t *testing.T) {
 		e.Eventually(func() []string { return e.Deleted(mark) }).Should(Equal([]string{"x-a-1"}))
 		e.Expect(e.DeletedBy(mark, statefulSets)).NotTo(ContainElement("x-a-1"))
 		e.Expect(losses.Names()).To(Equal([]string{"x-a-1"}))
-		x.tellUntil("a", 3)
+		x.remindKubeletsUntil("a", 3)
 		x.Settle()
 		x.CreatedAll("a", "v1 quiet-v2", upTo(3)...)
 	})
@@ -121,7 +121,7 @@ func neverReady(t *testing.T) {
 			w := e.Create(draft("w-"+to, replicas(3), policy(p), plain("a", ""), rolling(`{}`)))
 			w.Settle()
 			w.SetImage("quiet-v2")
-			w.tellUntil("a", 2)
+			w.remindKubeletsUntil("a", 2)
 			w.AwaitWaiting(w.Name + "-a-0")
 			still := e.History.Forbid(anyNewPod)
 			comesToRest(w, "a") // it waits for as long as it takes
@@ -144,7 +144,7 @@ func laterZoneBroken(t *testing.T) {
 			w := e.Create(draft(fmt.Sprintf("w-%t", crash), replicas(4), policy(p), zones("2", "2"), rolling(`{order: Sequential}`)))
 			w.Settle()
 			w.SetImage("quiet-v2")
-			w.tellUntil("zone-a", 2)
+			w.remindKubeletsUntil("zone-a", 2)
 			w.AwaitWaiting(w.Name + "-zone-b-1")
 			if crash {
 				w.Crash("zone-b", 1)

@@ -224,9 +224,9 @@ func TestRolloutZoneLost(t *testing.T) {
 			ledgers[w] = w.Ledger(9)
 			w.SetImage("quiet-v2")
 		}
-		raise.tellUntil("zone-a", 1)
-		force.tellUntil("zone-a", 1)
-		wait.tellUntil("zone-dark", 3)
+		raise.remindKubeletsUntil("zone-a", 1)
+		force.remindKubeletsUntil("zone-a", 1)
+		wait.remindKubeletsUntil("zone-dark", 3)
 		for _, w := range all { // in the middle of the zone that stays
 			w.Eventually(func() ([]string, string) { return w.Waiting() }).Should(HaveLen(width))
 		}
@@ -235,7 +235,7 @@ func TestRolloutZoneLost(t *testing.T) {
 		e.Step("nothing that is well is taken down", func() {
 			still := e.History.Forbid(anyNewPod)
 			for _, w := range all {
-				w.tellAll("zone-a")
+				w.remindKubeletsOf("zone-a")
 			}
 			for _, w := range []*Workload{raise, force} {
 				w.AwaitPhase(v1alpha1.RolloutBlocked, w.Name+"-zone-dark-0", "raise maxUnavailable")
@@ -254,13 +254,13 @@ func TestRolloutZoneLost(t *testing.T) {
 			raise.SetRolling(`{maxUnavailable: 5}`)
 			force.Force(force.Parent().Status.UpdateRevision)
 			for _, w := range []*Workload{raise, force} {
-				w.tellUntil("zone-a", 6)
+				w.remindKubeletsUntil("zone-a", 6)
 			}
 		})
 		dark.switchOn()
 		for _, w := range all {
 			w.Eventually(func() string {
-				w.tellAll("") // as a kubelet does that has come back
+				w.remindKubeletsOf("") // as a kubelet does that has come back
 				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)

@@ -107,32 +107,32 @@ func unsettledChild(set *appsv1.StatefulSet, pods []pod, paused bool) string {
 	return ""
 }
 
-// AwaitTold waits until the StatefulSets of all subsets have told all there is to
+// AwaitObserved waits until the StatefulSets of all subsets have told all there is to
 // tell of their pods. They do that a moment after it is so, and no part of the
 // manager's Ready=True waits for it.
-func (w *Workload) AwaitTold() {
+func (w *Workload) AwaitObserved() {
 	w.t.Helper()
-	w.Eventually(func(g Gomega) { g.Expect(w.untold()).To(BeEmpty()) }).Should(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(w.notObserved()).To(BeEmpty()) }).Should(Succeed())
 }
 
-// untold says what a StatefulSet has yet to tell of its pods.
-func (w *Workload) untold() string {
+// notObserved says what a StatefulSet has yet to tell of its pods.
+func (w *Workload) notObserved() string {
 	w.t.Helper()
 	pods := map[string][]pod{}
 	for _, p := range w.Pods() {
 		pods[p.Subset] = append(pods[p.Subset], p)
 	}
 	for _, s := range w.Parent().Spec.Topology.Subsets {
-		if why := untoldChild(w.Child(s.Name), pods[s.Name]); why != "" {
+		if why := notObservedChild(w.Child(s.Name), pods[s.Name]); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// notTakenIn is a subset of which all replicas are ready on the update revision,
+// notSettledInStatus is a subset of which all replicas are ready on the update revision,
 // and the status does not say yet that its StatefulSet has settled on it.
-func notTakenIn(parent *v1alpha1.UnitedDeployment) string {
+func notSettledInStatus(parent *v1alpha1.UnitedDeployment) string {
 	for _, s := range parent.Status.Subsets {
 		if s.DesiredReplicas > 0 && s.UpdatedReadyReplicas == s.DesiredReplicas && s.CurrentRevision != s.UpdateRevision {
 			return s.Name + " is complete and still protects " + s.CurrentRevision
@@ -141,7 +141,7 @@ func notTakenIn(parent *v1alpha1.UnitedDeployment) string {
 	return ""
 }
 
-func untoldChild(set *appsv1.StatefulSet, pods []pod) string {
+func notObservedChild(set *appsv1.StatefulSet, pods []pod) string {
 	told, wanted := set.Status, ptr.Deref(set.Spec.Replicas, 1)
 	is := appsv1.StatefulSetStatus{Replicas: int32(len(pods))}
 	for _, p := range pods {

@@ -129,7 +129,7 @@ func comesToRest(w *Workload, subsets ...string) {
 // What is written afterwards has its cause afterwards.
 func bringToRest(w *Workload, subsets ...string) {
 	w.t.Helper()
-	w.AwaitTold()
+	w.AwaitObserved()
 	comesToRest(w, subsets...)
 }
 

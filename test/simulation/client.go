@@ -422,7 +422,7 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if err := s.api.wrote(live, "status"); err != nil {
 		return err
 	}
-	s.api.oracle.tells(&live.Status, &merged.Status)
+	s.api.oracle.judgeStatusWrite(&live.Status, &merged.Status)
 	updated := live.DeepCopy()
 	updated.Status = merged.Status
 	s.api.PutParent(updated)

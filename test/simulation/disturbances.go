@@ -187,7 +187,7 @@ func (o *Oracle) judgeKept() {
 // make of it, and inside the rules: not while paused or failed; one that is available only
 // as far as the ledger goes, which under Manual is one of a subset at a time; and nothing
 // that a set which works in order would not make again.
-func (o *Oracle) judgeTakingBack(all []*seen, s *seen, p *corev1.Pod) {
+func (o *Oracle) judgeTakingBack(all []*observedSubset, s *observedSubset, p *corev1.Pod) {
 	o.Checked["taken back"]++
 	parent, position := o.parent(o.api.Cached), OrdinalOf(s.set.Name, p.Name)
 	revision := s.set.Annotations[v1alpha1.AnnotationRevision]
@@ -214,13 +214,13 @@ func (o *Oracle) judgeTakingBack(all []*seen, s *seen, p *corev1.Pod) {
 		}
 		return
 	}
-	if o.away([]*seen{s}) > 0 {
+	if o.away([]*observedSubset{s}) > 0 {
 		o.fail("the controller takes back %s, which is available, beside another that is not", p.Name)
 	}
 }
 
 // away is how many of the replicas that are asked for are not available.
-func (o *Oracle) away(all []*seen) int {
+func (o *Oracle) away(all []*observedSubset) int {
 	away := 0
 	for _, s := range all {
 		away += int(s.desired)
@@ -235,7 +235,7 @@ func (o *Oracle) away(all []*seen) int {
 
 // runsAll reports whether the set has all its replicas, on its update revision. It takes that for
 // finished, and would forget again whenever it is reminded, until one of them goes.
-func (s *seen) runsAll() bool {
+func (s *observedSubset) runsAll() bool {
 	for _, p := range s.pods {
 		if p.Labels[appsv1.ControllerRevisionHashLabelKey] != s.set.Status.UpdateRevision {
 			return false

@@ -31,7 +31,7 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 		o.last[name] = lastWrite{string(before.GetUID()), revision, rolloutKey(status)}
 	}
 	then, now := o.see(before), o.see(after)
-	here := slices.IndexFunc(now, func(s *seen) bool { return s.set.Name == name })
+	here := slices.IndexFunc(now, func(s *observedSubset) bool { return s.set.Name == name })
 	if here < 0 {
 		return
 	}
@@ -48,7 +48,7 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 }
 
 // judgeRise: I4. Over replicas that are new a partition may rise.
-func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *seen) {
+func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubset) {
 	o.Checked["I4"]++
 	was, partition := partitionIn(before), now.partition()
 	if replicas := *now.set.Spec.Replicas; replicas > replicasIn(before) && partition <= replicas {
@@ -60,7 +60,7 @@ func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *seen) {
 }
 
 // judgeGrowth: what a scale-up adds in mid-rollout is a release.
-func (o *Oracle) judgeGrowth(was int32, now []*seen, here int) {
+func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int) {
 	s := now[here]
 	added := *s.set.Spec.Replicas - max(was, s.partition())
 	if added <= 0 || o.goesBack(o.api.Cached) || s.content != s.wanted || o.proven(s) {
@@ -76,10 +76,10 @@ func (o *Oracle) judgeGrowth(was int32, now []*seen, here int) {
 }
 
 // proven reports whether the subset protects what the spec asks for.
-func (o *Oracle) proven(s *seen) bool { return o.fate(s.name).protects(s.wanted) }
+func (o *Oracle) proven(s *observedSubset) bool { return o.fate(s.name).protects(s.wanted) }
 
 // judgeLedger: I2, of a write that makes more unavailable than there were.
-func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
+func (o *Oracle) judgeLedger(then, now []*observedSubset, forced bool, name string) {
 	most := maxUnavailable(o.parent(o.api.Cached))
 	wereDown, wereMissing := o.unavailable(then)
 	down, missing := o.unavailable(now)
@@ -93,7 +93,7 @@ func (o *Oracle) judgeLedger(then, now []*seen, forced bool, name string) {
 }
 
 // judgeRelease judges the release of a replica of one subset.
-func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, here int, forced bool) {
+func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*observedSubset, here int, forced bool) {
 	parent, s := o.parent(o.api.Cached), now[here]
 	o.Checked["release"]++
 	if parent.Spec.Paused {
@@ -129,7 +129,7 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*seen, he
 }
 
 // outOfTurn reports whether all that is released is broken; or, on the way back, not available.
-func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *seen) bool {
+func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *observedSubset) bool {
 	for position := s.partition(); position < min(partitionIn(before), s.desired, *s.set.Spec.Replicas); position++ {
 		p := s.pods[position]
 		switch {
@@ -145,7 +145,7 @@ func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *seen) bool {
 
 // broken reports whether nobody loses anything when the pod is replaced. It failed; or it took longer
 // than the deadline; or it was never ready and is of what nobody asks for any more.
-func (o *Oracle) broken(s *seen, p *corev1.Pod) bool {
+func (o *Oracle) broken(s *observedSubset, p *corev1.Pod) bool {
 	if IsReady(p) || p.DeletionTimestamp != nil {
 		return false
 	}
@@ -177,7 +177,7 @@ func deadlineOf(parent *v1alpha1.UnitedDeployment) time.Duration {
 
 // releasedAgain reports whether all of the child was released to a first template that it does not
 // come up on, and now is to another in its place.
-func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, forced bool) bool {
+func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *observedSubset, forced bool) bool {
 	was := contentOf(&o.api.typed(before).Spec.Template)
 	if told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] != ""; told || o.settledSet(before) ||
 		partitionIn(before) > 0 || now.target > 0 {
@@ -192,15 +192,15 @@ func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *seen, for
 }
 
 // judgeOrder: I5.
-func (o *Oracle) judgeOrder(now []*seen, here int) {
+func (o *Oracle) judgeOrder(now []*observedSubset, here int) {
 	if strategyOf(o.parent(o.api.Cached)).Order != v1alpha1.SequentialOrder {
 		return
 	}
 	o.Checked["I5"]++
 	for _, ahead := range now[:here] {
-		if !ahead.removed && ahead.arrived(o) < ahead.size() {
+		if !ahead.removed && ahead.updatedAvailable(o) < ahead.size() {
 			o.fail("I5: %s is released, though of %s %d of %d are updated and available",
-				now[here].set.Name, ahead.set.Name, ahead.arrived(o), ahead.size())
+				now[here].set.Name, ahead.set.Name, ahead.updatedAvailable(o), ahead.size())
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (o *Oracle) judgeOrder(now []*seen, here int) {
 // judgeSkew: I3. Of the n replicas of a subset at most n * (slowest share +
 // maxSkew) may be released or updated; if that lets nobody move, the slowest gets
 // one. (A child that works in order moves one of what is released.)
-func (o *Oracle) judgeSkew(now []*seen, here int) {
+func (o *Oracle) judgeSkew(now []*observedSubset, here int) {
 	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
 	s := now[here]
 	if skew == "" {
@@ -216,32 +216,32 @@ func (o *Oracle) judgeSkew(now []*seen, here int) {
 	}
 	o.Checked["I3"]++
 	most, slowest := o.skewAllows(s, now, skew)
-	if s.potential() > most {
+	if s.releasedOrUpdated() > most {
 		o.fail("I3: %d of %d replicas of %s are released, at most %d may be: the slowest share is %.2f, maxSkew %s",
-			s.potential(), s.size(), s.set.Name, most, slowest, skew)
+			s.releasedOrUpdated(), s.size(), s.set.Name, most, slowest, skew)
 	}
 }
 
 // skewAllows is how many replicas of a subset may be released or updated, and the
 // smallest share.
-func (o *Oracle) skewAllows(s *seen, all []*seen, skew string) (most int, slowest float64) {
+func (o *Oracle) skewAllows(s *observedSubset, all []*observedSubset, skew string) (most int, slowest float64) {
 	slowest = 2
 	for _, other := range all {
 		if !other.removed && other.size() > 0 {
-			slowest = min(slowest, float64(other.arrived(o))/float64(other.size()))
+			slowest = min(slowest, float64(other.updatedAvailable(o))/float64(other.size()))
 		}
 	}
 	n := float64(s.size())
 	most = int(math.Floor(n*(slowest+float64(percentIn(skew))/100) + 1e-9))
-	if float64(s.arrived(o)) <= slowest*n+1e-9 {
-		most = max(most, s.arrived(o)+1)
+	if float64(s.updatedAvailable(o)) <= slowest*n+1e-9 {
+		most = max(most, s.updatedAvailable(o)+1)
 	}
 	return most, slowest
 }
 
 // stray reports whether a protected pod that is broken, and of neither of the revisions that its set
 // makes pods of.
-func (o *Oracle) stray(s *seen, position int32, p *corev1.Pod) bool {
+func (o *Oracle) stray(s *observedSubset, position int32, p *corev1.Pod) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	asked := hash == s.set.Status.UpdateRevision || hash == s.set.Status.CurrentRevision && !o.proven(s)
 	return position < s.partition() && position < *s.set.Spec.Replicas && o.broken(s, p) && !asked
@@ -249,7 +249,7 @@ func (o *Oracle) stray(s *seen, position int32, p *corev1.Pod) bool {
 
 // repaired reports whether a pod is replaced on the way back: one that is not available, wherever its set
 // makes nothing but what the spec asks for.
-func (o *Oracle) repaired(s *seen, position int32, p *corev1.Pod) bool {
+func (o *Oracle) repaired(s *observedSubset, position int32, p *corev1.Pod) bool {
 	return o.goesBack(o.api.Cached) && position >= s.target && !s.available(o, p) && PodContent(p) != s.content &&
 		s.set.Status.CurrentRevision == s.set.Status.UpdateRevision
 }
@@ -258,7 +258,7 @@ func (o *Oracle) repaired(s *seen, position int32, p *corev1.Pod) bool {
 func (o *Oracle) judgeDeletion(set, pod string) {
 	parent := o.parent(o.api.Cached)
 	now := o.see(nil)
-	here := slices.IndexFunc(now, func(s *seen) bool { return s.set.Name == set })
+	here := slices.IndexFunc(now, func(s *observedSubset) bool { return s.set.Name == set })
 	if here < 0 {
 		o.fail("the controller deletes %s, of a set that it does not see", pod)
 		return
@@ -311,9 +311,9 @@ func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
 // protecting reports whether the controller knows that there is something to protect.
 func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 
-// tells judges a status that the controller writes: how a rollout goes from step to
+// judgeStatusWrite judges a status that the controller writes: how a rollout goes from step to
 // step.
-func (o *Oracle) tells(before, after *v1alpha1.UnitedDeploymentStatus) {
+func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus) {
 	was, is := before.Rollout, after.Rollout
 	if is == nil {
 		return
@@ -354,8 +354,8 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 	}
 	for _, s := range now {
 		target := o.targetOf(s, steps[:from+1])
-		if n := max(0, s.desired-target); s.arrivedFrom(o, target) < int(n) {
-			o.fail("step %d is over, but of %s only %d of %d are updated and available", from, s.set.Name, s.arrivedFrom(o, target), n)
+		if n := max(0, s.desired-target); s.updatedAvailableFrom(o, target) < int(n) {
+			o.fail("step %d is over, but of %s only %d of %d are updated and available", from, s.set.Name, s.updatedAvailableFrom(o, target), n)
 		}
 	}
 	switch pause := steps[from].Pause; {
@@ -374,7 +374,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 	}
 }
 
-func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
+func (o *Oracle) targetOf(s *observedSubset, steps []v1alpha1.RolloutStep) int32 {
 	target := int32(math.MaxInt32)
 	for _, step := range steps {
 		if len(step.Subsets) == 0 || slices.Contains(step.Subsets, s.name) {
@@ -385,7 +385,7 @@ func (o *Oracle) targetOf(s *seen, steps []v1alpha1.RolloutStep) int32 {
 }
 
 // failedIn is the name of a replica that stops the rollout; "" without one.
-func (o *Oracle) failedIn(all []*seen) string {
+func (o *Oracle) failedIn(all []*observedSubset) string {
 	status := o.parent(o.api.Cached).Status.Rollout
 	if o.goesBack(o.api.Cached) {
 		return "" // what it goes back to is proven

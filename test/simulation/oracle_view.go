@@ -16,8 +16,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// seen is a subset, and what one knows of its pods.
-type seen struct {
+// observedSubset is a subset, and what one knows of its pods.
+type observedSubset struct {
 	name    string
 	desired int32
 	removed bool
@@ -32,18 +32,18 @@ type seen struct {
 
 // see is what the controller sees, with what it wrote; instead, when not nil, stands
 // for the child of its name.
-func (o *Oracle) see(instead *unstructured.Unstructured) []*seen {
+func (o *Oracle) see(instead *unstructured.Unstructured) []*observedSubset {
 	return o.seeIn(o.api.Cached, instead)
 }
 
-func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen {
-	var all []*seen
-	lines := o.lines(from)
+func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*observedSubset {
+	var all []*observedSubset
+	lines := o.targets(from)
 	add := func(name string, u *unstructured.Unstructured, removed bool) {
 		if instead != nil && instead.GetName() == o.childOf(name) {
 			u = instead
 		}
-		s := &seen{name: name, removed: removed, target: lines[name].partition, desired: lines[name].replicas, pods: map[int32]*corev1.Pod{}}
+		s := &observedSubset{name: name, removed: removed, target: lines[name].partition, desired: lines[name].replicas, pods: map[int32]*corev1.Pod{}}
 		all = append(all, s)
 		if u == nil {
 			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: o.childOf(name)}}
@@ -76,26 +76,28 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*seen
 	return all
 }
 
-func (s *seen) String() string {
+func (s *observedSubset) String() string {
 	return fmt.Sprintf("%s partition %d of %d, target %d, on %s", s.set.Name, s.partition(), s.desired, s.target, s.content)
 }
 
-func (s *seen) partition() int32 {
+func (s *observedSubset) partition() int32 {
 	if s.set.Spec.UpdateStrategy.RollingUpdate == nil {
 		return 0
 	}
 	return *s.set.Spec.UpdateStrategy.RollingUpdate.Partition
 }
 
-func (s *seen) ordered() bool { return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement }
+func (s *observedSubset) ordered() bool {
+	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+}
 
 // size is how many replicas the running step releases.
-func (s *seen) size() int { return int(max(0, s.desired-s.target)) }
+func (s *observedSubset) size() int { return int(max(0, s.desired-s.target)) }
 
-// arrived is how many of those are updated and available.
-func (s *seen) arrived(o *Oracle) int { return s.arrivedFrom(o, s.target) }
+// updatedAvailable is how many of those are updated and available.
+func (s *observedSubset) updatedAvailable(o *Oracle) int { return s.updatedAvailableFrom(o, s.target) }
 
-func (s *seen) arrivedFrom(o *Oracle, target int32) int {
+func (s *observedSubset) updatedAvailableFrom(o *Oracle, target int32) int {
 	count := 0
 	for position, p := range s.pods {
 		if position >= target && position < s.desired && PodContent(p) == s.content && s.content == s.wanted && s.available(o, p) {
@@ -106,14 +108,14 @@ func (s *seen) arrivedFrom(o *Oracle, target int32) int {
 }
 
 // available reports whether the pod is ready for minReadySeconds, and not on its way out.
-func (s *seen) available(o *Oracle, p *corev1.Pod) bool {
+func (s *observedSubset) available(o *Oracle, p *corev1.Pod) bool {
 	since, ready := readySince(p)
 	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
 }
 
 // releases reports whether a write lets replicas go to the update revision that were
 // not to go there before. (What scaling adds is not released: it was not there.)
-func releases(then, now *seen) bool {
+func releases(then, now *observedSubset) bool {
 	for position := now.partition(); position < min(*then.set.Spec.Replicas, *now.set.Spec.Replicas, now.desired); position++ {
 		was := position >= then.partition() && then.content == now.content
 		if p := now.pods[position]; !was && (p == nil || PodContent(p) != now.content) {
@@ -123,8 +125,8 @@ func releases(then, now *seen) bool {
 	return false
 }
 
-// potential is how many of what the step releases are released, or updated already.
-func (s *seen) potential() int {
+// releasedOrUpdated is how many of what the step releases are released, or updated already.
+func (s *observedSubset) releasedOrUpdated() int {
 	count := 0
 	for position := s.target; position < min(s.desired, *s.set.Spec.Replicas); position++ {
 		p := s.pods[position]
@@ -136,7 +138,7 @@ func (s *seen) potential() int {
 }
 
 // allUpdated reports whether there are pods, and all are what the spec asks for.
-func allUpdated(all []*seen) bool {
+func allUpdated(all []*observedSubset) bool {
 	pods := 0
 	for _, s := range all {
 		for _, p := range s.pods {
@@ -152,7 +154,7 @@ func allUpdated(all []*seen) bool {
 // unavailable counts the replicas that are asked for and are missing, not
 // available, or released and not updated; missing takes surplus ones in their
 // stead.
-func (o *Oracle) unavailable(all []*seen) (down, missing int) {
+func (o *Oracle) unavailable(all []*observedSubset) (down, missing int) {
 	for _, s := range all {
 		down += int(s.desired)
 		missing += int(s.desired)

@@ -216,7 +216,7 @@ func (o *Oracle) lookCalm() {
 	least, most, smallest := 2.0, 0.0, math.MaxInt
 	for _, s := range all {
 		if n := s.size(); n > 0 && s.set != nil && s.content == s.wanted {
-			share := float64(s.arrived(o)) / float64(n)
+			share := float64(s.updatedAvailable(o)) / float64(n)
 			least, most, smallest = min(least, share), max(most, share), min(smallest, n)
 		}
 	}
