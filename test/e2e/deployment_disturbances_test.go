@@ -143,3 +143,54 @@ func TestDeploymentBlip(t *testing.T) {
 	w.comesTo("2 v3", "2 v3", "")
 	e.Expect(e.Writes(mark, "deployments")).NotTo(BeEmpty(), "the control: a release is seen")
 }
+
+// TestDeploymentTemplateChangedByEachWrite: a policy makes another template of each write, so
+// that each replaces all pods of a Deployment. United writes it a few times and no more: the pace
+// that it sets for a rollout stays when that is done.
+func TestDeploymentTemplateChangedByEachWrite(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1, steps: [{subsets: [zone-a], partition: "0%", pause: {}}]}`))
+	e.Override("deployments", "", `object.metadata.name != "web-zone-a" ? [] : [JSONPatch{op: "add", path: "/spec/template/spec/containers/0/env",
+		value: [{"name": "COUNT", "value": string(oldObject.metadata.resourceVersion)}]}]`, func() bool {
+		return len(w.deploymentAsWritten("web-zone-a").Spec.Template.Spec.Containers[0].Env) > 0
+	})
+	for _, move := range []struct{ to, inB string }{{"v2", "3 v1"}, {"v1", "3 v1"}, {"v3", "3 v1"}} {
+		mark, pods := e.AuditMark(), e.History.Mark()
+		w.setImage(move.to)
+		w.comesTo("3 "+move.to, move.inB, "")
+		w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+		e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 8), "to %s", move.to)
+		e.Expect(len(e.History.Since(pods))).To(BeNumerically("<=", 3*8), "to %s", move.to)
+	}
+}
+
+// deploymentAsWritten is what admission makes of a Deployment as it is written.
+func (w *contracted) deploymentAsWritten(name string) *appsv1.Deployment {
+	w.t.Helper()
+	d := &appsv1.Deployment{}
+	w.Expect(w.Get(w.ctx, w.key(name), d)).To(Succeed())
+	w.Expect(w.Client.Patch(w.ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`)), client.DryRunAll)).To(Succeed())
+	return d
+}
+
+// TestDeploymentOverriddenStrategy: a policy lets a Deployment take down all of its pods at once.
+// That is seen, and not written again without end.
+func TestDeploymentOverriddenStrategy(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1}`))
+	lift := e.Override("deployments", "", `object.metadata.name != "web-zone-a" ? [] : [JSONPatch{op: "replace", path: "/spec/strategy",
+		value: {"type": dyn("RollingUpdate"), "rollingUpdate": dyn({"maxUnavailable": "100%", "maxSurge": "0%"})}},
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1count", value: string(oldObject.metadata.resourceVersion)}]`, func() bool {
+		return w.deploymentAsWritten("web-zone-a").Spec.Strategy.RollingUpdate.MaxUnavailable.String() == "100%"
+	})
+	mark := e.AuditMark()
+	w.setImage("quiet2") // so that its pace matters all the time
+	w.StallsWhole(v1alpha1.ReasonOverridden, "Deployment web-zone-a: spec.strategy was changed by admission")
+	e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 2*spaced))
+	lift()
+	w.setImage("v3") // else it takes up to five minutes
+	w.comesTo("3 v3", "3 v3", "")
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,9 +163,6 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}
-	if e := w.Repeats.Overridden(parent, w.templateOf(name), w.now()); e != nil {
-		return e
-	}
 	if field := w.Comparisons.altered(parent, current); field != "" {
 		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
 	}
@@ -196,43 +192,4 @@ func shrinking(current *unstructured.Unstructured, replicas int32) string {
 
 func parentOfObject(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetLabels()[v1alpha1.LabelName]}
-}
-
-// A policy may make another template of each write, such as one that puts a counter or the time
-// there. Then a write that only sets the pace replaces all pods, for which the next pass sets
-// another pace, without end. So such writes are made less and less often. Scaling, pausing
-// and releasing are not.
-
-// templateOf is what the pods' template of a child is called where repeated writes are counted.
-func (w *Writer) templateOf(name string) string { return "the pod template of " + w.object(name) }
-
-// delayIfRestless gives an *OverriddenError when a write is put off that would change nothing
-// but what is in the fingerprint, because such a write has changed the template each time.
-func (w *Writer) delayIfRestless(c *adapters.Child, at fieldLocation, observed *adapters.Observed) error {
-	strategy, fingerprint := fieldAt(w.Adapter.FieldPaths().Strategy...), annotationAt(v1alpha1.AnnotationFingerprint)
-	if at.text != strategy.text && at.text != fingerprint.text || observed.NoPartition {
-		return nil
-	}
-	e := w.Repeats.Delay(parentOf(c), w.templateOf(c.Name), c.Revision, "", func(string) Override { return Override{} }, w.now())
-	if e != nil {
-		return e
-	}
-	return nil // not a typed nil
-}
-
-// recordTemplate notes whether a write has changed the template of a child that is of the same
-// revision as before.
-func (w *Writer) recordTemplate(c *adapters.Child, before, after *unstructured.Unstructured, observed *adapters.Observed) {
-	if subset.RevisionOf(observed) != c.Revision {
-		return
-	}
-	for _, path := range w.Adapter.PodTemplates() {
-		was, _, errWas := unstructured.NestedFieldNoCopy(before.Object, path...)
-		is, _, errIs := unstructured.NestedFieldNoCopy(after.Object, path...)
-		if errWas == nil && errIs == nil && !equality.Semantic.DeepEqual(was, is) {
-			w.Repeats.RecordWrite(parentOf(c), w.templateOf(c.Name), c.Revision, c.Revision, Override{Field: fieldAt(path...).text, Admission: true}, w.now())
-			return
-		}
-	}
-	w.Repeats.ForgetObject(parentOf(c), w.templateOf(c.Name))
 }

@@ -268,7 +268,6 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
-	w.recordTemplate(c, current, u, observed)
 	if u.GetResourceVersion() != current.GetResourceVersion() {
 		return u, true, nil
 	}
