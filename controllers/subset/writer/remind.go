@@ -121,6 +121,9 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current *un
 	return nil
 }
 
+// relabelling is the content of the write that puts the labels back on a revision.
+const relabelling = "labels"
+
 // relabelRevision puts the labels back on a revision of the child's own that has lost them:
 // its controller looks for its revisions by them, and while the name is taken it can make
 // none like it. The error is nil where there is no such revision of this child.
@@ -141,6 +144,11 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 	if err != nil {
 		return fmt.Errorf("labels of revision %s: %w", hash, err)
 	}
+	parent, object, lost := parentOfObject(current), "ControllerRevision "+hash, labelAt(v1alpha1.LabelSubset)
+	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) Override { return Override{Field: lost.text} }, w.now())
+	if putOff != nil {
+		return putOff
+	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if live.Labels == nil {
 		live.Labels = map[string]string{}
@@ -150,6 +158,11 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("restore the labels of revision %s: %w", hash, err)
 	}
+	override := Override{}
+	if err == nil && live.Labels[v1alpha1.LabelSubset] != labels[v1alpha1.LabelSubset] {
+		override = Override{Field: lost.text, Admission: true}
+	}
+	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
 	return &WaitError{fmt.Sprintf("revision %s of %s had lost its labels, and gets them back", hash, current.GetName())}
 }
 

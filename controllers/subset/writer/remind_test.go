@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -128,5 +129,32 @@ func TestForgetfulSetIsForgetful(t *testing.T) {
 	var none []adapters.Replica
 	if o, err := b.Adapter.Observe(b.forgetfulSet(2), adapters.Dependents{}); err != nil || !cmp.Equal(none, subset.Unreleased(o)) {
 		t.Error(err)
+	}
+}
+
+// TestLabelsOfARevisionTakenEachTime: labels that are taken again each time, from a revision of the
+// child's own, are put back less and less often, and it is said.
+func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
+	bare := ownRevision("h1", "s-1")
+	bare.SetLabels(nil)
+	b := newBench(t, bare)
+	now := epoch()
+	b.Now, b.Repeats = func() time.Time { return now }, &Repeats{}
+	b.labels = map[string]string{"example.com/not": "ours"} // what admission makes of them
+	said := ""
+	for range 600 {
+		_, _, err := b.carry(subset.Step{Action: subset.ActionRemind, Hash: "h1"}, b.forgetfulSet(2))
+		if e := (*OverriddenError)(nil); errors.As(err, &e) {
+			said = e.Error()
+		} else if !errors.Is(err, ErrStale) {
+			t.Fatal(err)
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if b.patches > 45 || b.patches <= repeatsAtOnce {
+		t.Error("written", b.patches, "times in a minute")
+	}
+	if want := `ControllerRevision h1: metadata.labels["united.dev/subset"] was changed by admission`; !strings.HasPrefix(said, want) {
+		t.Error(said)
 	}
 }
