@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -19,26 +20,38 @@ import (
 )
 
 // publish writes the status if it changed, and when that is done the events and
-// the metrics. Nothing else writes any of the three. The error is writer.ErrStale
+// the metrics. Nothing else writes any of the three. A status that can wait, and that nothing
+// is told of, waits for the next one: publish gives for how long. The error is writer.ErrStale
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
-func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) error {
-	if err := r.publishStatus(ctx, parent, status); err != nil {
-		return err
+func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
+	if len(planner.Events(&parent.Status, status, p, results)) == 0 {
+		if wait := r.collecting.wait(parent, status, r.CollectFor, r.Clock.Now()); wait > 0 {
+			r.Metrics.Observe(parent, status)
+			return wait, nil
+		}
 	}
+	if err := r.publishStatus(ctx, parent, status); err != nil {
+		return 0, err
+	}
+	r.collecting.forget(client.ObjectKeyFromObject(parent))
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 	r.Metrics.Observe(parent, status)
-	return nil
+	return 0, nil
 }
 
 // publishBlocked tells of a parent for which nothing can be done, and when it is
 // tried again.
 func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	if err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil); err != nil {
+	wait, err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil)
+	if err != nil {
 		return r.requeueAfter(err)
+	}
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if failure.RetryAt.IsZero() {
 		return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, 0)}, nil // only a change of the spec helps, and that is watched

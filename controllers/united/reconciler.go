@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,6 +44,9 @@ type Reconciler struct {
 	// are no bounds.
 	Shares *shares.Shares
 	Meter  Meter
+	// CollectFor is for how long a status waits for the next one in which nothing but
+	// counters changed (planner.OnlyCounters); 0: none waits.
+	CollectFor time.Duration
 
 	kinds             *kinds
 	failures          writer.Failures
@@ -52,6 +56,7 @@ type Reconciler struct {
 	contests          writer.Contests
 	holders           holders
 	specs             specs
+	collecting        collecting
 	parsed            store.Parsed
 }
 
@@ -111,13 +116,14 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	status, wake := planner.Status(in, plan, results)
 	unrecorded := r.recordCurrent(ctx, in, plan, status)
-	if err := r.publish(ctx, parent, status, plan, results); err != nil {
+	wait, err := r.publish(ctx, parent, status, plan, results)
+	if err != nil {
 		return r.requeueAfter(err)
 	}
 	if unrecorded != nil {
 		return r.requeueAfter(unrecorded)
 	}
-	return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, wake)}, r.truncate(ctx, in, results, status)
+	return ctrl.Result{RequeueAfter: sooner(wait, r.requeueToConfirm(parent, wake))}, r.truncate(ctx, in, results, status)
 }
 
 // recordCurrent records on a revision that it has become the current one. The status says
@@ -143,6 +149,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.contests.Forget(key)
 	r.holders.forget(key)
 	r.specs.forget(key)
+	r.collecting.forget(key)
 	r.parsed.Forget(key)
 	r.Shares.Forget(key)
 }

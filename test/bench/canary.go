@@ -32,6 +32,8 @@ type canary struct {
 	*env
 	parents []client.ObjectKey
 	bare    []client.ObjectKey
+	// provisioned is what the manager wrote to make the parents.
+	provisioned writes
 }
 
 func hold(partitions map[string]intstr.IntOrString) v1alpha1.UpdateStrategy {
@@ -53,7 +55,10 @@ func runCanary(ctx context.Context, o *options, r *report) error {
 		if err := c.rest(ctx, o, r); err != nil {
 			return err
 		}
-		return c.roll(ctx, r)
+		if err := c.roll(ctx, r); err != nil {
+			return err
+		}
+		return c.rollAtOnce(ctx, r)
 	})
 }
 
@@ -66,8 +71,17 @@ func (c *canary) setUp(ctx context.Context, parents int) error {
 		namespace: namespace, name: "web", subsets: canarySubsets, each: canaryEach,
 		policy: appsv1.OrderedReadyPodManagement, tag: "v1", strategy: hold(nil),
 	}
-	var err error
+	mark, err := c.cluster.AuditMark(ctx)
+	if err != nil {
+		return err
+	}
 	if c.parents, err = c.createParents(ctx, s, 0, parents); err != nil {
+		return err
+	}
+	if err := c.manager.idle(ctx); err != nil {
+		return err
+	}
+	if c.provisioned, err = c.writes(ctx, mark); err != nil {
 		return err
 	}
 	s.name = "bare"
@@ -302,6 +316,27 @@ func (c *canary) roll(ctx context.Context, r *report) error {
 	t.row("conflicts", byHand.conflicts(), byController.conflicts(), "0, 0")
 	t.must(byHand.conflicts() == 0, "%d conflicts, Manual: %v", byHand.conflicts(), first(byHand))
 	t.must(byController.conflicts() == 0, "%d conflicts, RollingUpdate: %v", byController.conflicts(), first(byController))
+	t.print()
+	return nil
+}
+
+// rollAtOnce rolls all parents out with one patch each, without a hold, as fast as their
+// StatefulSets go. Whoever reads their status gets each write of it.
+func (c *canary) rollAtOnce(ctx context.Context, r *report) error {
+	rolled, took, err := c.counted(ctx, func(key client.ObjectKey) error {
+		return c.patchAndWait(ctx, key, types.JSONPatchType, rolls("v5", v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}))
+	})
+	if err != nil {
+		return err
+	}
+	parents, replicas := len(c.parents), len(c.parents)*canarySubsets*canaryEach
+	provisioned, statuses := c.provisioned.of("uniteddeployments", "status"), rolled.of("uniteddeployments", "status")
+	t := r.table(fmt.Sprintf("Status writes, %d parents of %d subsets of %d", parents, canarySubsets, canaryEach), "what", "measured", "must be")
+	t.row("to make them", provisioned, fmt.Sprintf("at most %d, 3 for each parent", 3*parents))
+	t.row("to roll all of them out at once", statuses, fmt.Sprintf("at most %d, 1 for each replica", replicas))
+	t.row("which took", seconds(took), "")
+	t.must(provisioned <= 3*parents, "%d status writes to make %d parents", provisioned, parents)
+	t.must(statuses <= replicas, "%d status writes to roll out %d replicas", statuses, replicas)
 	t.print()
 	return nil
 }

@@ -32,6 +32,8 @@ import (
 // them, and around it a simulated API server, StatefulSet controller and kubelets,
 // each of which moves only when it is told to.
 type Cluster struct {
+	// CollectFor is that of the controller (united.Reconciler), from when it is started anew.
+	CollectFor time.Duration
 	T          TestingT
 	Clock      *Clock
 	API        *API
@@ -149,7 +151,7 @@ func (s *Cluster) Restart() {
 	}
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New()},
-		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock,
+		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, CollectFor: s.CollectFor,
 	}
 }
 
