@@ -33,6 +33,21 @@ type kind struct {
 	draft edit
 	// whole: a child is protected and released as a whole.
 	whole bool
+	// manager starts what runs the kind, where that is not Kubernetes itself.
+	manager func(testing.TB)
+	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
+	// of one that was orphaned.
+	leavesOrphans bool
+}
+
+// contractOf is a UnitedDeployment of the kind, whose manager runs.
+func (k kind) contractOf(t *testing.T, edits ...edit) *contracted {
+	t.Helper()
+	if k.manager != nil {
+		k.manager(t)
+	}
+	e := newEnv(t)
+	return &contracted{e.Create(draft("web", append(edits, k.draft)...)), k}
 }
 
 // kinds are all kinds. A further one has to keep the same contract.
@@ -45,6 +60,11 @@ func kinds() []kind {
 		{
 			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
 			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true,
+		},
+		{
+			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
+			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
+			draft: cloneSets, manager: kruise, leavesOrphans: true,
 		},
 	}
 }
@@ -175,8 +195,7 @@ func TestContract(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			e := newEnv(t)
-			w := &contracted{e.Create(draft("web", replicas(6), zones("", "", ""), hold(), k.draft)), k}
+			w := k.contractOf(t, replicas(6), zones("", "", ""), hold())
 			w.holds()
 			w.isMadeAgain()
 			w.moves()
@@ -225,6 +244,16 @@ func (w *contracted) isMadeAgain() {
 	w.Step("a held child that is orphaned", func() {
 		before := w.uids()
 		w.remake("zone-c", metav1.DeletePropagationOrphan)
+		if w.leavesOrphans {
+			w.comesTo("2 v2", "2 v1", "4 v1")
+			after := w.uids()
+			for uid := range before {
+				w.Expect(after).To(HaveKey(uid), "what was orphaned stays beside the new ones")
+			}
+			w.deleteOrphans("zone-c")
+			w.comesTo("2 v2", "2 v1", "2 v1")
+			return
+		}
 		w.comesTo("2 v2", "2 v1", "2 v1")
 		w.Expect(w.uids()).To(Equal(before), "its pods are adopted")
 	})

@@ -72,9 +72,12 @@ func (d *Draft) object() (*v1alpha1.UnitedDeployment, error) {
 	}
 	parent := d.DeepCopy()
 	template := &runtime.RawExtension{Raw: raw}
-	if d.Member == "deploymentTemplate" {
+	switch d.Member {
+	case "deploymentTemplate":
 		parent.Spec.Template.DeploymentTemplate = template
-	} else {
+	case "cloneSetTemplate":
+		parent.Spec.Template.CloneSetTemplate = template
+	default:
 		parent.Spec.Template.StatefulSetTemplate = template
 	}
 	return parent, nil

@@ -5,6 +5,8 @@ package coordination
 
 import (
 	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
 )
 
 // free names the replicas to delete. What is released counts as down before its
@@ -96,6 +98,9 @@ func (c *coordinator) replaceable(v *view, m *mark) bool {
 // maxUnavailable are down. The one above which all is well is left to the child's
 // own controller, which is about to delete it; but from Kubernetes 1.37 on that does
 // nothing while any other of its replicas is unavailable.
+//
+// A child that counts takes what is released by itself, all of it, and chooses which: of
+// that nothing is deleted but what is broken.
 func (c *coordinator) freeParallel(v *view) {
 	barred := v.unavailableBelow(v.live) >= 0
 	taken := v.takenNext()
@@ -104,6 +109,7 @@ func (c *coordinator) freeParallel(v *view) {
 		case c.replaceable(v, &m):
 			v.deletes = append(v.deletes, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
+		case v.Observed.Traits.Partition == adapters.ByCount:
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.mayTake():
 			v.deletes = append(v.deletes, *m.Replica)

@@ -13,6 +13,7 @@ import (
 // decide is the one place where it is decided what each child shall come to: by the ledger
 // over all subsets, or by what the user asks for in each.
 func (in *Input) decide(p *Plan) {
+	defer in.unbound(p)
 	if in.coordinates() && p.Initialized {
 		in.coordinate(p)
 		return
@@ -24,6 +25,17 @@ func (in *Input) decide(p *Plan) {
 				s.Decision.Pace = coordination.RestingPace(in.observed(s.Name))
 			}
 		}
+	}
+}
+
+// unbound lets children that count replace at once what the ledger releases of them: a bound
+// of their own would keep them from that while others of their replicas are unavailable.
+func (in *Input) unbound(p *Plan) {
+	if !in.coordinates() || in.traits().Partition != adapters.ByCount {
+		return
+	}
+	for _, s := range p.Subsets {
+		s.Decision.Pace = adapters.Unbounded()
 	}
 }
 
