@@ -45,7 +45,7 @@ func templateLabels(label ...any) []any {
 func TestRefusedByTheSchema(t *testing.T) {
 	refusals := []refusal{
 		{"no template", set(map[string]any{}, "spec", "template"),
-			[]string{"spec.template: ", "must hold exactly one template: statefulSetTemplate or deploymentTemplate"}},
+			[]string{"spec.template: ", "must hold exactly one template: statefulSetTemplate, deploymentTemplate or cloneSetTemplate"}},
 		{"template absent", drop("spec", "template"), []string{"spec.template: Required value"}},
 		{"template null", put(`null`, "spec", "template"), []string{"spec.template: "}},
 		{"template is no object", put(`[]`, "spec", "template", "statefulSetTemplate"), []string{templatePath + ": ", "must be of type object"}},

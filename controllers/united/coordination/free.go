@@ -5,8 +5,6 @@ package coordination
 
 import (
 	"slices"
-
-	"github.com/unitedworkloads/united/adapters"
 )
 
 // free names the replicas to delete. What is released counts as down before its
@@ -109,7 +107,7 @@ func (c *coordinator) freeParallel(v *view) {
 		case c.replaceable(v, &m):
 			v.deletes = append(v.deletes, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
-		case v.Observed.Traits.Partition == adapters.ByCount:
+		case v.counts():
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.mayTake():
 			v.deletes = append(v.deletes, *m.Replica)

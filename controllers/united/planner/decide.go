@@ -8,6 +8,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // decide is the one place where it is decided what each child shall come to: by the ledger
@@ -31,7 +32,7 @@ func (in *Input) decide(p *Plan) {
 // unbound lets children that count replace at once what the ledger releases of them: a bound
 // of their own would keep them from that while others of their replicas are unavailable.
 func (in *Input) unbound(p *Plan) {
-	if !in.coordinates() || in.traits().Partition != adapters.ByCount {
+	if !in.coordinates() || !in.counts() {
 		return
 	}
 	for _, s := range p.Subsets {
@@ -66,11 +67,20 @@ func (in *Input) line(p *Plan, s *SubsetPlan) coordination.Line {
 // floor is the line that the user asks for, whatever a coordinated rollout does now.
 func (in *Input) floor(s *SubsetPlan) coordination.Line {
 	strategy := &in.Parent.Spec.UpdateStrategy
-	if in.coordinates() {
-		return coordination.Floor(strategy.RollingUpdate, s.Desired)
-	}
 	line, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
+	if in.coordinates() {
+		line = coordination.Floor(strategy.RollingUpdate, s.Desired)
+	}
+	if in.counts() && in.proven(s) {
+		return line.Proven(s.Desired)
+	}
 	return line
+}
+
+// proven reports whether what a subset protects makes the pods of the update revision.
+func (in *Input) proven(s *SubsetPlan) bool {
+	protected := revision.ByName(in.Revisions, s.Protected)
+	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.overlay)
 }
 
 // coordinates reports whether the controller moves the partitions.
@@ -83,6 +93,9 @@ func (in *Input) traits() adapters.Traits { return in.Spec.Adapter.Traits() }
 
 // whole reports whether a child is released as a whole.
 func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNothing }
+
+// counts reports whether a child's controller counts its replicas, and chooses among them.
+func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCount }
 
 // openLine is the line of a child of which no replica was ever ready, and whose
 // template was corrected: open until the child's controller has forgotten the
