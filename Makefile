@@ -156,7 +156,11 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
-.PHONY: test test-unit test-e2e test-oldest test-loaded test-charts
+# What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
+KINDS := TestKruise|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
+test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
+
+.PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts
 test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
@@ -173,6 +177,13 @@ test-charts: $(BIN)/helm-unittest ## Run the unit tests of the charts
 
 test-e2e: build control-plane kind-managers $(BIN)/helm ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
+
+test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the shard of the tests that is about kinds of children, with their real managers
+	@$(test-kinds-on)
+
+test-kinds-full: test-kinds control-plane-oldest ## Run it on the oldest Kubernetes too, and the large small worlds of each kind
+	@$(on-oldest); $(test-kinds-on)
+	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
 
 test-oldest: build control-plane-oldest kind-managers $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)

@@ -91,6 +91,10 @@ type Traits struct {
 	// Hasty: its controller forgets what its replicas ran before as soon as all of them are
 	// updated. Others wait until they are ready too.
 	Hasty bool
+	// Paced means that the kind has a bound of its own on how many replicas it replaces at once.
+	// By hand it is the template's. In a coordinated rollout United lifts it (Unbounded): the child
+	// takes what its partition releases.
+	Paced bool
 }
 
 // Granularity is how finely a kind divides the replicas of a child.

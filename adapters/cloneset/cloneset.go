@@ -48,7 +48,7 @@ func (adapter) MaxNameLength() int { return maxNameLength }
 // Traits are those of a kind that counts, and has the revision before in its status until
 // all of its pods are updated.
 func (adapter) Traits() adapters.Traits {
-	return adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true}
+	return adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true, Paced: true}
 }
 
 // FieldPaths are where a CloneSet has its replicas, its partition and its strategy.

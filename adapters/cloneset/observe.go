@@ -4,12 +4,7 @@
 package cloneset
 
 import (
-	"strings"
-	"time"
-
-	appspub "github.com/openkruise/kruise-api/apps/pub"
 	kruisev1alpha1 "github.com/openkruise/kruise-api/apps/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/kruise"
 	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
@@ -56,22 +52,10 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// replica is what a pod tells. One that is not in the state Normal is no replica that
-// serves, whatever its condition says: it is being prepared, updated in place, or is to be
-// deleted, and its CloneSet does not count it as available either.
+// replica is what a pod tells.
 func replica(set *kruisev1alpha1.CloneSet, pod *corev1.Pod) ranked {
-	r := ranked{Replica: pods.Replica(pod, 0, appsv1.ControllerRevisionHashLabelKey), pending: pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""}
-	if r.Hash != "" && !strings.HasPrefix(r.Hash, set.Name+"-") {
-		r.Hash = set.Name + "-" + r.Hash // its feature CloneSetShortHash leaves the name out
-	}
-	r.podReady = r.Ready
-	state := appspub.LifecycleStateType(pod.Labels[appspub.LifecycleStateKey])
-	if r.marked = pod.Labels[kruisev1alpha1.SpecifiedDeleteKey] != ""; r.marked || state != "" && state != appspub.LifecycleStateNormal {
-		if r.Ready {
-			r.Since = r.ReadySince
-		}
-		r.Ready, r.ReadySince = false, time.Time{}
-	}
+	r := ranked{podReady: pods.Replica(pod, 0, "").Ready, pending: pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""}
+	r.Replica, r.marked = kruise.Replica(set.Name, pod, 0)
 	return r
 }
 

@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
 	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/deployment"
 	"github.com/unitedworkloads/united/adapters/statefulset"
@@ -100,7 +101,7 @@ func (o *options) run(ctx context.Context) error {
 
 // known are the kinds of children.
 func known() adapters.Registry {
-	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New()}
+	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()}
 }
 
 func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {

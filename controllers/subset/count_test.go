@@ -12,7 +12,7 @@ import (
 
 // byCount makes a child one whose controller counts.
 func (b *childBuilder) byCount() *childBuilder {
-	b.Traits = adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true}
+	b.Traits = adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true, Paced: true}
 	return b
 }
 

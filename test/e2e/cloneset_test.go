@@ -15,21 +15,21 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// cloneSetKind is the line of kinds() for CloneSets.
-func cloneSetKind() kind {
+// kindNamed is a line of kinds().
+func kindNamed(name string) kind {
 	for _, k := range kinds() {
-		if k.name == "CloneSet" {
+		if k.name == name {
 			return k
 		}
 	}
-	panic("CloneSets are no kind")
+	panic(name + " is no kind")
 }
 
 // TestCloneSetSample applies config/samples/cloneset.yaml, and stages a version: one pod of
 // zone-a is updated.
 func TestCloneSetSample(t *testing.T) {
 	t.Parallel()
-	k := cloneSetKind()
+	k := kindNamed("CloneSet")
 	k.manager(t)
 	e := newEnv(t)
 	root, err := cluster.Root()
@@ -47,7 +47,7 @@ func TestCloneSetSample(t *testing.T) {
 // is gone, whatever the partition.
 func TestCloneSetCounts(t *testing.T) {
 	t.Parallel()
-	w := cloneSetKind().contractOf(t, replicas(4), zones(""), partitions(parts{"zone-a": 4}))
+	w := kindNamed("CloneSet").contractOf(t, replicas(4), zones(""), partitions(parts{"zone-a": 4}))
 	w.comesTo("4 v1", "", "")
 	var unready types.UID
 	w.Step("what is not ready goes first", func() {
@@ -95,7 +95,7 @@ func TestCloneSetCounts(t *testing.T) {
 func TestCloneSetIsHasty(t *testing.T) {
 	t.Parallel()
 	all := templateField("100%", "spec", "updateStrategy", "maxUnavailable")
-	w := cloneSetKind().contractOf(t, replicas(2), zones(""), hold(), all)
+	w := kindNamed("CloneSet").contractOf(t, replicas(2), zones(""), hold(), all)
 	w.comesTo("2 v1", "", "")
 	before := w.Parent().Status.CurrentRevision
 	w.Step("a version that never comes up", func() {

@@ -36,8 +36,9 @@ type kind struct {
 	// manager starts what runs the kind, where that is not Kubernetes itself.
 	manager func(testing.TB)
 	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
-	// of one that was orphaned.
-	leavesOrphans bool
+	// of one that was orphaned. admitsAny: its API takes a pod template of which no pod can be
+	// made, so that it costs what is released a replica, as one that does not come up does.
+	leavesOrphans, admitsAny bool
 }
 
 // contractOf is a UnitedDeployment of the kind, whose manager runs.
@@ -65,6 +66,11 @@ func kinds() []kind {
 			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
 			draft: cloneSets, manager: kruise, leavesOrphans: true,
+		},
+		{
+			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
+			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
+			draft: advancedStatefulSets, manager: kruise, admitsAny: true,
 		},
 	}
 }
@@ -341,9 +347,16 @@ func (w *contracted) failsAlone() {
 	w.Step("a parent that is broken elsewhere", func() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}}}}]`)
 		w.SetPartitions(parts{"zone-b": 0, "zone-c": 0})
-		w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
-		w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
-		w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		if w.admitsAny {
+			w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-b").Message).To(ContainSubstring("has no replica")) }).Should(Succeed())
+			w.Eventually(func(g Gomega) {
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "2 v5", "zone-b": "1 v4", "zone-c": "2 v5"}))
+			}).Should(Succeed())
+		} else {
+			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
+			w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
+			w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		}
 		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`)
 		w.comesTo("2 v5", "2 v5", "2 v5")
 	})

@@ -77,6 +77,8 @@ func (d *Draft) object() (*v1alpha1.UnitedDeployment, error) {
 		parent.Spec.Template.DeploymentTemplate = template
 	case "cloneSetTemplate":
 		parent.Spec.Template.CloneSetTemplate = template
+	case "advancedStatefulSetTemplate":
+		parent.Spec.Template.AdvancedStatefulSetTemplate = template
 	default:
 		parent.Spec.Template.StatefulSetTemplate = template
 	}

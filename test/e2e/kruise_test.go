@@ -33,6 +33,12 @@ func cloneSets(d *Draft) {
 	d.Member = "cloneSetTemplate"
 }
 
+// advancedStatefulSets makes the children Advanced StatefulSets.
+func advancedStatefulSets(d *Draft) {
+	d.Member = "advancedStatefulSetTemplate"
+	d.Template["spec"].(map[string]any)["podManagementPolicy"] = "Parallel"
+}
+
 // deleteOrphans deletes the pods of a subset that nobody controls.
 func (w *contracted) deleteOrphans(subset string) {
 	w.t.Helper()
@@ -90,4 +96,45 @@ func TestCloneSetAdmission(t *testing.T) {
 		To(MatchError(ContainSubstring("the kind of the template is immutable")))
 	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).
 		To(MatchError(ContainSubstring("updateStrategy.maxUnavailable")), "another strategy has other rules")
+}
+
+// TestAdvancedStatefulSetAdmission is what is refused of an Advanced StatefulSet.
+func TestAdvancedStatefulSetAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const at = "spec.template.advancedStatefulSetTemplate.spec."
+	member := func(value any, name string) edit {
+		return templateField(value, "spec", "updateStrategy", "rollingUpdate", name)
+	}
+	for _, tc := range []struct {
+		name string
+		edit edit
+		want []string
+	}{
+		{"replicas", templateField(int64(3), "spec", "replicas"), []string{at + "replicas"}},
+		{"a partition", member(int64(1), "partition"), []string{at + "updateStrategy.rollingUpdate.partition", "partitions"}},
+		{"paused", member(true, "paused"), []string{at + "updateStrategy.rollingUpdate.paused", "spec.paused"}},
+		{"another order", member(map[string]any{}, "unorderedUpdate"), []string{at + "updateStrategy.rollingUpdate.unorderedUpdate"}},
+		{"a strategy without a partition", templateField("OnDelete", "spec", "updateStrategy", "type"), []string{at + "updateStrategy.type"}},
+		{"maxUnavailable in a coordinated rollout", func(d *Draft) {
+			rolling(`{}`)(d)
+			member(int64(2), "maxUnavailable")(d)
+		}, []string{at + "updateStrategy.rollingUpdate.maxUnavailable"}},
+		{"a StatefulSet of Kubernetes", func(d *Draft) { d.Template["apiVersion"] = "apps/v1" }, []string{"spec.template.advancedStatefulSetTemplate.apiVersion", "apps.kruise.io/v1beta1 StatefulSet"}},
+		{"too long a name", func(d *Draft) { d.Name = strings.Repeat("x", 48) }, []string{"52 characters"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := e.TryCreate(draft("web", zones("", ""), advancedStatefulSets, tc.edit))
+			for _, word := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("want %q in: %v", word, err)
+				}
+			}
+		})
+	}
+	// The control: what is well, and what is well in a StatefulSet of Kubernetes.
+	e.Create(draft("well", replicas(0), zones("", ""), advancedStatefulSets, partitions(parts{"zone-a": "50%"}), member(int64(2), "maxUnavailable"),
+		member("InPlaceIfPossible", "podUpdatePolicy"), templateField([]any{int64(1), "3-5"}, "spec", "reserveOrdinals"),
+		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1beta1", "StatefulSet" }))
+	e.Create(draft("other", replicas(0), zones("", ""), rolling(`{}`), member(int64(2), "maxUnavailable")))
 }

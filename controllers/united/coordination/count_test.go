@@ -38,7 +38,7 @@ func TestNothingAvailableIsDeletedByCount(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("3") }), 4).roll("v2")
 			for _, c := range w.subsets {
-				c.Observed.Traits.Partition = kind
+				c.Observed.Traits.Partition, c.Observed.Traits.Paced = kind, kind == adapters.ByCount
 			}
 			w.decide() // stages
 			w.decide() // releases three

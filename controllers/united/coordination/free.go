@@ -97,8 +97,8 @@ func (c *coordinator) replaceable(v *view, m *mark) bool {
 // own controller, which is about to delete it; but from Kubernetes 1.37 on that does
 // nothing while any other of its replicas is unavailable.
 //
-// A child that counts takes what is released by itself, all of it, and chooses which: of
-// that nothing is deleted but what is broken.
+// A child that has a bound of its own, which is lifted (adapters.Paced), takes what is released
+// by itself, all of it: of that nothing is deleted but what is broken.
 func (c *coordinator) freeParallel(v *view) {
 	barred := v.unavailableBelow(v.live) >= 0
 	taken := v.takenNext()
@@ -107,7 +107,7 @@ func (c *coordinator) freeParallel(v *view) {
 		case c.replaceable(v, &m):
 			v.deletes = append(v.deletes, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
-		case v.counts():
+		case v.Observed.Traits.Paced:
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.mayTake():
 			v.deletes = append(v.deletes, *m.Replica)

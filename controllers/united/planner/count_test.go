@@ -4,6 +4,7 @@
 package planner_test
 
 import (
+	"flag"
 	"strings"
 	"testing"
 
@@ -12,6 +13,17 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
+
+// kindsLarge is for make test-kinds-full.
+var kindsLarge = flag.Bool("kinds-large", false, "walk through many more states of the small worlds of single kinds")
+
+// kindStates is how many states of a small world are walked through.
+func kindStates() int {
+	if *kindsLarge {
+		return 25_000
+	}
+	return 1_500
+}
 
 func manualOf(a, b intstr.IntOrString) v1alpha1.UpdateStrategy {
 	return v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: &v1alpha1.ManualUpdate{
@@ -51,7 +63,7 @@ func TestCloneSetWorlds(t *testing.T) {
 	for _, w := range countWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := w.walk(1_500)
+			states, breach := w.walk(kindStates())
 			if breach != "" {
 				t.Fatal(breach)
 			}
@@ -86,7 +98,7 @@ func TestCloneSetWorldsConvict(t *testing.T) {
 		{countWorld{name: "never comes up", strategy: rollingOf(1, ""), max: 1, broken: 3, edits: 1}, "I6: "},
 		{countWorld{
 			name: "taken for a StatefulSet", strategy: rollingOf(2, ""), max: 2, edits: 1,
-			mutant: func(o *adapters.Observed) { o.Traits.Partition = adapters.ByOrdinal },
+			mutant: func(o *adapters.Observed) { o.Traits.Partition, o.Traits.Paced = adapters.ByOrdinal, false },
 		}, "D: "},
 		{countWorld{
 			name: "settled is ready", strategy: rollingOf(2, v1alpha1.SequentialOrder), max: 2, broken: 2, edits: 1,

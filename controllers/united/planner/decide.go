@@ -29,10 +29,10 @@ func (in *Input) decide(p *Plan) {
 	}
 }
 
-// unbound lets children that count replace at once what the ledger releases of them: a bound
-// of their own would keep them from that while others of their replicas are unavailable.
+// unbound lets children with a bound of their own replace at once what the ledger releases of
+// them: it would keep them from that while others of their replicas are unavailable.
 func (in *Input) unbound(p *Plan) {
-	if !in.coordinates() || !in.counts() {
+	if !in.coordinates() || !in.traits().Paced {
 		return
 	}
 	for _, s := range p.Subsets {

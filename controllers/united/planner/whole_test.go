@@ -580,7 +580,7 @@ func TestDeploymentWorlds(t *testing.T) {
 	for _, w := range wholeWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := w.walk(1_500)
+			states, breach := w.walk(kindStates())
 			if breach != "" {
 				t.Fatal(breach)
 			}
