@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
@@ -86,4 +88,27 @@ func (w *contracted) observed(subset string) bool {
 	child := w.child(subset)
 	status, _ := child.Object["status"].(map[string]any)
 	return status["observedGeneration"] == child.GetGeneration()
+}
+
+// TestAdvancedStatefulSetInOrder: with OrderedReady replicas move one by one, also in a
+// coordinated rollout that would allow more, and one that is stuck is replaced by what comes next.
+func TestAdvancedStatefulSetInOrder(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("AdvancedStatefulSet")
+	k.draft = func(d *Draft) {
+		advancedStatefulSets(d)
+		policy(appsv1.OrderedReadyPodManagement)(d)
+	}
+	w := k.contractOf(t, replicas(4), zones("", ""), rolling(`{"maxUnavailable":2}`))
+	w.comesTo("2 v1", "2 v1", "")
+	ledger := w.Ledger(4)
+	w.setImage("v2")
+	w.comesTo("2 v2", "2 v2", "")
+	ledger.Within(2)
+	w.setImage("broken")
+	w.Eventually(func(g Gomega) {
+		g.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+	}).Should(Succeed())
+	w.setImage("v3")
+	w.comesTo("2 v3", "2 v3", "")
 }

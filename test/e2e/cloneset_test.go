@@ -139,3 +139,52 @@ func (w *contracted) deleteImage(tag string) {
 		}
 	}).Should(Succeed())
 }
+
+// TestCloneSetInPlace: a pod that is updated in place keeps its place, and counts as not ready
+// until its kubelet has done it. Here the test is the kubelet.
+func TestCloneSetInPlace(t *testing.T) {
+	t.Parallel()
+	inPlace := templateField("InPlaceIfPossible", "spec", "updateStrategy", "type")
+	w := kindNamed("CloneSet").contractOf(t, replicas(3), zones(""), rolling(`{"maxUnavailable":1}`), inPlace)
+	w.comesTo("3 v1", "", "")
+	before := w.uids()
+	w.setImage("v2")
+	for n := 1; n <= 3; n++ {
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.inPlace()).To(HaveLen(1), "one at a time")
+			g.Expect(w.Status("zone-a").UpdatedReplicas).To(Equal(int32(n)))
+			g.Expect(w.Status("zone-a").AvailableReplicas).To(Equal(int32(2)))
+		}).Should(Succeed())
+		w.finishInPlace(w.inPlace()[0])
+	}
+	w.comesTo("3 v2", "", "")
+	w.Expect(w.uids()).To(Equal(before))
+}
+
+// inPlace are the pods that wait for their kubelet to update them in place.
+func (w *contracted) inPlace() (updating []corev1.Pod) {
+	w.t.Helper()
+	for _, p := range w.podsOf("zone-a") {
+		if p.Labels["lifecycle.apps.kruise.io/state"] == "Updating" {
+			updating = append(updating, p)
+		}
+	}
+	return updating
+}
+
+// finishInPlace has the kubelet say that a pod runs its new image, and is ready.
+func (w *contracted) finishInPlace(p corev1.Pod) {
+	w.t.Helper()
+	after := p.DeepCopy()
+	for i := range after.Status.ContainerStatuses {
+		after.Status.ContainerStatuses[i].Image = after.Spec.Containers[i].Image
+		after.Status.ContainerStatuses[i].ImageID = after.Spec.Containers[i].Image
+	}
+	w.Expect(w.Client.Status().Patch(w.ctx, after, client.MergeFrom(&p))).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		done := &corev1.Pod{}
+		g.Expect(w.Get(w.ctx, w.key(p.Name), done)).To(Succeed())
+		g.Expect(done.Labels["lifecycle.apps.kruise.io/state"]).To(Equal("Normal"))
+	}).Should(Succeed())
+	w.markPod(p.Name, corev1.ConditionTrue)
+}
