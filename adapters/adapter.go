@@ -25,18 +25,18 @@ import (
 type Adapter interface {
 	// GroupVersionKind is the kind of the children.
 	GroupVersionKind() schema.GroupVersionKind
-	// Member is the name of the member of spec.template that holds templates of
+	// TemplateField is the name of the member of spec.template that holds templates of
 	// this kind, and its content; nil when the member is not set.
-	Member(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
+	TemplateField(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
 	// MaxNameLength is how long a child's name may be.
 	MaxNameLength() int
 	// Traits are what the kind can do.
 	Traits() Traits
 	// FieldPaths are where a workload has what every kind has.
 	FieldPaths() FieldPaths
-	// PodParts are the paths of the parts of a workload that make pods; at least one, none
-	// inside another. A change outside of them makes no revision.
-	PodParts() [][]string
+	// RevisionPaths are the paths of what a revision keeps of a workload: the parts that make
+	// pods, at least one, none inside another. A change outside of them makes no revision.
+	RevisionPaths() [][]string
 	// PodTemplates are the paths of the pod templates inside a workload.
 	PodTemplates() [][]string
 	// PatchSchema tells strategic merge patch the merge keys of the kind.
@@ -46,13 +46,13 @@ type Adapter interface {
 	// admission refuses, since the admission policy may be absent. at is the path of the
 	// template in the parent.
 	Validate(spec *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList
-	// ValidatePatch refuses, in a subset's patch at the path at, what Own would
+	// ValidatePatch refuses, in a subset's patch at the path at, what SetControllerFields would
 	// overrule without a word.
 	ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
-	// Own sets the fields of a built workload that the controller decides and
+	// SetControllerFields sets the fields of a built workload that the controller decides and
 	// that differ from kind to kind: replicas, partition, strategy, selector,
 	// minReadySeconds.
-	Own(workload map[string]any, c *Child) error
+	SetControllerFields(workload map[string]any, c *Child) error
 	// Observe reads a child, and of its dependents those that are its own. It fails when
 	// the child is not of the kind.
 	Observe(child *unstructured.Unstructured, have Dependents) (*Observed, error)
@@ -148,9 +148,9 @@ type Child struct {
 	// Template and Patch are today's {metadata, spec}; their pod part is
 	// replaced by that of the revision.
 	Template, Patch map[string]any
-	// PodPart is the pod part of the template in the revision, PodPatch that of
+	// RevisionTemplate is the pod part of the template in the revision, RevisionPatch that of
 	// the subset's patch (nil: the patch does not touch it).
-	PodPart, PodPatch map[string]any
+	RevisionTemplate, RevisionPatch map[string]any
 	// Tolerations are the subset's in the revision.
 	Tolerations []corev1.Toleration
 	// NodeSelector is the subset's.
@@ -160,7 +160,7 @@ type Child struct {
 
 	// Replicas and Partition are pushed as they are.
 	Replicas, Partition int32
-	// Revision names the parent revision of PodPart; ProtectedRevision the one
+	// Revision names the parent revision of RevisionTemplate; ProtectedRevision the one
 	// that protected ordinals run, "" when there is nothing to protect yet.
 	Revision, ProtectedRevision string
 	// ProtectedHash names the child's own revision that those run, "" when it is not

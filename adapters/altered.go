@@ -53,7 +53,7 @@ func alteredIn(wanted, has any, at string) string {
 			return ""
 		}
 	}
-	if unsaid(wanted) {
+	if zeroOrEmpty(wanted) {
 		return ""
 	}
 	return at
@@ -68,7 +68,7 @@ func alteredMember(wanted, has map[string]any, at string) string {
 		}
 		v, there := has[key]
 		switch {
-		case !there && (unsaid(wanted[key]) || !inMap && !slices.Contains(stays(), key)), aliases(key):
+		case !there && (zeroOrEmpty(wanted[key]) || !inMap && !slices.Contains(neverOmitted(), key)), aliases(key):
 		case !there:
 			return here
 		default:
@@ -88,9 +88,9 @@ func freeMaps() []string {
 	return []string{"labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests"}
 }
 
-// stays are the members that no API server leaves out for want of a feature. They say what
+// neverOmitted are the members that no API server leaves out for want of a feature. They say what
 // pods are and where they go.
-func stays() []string {
+func neverOmitted() []string {
 	return []string{
 		"affinity", "args", "command", "containers", "env", "envFrom", "image", "initContainers", "nodeAffinity", "nodeSelector",
 		"requiredDuringSchedulingIgnoredDuringExecution", "resources", "limits", "requests", "labels", "annotations",
@@ -151,8 +151,8 @@ func nameOf(item any) string {
 	return name
 }
 
-// unsaid tells whether a value is zero or empty.
-func unsaid(v any) bool {
+// zeroOrEmpty reports whether a value is zero or empty.
+func zeroOrEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -163,7 +163,7 @@ func unsaid(v any) bool {
 	case float64:
 		return v == 0
 	case map[string]any:
-		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(member any) bool { return !unsaid(member) })
+		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(member any) bool { return !zeroOrEmpty(member) })
 	case []any:
 		return len(v) == 0
 	}

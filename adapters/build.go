@@ -42,7 +42,7 @@ func Build(a Adapter, c *Child) (*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	if err := a.Own(workload, c); err != nil {
+	if err := a.SetControllerFields(workload, c); err != nil {
 		return nil, within(where.template, err)
 	}
 	u := &unstructured.Unstructured{Object: workload}
@@ -54,7 +54,7 @@ func Build(a Adapter, c *Child) (*unstructured.Unstructured, error) {
 type paths struct{ template, patch, nodeSelector *field.Path }
 
 func pathsOf(a Adapter, c *Child) paths {
-	member, _ := a.Member(&v1alpha1.WorkloadTemplate{})
+	member, _ := a.TemplateField(&v1alpha1.WorkloadTemplate{})
 	subset := field.NewPath("spec", "topology", "subsets").Key(c.Subset)
 	return paths{
 		template:     field.NewPath("spec", "template", member),
@@ -75,7 +75,7 @@ func Renew(a Adapter, built *unstructured.Unstructured, c *Child) error {
 		return err
 	}
 	setRecord(annotations, c)
-	return within(pathsOf(a, c).template, a.Own(built.Object, c))
+	return within(pathsOf(a, c).template, a.SetControllerFields(built.Object, c))
 }
 
 // merged is template and patch, each with the pod part of the revision, in one.
@@ -86,11 +86,11 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	if err := CheckPatch(a, c.Patch, c.Selector, where.patch); err != nil {
 		return nil, err
 	}
-	template, err := withPodPart(a, c.Template, c.PodPart, where.template)
+	template, err := withRevisionData(a, c.Template, c.RevisionTemplate, where.template)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := withPodPart(a, c.Patch, c.PodPatch, where.patch)
+	patch, err := withRevisionData(a, c.Patch, c.RevisionPatch, where.patch)
 	if err != nil {
 		return nil, err
 	}

@@ -40,11 +40,11 @@ func object(t testing.TB, text string) map[string]any {
 // It is nil where the controller would not have come to building one.
 func child(template, patch map[string]any) *adapters.Child {
 	a := statefulset.New()
-	podPart, err := adapters.PodPart(a, template)
+	podPart, err := adapters.RevisionData(a, template)
 	if err != nil {
 		return nil
 	}
-	podPatch, err := adapters.PodPart(a, patch)
+	podPatch, err := adapters.RevisionData(a, patch)
 	if err != nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func child(template, patch map[string]any) *adapters.Child {
 			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 		},
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-		Template: template, Patch: patch, PodPart: podPart, PodPatch: podPatch,
+		Template: template, Patch: patch, RevisionTemplate: podPart, RevisionPatch: podPatch,
 		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
 		}}},
@@ -231,7 +231,7 @@ func TestBuildTakesThePodPartOfTheRevision(t *testing.T) {
 		object(t, "spec: {minReadySeconds: 3, template: {spec: {subdomain: today}}}"),
 	)
 	c.NodeSelector, c.Tolerations = nil, nil
-	c.PodPart = object(t, "spec: {hostname: then, containers: [{name: then}]}")
+	c.RevisionTemplate = object(t, "spec: {hostname: then, containers: [{name: then}]}")
 	for _, tc := range []struct {
 		name     string
 		podPatch map[string]any
@@ -242,7 +242,7 @@ func TestBuildTakesThePodPartOfTheRevision(t *testing.T) {
 		{"with one that replaces all", object(t, "$patch: replace\nspec: {subdomain: then}"), "{subdomain: then}"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c.PodPatch = tc.podPatch
+			c.RevisionPatch = tc.podPatch
 			got, err := adapters.Build(statefulset.New(), c)
 			if err != nil {
 				t.Fatal(err)
@@ -362,7 +362,7 @@ func checkBuild(t interface{ Fatal(args ...any) }, template, patch map[string]an
 	}
 	before := *c
 	before.Template, before.Patch = deepCopy(c.Template), deepCopy(c.Patch)
-	before.PodPart, before.PodPatch = deepCopy(c.PodPart), deepCopy(c.PodPatch)
+	before.RevisionTemplate, before.RevisionPatch = deepCopy(c.RevisionTemplate), deepCopy(c.RevisionPatch)
 	a := statefulset.New()
 	a.Validate(&v1alpha1.UnitedDeploymentSpec{Selector: c.Selector}, template, nil)
 	got, err := adapters.Build(a, c)

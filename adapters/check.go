@@ -49,7 +49,7 @@ func CheckPatch(a Adapter, patch map[string]any, selector *metav1.LabelSelector,
 	if err := CheckTemplate(a, patch, at); err != nil {
 		return err
 	}
-	if err := within(at, render.CheckOutside(patch, a.PodParts())); err != nil {
+	if err := within(at, render.CheckOutside(patch, a.RevisionPaths())); err != nil {
 		return err
 	}
 	if errs := a.ValidatePatch(patch, selector, at); len(errs) > 0 {

@@ -26,7 +26,7 @@ func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{1650, 3300, 6600} {
 		child := &adapters.Child{
 			Namespace: "ns", Name: "web-a", Parent: "web", Subset: "a", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-			Template: map[string]any{}, Patch: map[string]any{}, PodPart: pods(n), PodPatch: pods(20),
+			Template: map[string]any{}, Patch: map[string]any{}, RevisionTemplate: pods(n), RevisionPatch: pods(20),
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()

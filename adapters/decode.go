@@ -39,12 +39,12 @@ func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	}
 }
 
-// PodPart returns what of a template, or of a patch, makes pods; nil when it has none of
+// RevisionData returns what of a template, or of a patch, makes pods; nil when it has none of
 // that. It is what lies at the one path of the kind; of a kind that has several it is a
 // workload with nothing but what lies at those. What is returned is shared with workload.
 // The error names the field, from workload on, that is not an object.
-func PodPart(a Adapter, workload map[string]any) (map[string]any, error) {
-	paths := a.PodParts()
+func RevisionData(a Adapter, workload map[string]any) (map[string]any, error) {
+	paths := a.RevisionPaths()
 	if len(paths) == 1 {
 		return tree.Lookup(workload, paths[0], nil)
 	}
@@ -64,11 +64,11 @@ func PodPart(a Adapter, workload map[string]any) (map[string]any, error) {
 	return all, nil
 }
 
-// withPodPart is workload with part, as PodPart gave it, in place of what makes its pods;
+// withRevisionData is workload with part, as RevisionData gave it, in place of what makes its pods;
 // with nothing there when part is nil. It shares all else with workload and part. An error
 // names the field, from at on, that is not an object.
-func withPodPart(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
-	paths := a.PodParts()
+func withRevisionData(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
+	paths := a.RevisionPaths()
 	if len(paths) == 1 {
 		return withPart(workload, paths[0], part, at)
 	}

@@ -14,7 +14,7 @@ import (
 // twoParts is a kind whose pods are made of two parts of a workload.
 type twoParts struct{ Adapter }
 
-func (twoParts) PodParts() [][]string {
+func (twoParts) RevisionPaths() [][]string {
 	return [][]string{{"spec", "group", "leader"}, {"spec", "network"}}
 }
 
@@ -28,7 +28,7 @@ func decoded(t *testing.T, text string) map[string]any {
 }
 
 // What makes pods goes out of one workload and into another, and nothing else does.
-func TestSeveralPodParts(t *testing.T) {
+func TestSeveralRevisionPaths(t *testing.T) {
 	for _, tc := range []struct{ name, from, part, into, want string }{
 		{
 			name: "both", from: "{metadata: {a: 1}, spec: {group: {leader: {b: 2}, size: 3}, network: {c: 4}}}",
@@ -49,11 +49,11 @@ func TestSeveralPodParts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, into := decoded(t, tc.from), decoded(t, tc.into)
-			part, err := PodPart(twoParts{}, from)
+			part, err := RevisionData(twoParts{}, from)
 			if diff := cmp.Diff(decoded(t, tc.part), part); err != nil || diff != "" {
 				t.Fatal(err, diff)
 			}
-			got, err := withPodPart(twoParts{}, into, part, nil)
+			got, err := withRevisionData(twoParts{}, into, part, nil)
 			if diff := cmp.Diff(decoded(t, tc.want), got); err != nil || diff != "" {
 				t.Error(err, diff)
 			}
@@ -62,10 +62,10 @@ func TestSeveralPodParts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := PodPart(twoParts{}, decoded(t, "spec: {network: [x]}")); err == nil || err.Error() != `spec.network: Invalid value: "array": must be an object` {
+	if _, err := RevisionData(twoParts{}, decoded(t, "spec: {network: [x]}")); err == nil || err.Error() != `spec.network: Invalid value: "array": must be an object` {
 		t.Error(err)
 	}
-	_, err := withPodPart(twoParts{}, decoded(t, "spec: {group: x}"), decoded(t, "spec: {group: {leader: {}}}"), field.NewPath("here"))
+	_, err := withRevisionData(twoParts{}, decoded(t, "spec: {group: x}"), decoded(t, "spec: {group: {leader: {}}}"), field.NewPath("here"))
 	if err == nil || err.Error() != `here.spec.group: Invalid value: "string": must be an object` {
 		t.Error(err)
 	}

@@ -34,23 +34,23 @@ type Observed struct {
 	// waits for each to be ready (OrderedReady).
 	Ordered bool
 
-	// CaughtUp: the child's controller has observed the spec as it is. The two
+	// SpecObserved: the child's controller has observed the spec as it is. The two
 	// hashes speak of an older spec otherwise.
-	CaughtUp bool
+	SpecObserved bool
 	// CurrentHash and UpdateHash name the child's own revisions: what it makes
 	// its replicas of below and from its partition on. Empty until its
 	// controller first looked at it.
 	CurrentHash, UpdateHash string
-	// Trailing: the child's status does not tell yet of replicas that are known
+	// StatusOutdated: the child's status does not tell yet of replicas that are known
 	// here, so its controller is as a rule about to write it.
-	Trailing bool
+	StatusOutdated bool
 
-	// Members are the replicas that exist, by position.
-	Members []Replica
+	// Pods are the replicas that exist, by position.
+	Pods []Replica
 
-	// Vacant is the name that the replica at the position Missing would have; "" when
+	// MissingName is the name that the replica at the position Missing would have; "" when
 	// none is missing.
-	Vacant string
+	MissingName string
 	// Holder says what has that name and is no replica of this child, so that its
 	// controller cannot make one; "" if nothing has, or nobody has looked. It is not read
 	// from the child: such a thing need not have a label by which it would be found.
@@ -60,7 +60,7 @@ type Observed struct {
 // Missing is the lowest position without a replica, -1 when all exist.
 func (o *Observed) Missing() int32 {
 	expected := int32(0)
-	for _, r := range o.Members {
+	for _, r := range o.Pods {
 		if r.Position == expected {
 			expected++
 		}
@@ -71,48 +71,48 @@ func (o *Observed) Missing() int32 {
 	return expected
 }
 
-// Awaits tells whether the child's controller should make the replica at the position
+// ExpectsMissing reports whether the child's controller should make the replica at the position
 // Missing now: it has seen the spec, and does not wait for a replica below.
-func (o *Observed) Awaits() bool {
+func (o *Observed) ExpectsMissing() bool {
 	missing := o.Missing()
-	if missing < 0 || !o.CaughtUp {
+	if missing < 0 || !o.SpecObserved {
 		return false
 	}
-	return !o.Ordered || !slices.ContainsFunc(o.Members, func(r Replica) bool {
+	return !o.Ordered || !slices.ContainsFunc(o.Pods, func(r Replica) bool {
 		return r.Position < missing && (!r.Ready || r.Terminating)
 	})
 }
 
-// AllUpdated tells whether the child has exactly its replicas, and all are ready, and made
+// AllUpdated reports whether the child has exactly its replicas, and all are ready, and made
 // of its template.
 func (o *Observed) AllUpdated() bool {
-	return len(o.Members) == int(o.Replicas) && !slices.ContainsFunc(o.Members, func(r Replica) bool {
+	return len(o.Pods) == int(o.Replicas) && !slices.ContainsFunc(o.Pods, func(r Replica) bool {
 		return r.Terminating || !r.Ready || r.Hash != o.UpdateHash || r.Position >= o.Replicas
 	})
 }
 
-// Settles tells whether the child's controller is about to settle on what its template is, or
+// Settles reports whether the child's controller is about to settle on what its template is, or
 // has: it forgets what its replicas ran before.
 func (o *Observed) Settles() bool {
 	if !o.Traits.Hasty {
 		return o.AllUpdated()
 	}
-	return len(o.Members) >= int(o.Replicas) && !slices.ContainsFunc(o.Members, func(r Replica) bool {
+	return len(o.Pods) >= int(o.Replicas) && !slices.ContainsFunc(o.Pods, func(r Replica) bool {
 		return !r.Terminating && r.Hash != o.UpdateHash
 	})
 }
 
-// Untouched tells whether a child that is paused stopped before its controller had begun with
+// Untouched reports whether a child that is paused stopped before its controller had begun with
 // its template: it makes no revision of that now, and so nothing runs it.
-func (o *Observed) Untouched() bool { return o.Paused && o.CaughtUp && o.UpdateHash == "" }
+func (o *Observed) Untouched() bool { return o.Paused && o.SpecObserved && o.UpdateHash == "" }
 
 // FirstUnready is the replica that a child that works in order waits for before it moves
 // another: the lowest that is not ready. nil if all are ready, or if it waits for one that is
 // missing or on its way out. A replica that is deleted above it is not made again.
 func (o *Observed) FirstUnready() *Replica {
 	expected := int32(0)
-	for i := range o.Members {
-		r := &o.Members[i]
+	for i := range o.Pods {
+		r := &o.Pods[i]
 		switch {
 		case r.Position < 0:
 		case r.Position != expected || r.Position >= o.Replicas || r.Terminating:
@@ -126,7 +126,7 @@ func (o *Observed) FirstUnready() *Replica {
 	return nil
 }
 
-// Replaceable tells whether a replica would come back on another revision than it has, and
+// Replaceable reports whether a replica would come back on another revision than it has, and
 // may: it is released, which those from the partition on are, or of a revision that nobody
 // asks for. asked are those that somebody does, see Asked.
 func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool {
@@ -139,9 +139,9 @@ func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool
 	return !slices.Contains(asked, r.Hash)
 }
 
-// Lacks says in a few words that the child, or its subset, of that name has no replica at
+// DescribeMissing says in a few words that the child, or its subset, of that name has no replica at
 // a position. Nil is a child that is not there.
-func (o *Observed) Lacks(name string, position int32) string {
+func (o *Observed) DescribeMissing(name string, position int32) string {
 	text := fmt.Sprintf("%s has no replica at position %d", name, position)
 	if o != nil && o.Holder != "" && position == o.Missing() {
 		text += ": " + o.Holder
@@ -176,9 +176,9 @@ type Replica struct {
 	NeverReady bool
 }
 
-// Trouble says in a few words, for people, why a replica is not available, and
+// WhyUnavailable says in a few words, for people, why a replica is not available, and
 // since when: not for how long, which would be another text every second.
-func (r Replica) Trouble() string {
+func (r Replica) WhyUnavailable() string {
 	since := r.Since.UTC().Format(time.RFC3339)
 	switch {
 	case r.Terminating:
@@ -193,7 +193,7 @@ func (r Replica) Trouble() string {
 	return "not ready since " + since
 }
 
-// Available tells whether the replica has been ready for minReadySeconds at
+// Available reports whether the replica has been ready for minReadySeconds at
 // now; if only time is missing, when it will be.
 func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool, at time.Time) {
 	if r.Terminating || !r.Ready {
@@ -206,9 +206,9 @@ func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool
 	return false, at
 }
 
-// Remembers tells whether the child's controller would make a replica below
+// HasTwoRevisions reports whether the child's controller would make a replica below
 // the partition of another revision than one from the partition on.
-func (o *Observed) Remembers() bool {
+func (o *Observed) HasTwoRevisions() bool {
 	return o.CurrentHash != "" && o.CurrentHash != o.UpdateHash
 }
 
@@ -223,7 +223,7 @@ type Terms struct {
 	Resumed time.Time
 }
 
-// Failed tells whether a replica failed, or took longer than the deadline to become
+// Failed reports whether a replica failed, or took longer than the deadline to become
 // available; if only time is missing, when it will have. One that is ready, or is
 // being deleted, has not failed.
 func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
@@ -245,7 +245,7 @@ func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// Broken tells whether a replica is broken, so that nobody loses anything when it is
+// Broken reports whether a replica is broken, so that nobody loses anything when it is
 // replaced: it failed, or it was never ready and runs a revision that nobody asks for
 // any more. Everything else that is not ready is merely unready. asked are the child's
 // own revisions that somebody asks for; nil if that is not known. at is when time alone
@@ -260,13 +260,13 @@ func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
 	return false, at
 }
 
-// Asked are the child's own revisions that somebody asks for: the one that its
+// WantedHashes are the child's own revisions that somebody asks for: the one that its
 // template is, and the one that its protected replicas run, unless that is the same
 // (proven). The child's controller may have forgotten the latter; recorded is what the
 // child says itself, "" if nothing. nil while its controller has not observed its spec.
-func (o *Observed) Asked(proven bool, recorded string) []string {
+func (o *Observed) WantedHashes(proven bool, recorded string) []string {
 	switch {
-	case !o.CaughtUp || o.UpdateHash == "":
+	case !o.SpecObserved || o.UpdateHash == "":
 		return nil
 	case proven:
 		return []string{o.UpdateHash}

@@ -41,7 +41,7 @@ func TestRemembers(t *testing.T) {
 		false: {{}, {UpdateHash: "b"}, {CurrentHash: "a", UpdateHash: "a"}},
 	} {
 		for i := range observed {
-			if observed[i].Remembers() != want {
+			if observed[i].HasTwoRevisions() != want {
 				t.Errorf("%+v", observed[i])
 			}
 		}
@@ -64,29 +64,29 @@ func TestLacks(t *testing.T) {
 		missing  int32
 		awaits   bool
 	}{
-		"all":                    {adapters.Observed{Replicas: 1, CaughtUp: true, Members: []adapters.Replica{at(0, nil)}}, -1, false},
-		"none asked for":         {adapters.Observed{CaughtUp: true}, -1, false},
-		"one":                    {adapters.Observed{Replicas: 2, CaughtUp: true, Ordered: true, Members: []adapters.Replica{at(0, nil)}}, 1, true},
-		"one below":              {adapters.Observed{Replicas: 2, CaughtUp: true, Ordered: true, Members: []adapters.Replica{at(-1, unready), at(1, unready)}}, 0, false},
-		"not seen yet":           {adapters.Observed{Replicas: 2, Members: []adapters.Replica{at(0, nil)}}, 1, false},
-		"behind one that starts": {adapters.Observed{Replicas: 2, CaughtUp: true, Ordered: true, Members: []adapters.Replica{at(0, unready)}}, 1, false},
-		"behind one that goes":   {adapters.Observed{Replicas: 2, CaughtUp: true, Ordered: true, Members: []adapters.Replica{at(0, goes)}}, 1, false},
-		"beside one that starts": {adapters.Observed{Replicas: 2, CaughtUp: true, Members: []adapters.Replica{at(0, unready)}}, 1, true},
-		"one that still goes":    {adapters.Observed{Replicas: 1, CaughtUp: true, Members: []adapters.Replica{at(0, goes)}}, -1, false},
-		"surplus does not count": {adapters.Observed{Replicas: 2, CaughtUp: true, Members: []adapters.Replica{at(0, nil), at(5, nil)}}, 1, true},
+		"all":                    {adapters.Observed{Replicas: 1, SpecObserved: true, Pods: []adapters.Replica{at(0, nil)}}, -1, false},
+		"none asked for":         {adapters.Observed{SpecObserved: true}, -1, false},
+		"one":                    {adapters.Observed{Replicas: 2, SpecObserved: true, Ordered: true, Pods: []adapters.Replica{at(0, nil)}}, 1, true},
+		"one below":              {adapters.Observed{Replicas: 2, SpecObserved: true, Ordered: true, Pods: []adapters.Replica{at(-1, unready), at(1, unready)}}, 0, false},
+		"not seen yet":           {adapters.Observed{Replicas: 2, Pods: []adapters.Replica{at(0, nil)}}, 1, false},
+		"behind one that starts": {adapters.Observed{Replicas: 2, SpecObserved: true, Ordered: true, Pods: []adapters.Replica{at(0, unready)}}, 1, false},
+		"behind one that goes":   {adapters.Observed{Replicas: 2, SpecObserved: true, Ordered: true, Pods: []adapters.Replica{at(0, goes)}}, 1, false},
+		"beside one that starts": {adapters.Observed{Replicas: 2, SpecObserved: true, Pods: []adapters.Replica{at(0, unready)}}, 1, true},
+		"one that still goes":    {adapters.Observed{Replicas: 1, SpecObserved: true, Pods: []adapters.Replica{at(0, goes)}}, -1, false},
+		"surplus does not count": {adapters.Observed{Replicas: 2, SpecObserved: true, Pods: []adapters.Replica{at(0, nil), at(5, nil)}}, 1, true},
 	} {
 		if got := tc.observed.Missing(); got != tc.missing {
 			t.Errorf("%s: missing %d, want %d", name, got, tc.missing)
 		}
-		if got := tc.observed.Awaits(); got != tc.awaits {
+		if got := tc.observed.ExpectsMissing(); got != tc.awaits {
 			t.Errorf("%s: awaits %v, want %v", name, got, tc.awaits)
 		}
 	}
 	observed := &adapters.Observed{Replicas: 2, Holder: "x has it"}
 	for want, got := range map[string]string{
-		"web has no replica at position 0: x has it": observed.Lacks("web", 0),
-		"web has no replica at position 1":           observed.Lacks("web", 1),
-		"b has no replica at position 0":             (*adapters.Observed)(nil).Lacks("b", 0),
+		"web has no replica at position 0: x has it": observed.DescribeMissing("web", 0),
+		"web has no replica at position 1":           observed.DescribeMissing("web", 1),
+		"b has no replica at position 0":             (*adapters.Observed)(nil).DescribeMissing("b", 0),
 	} {
 		if got != want {
 			t.Errorf("want %q, have %q", want, got)

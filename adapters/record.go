@@ -84,7 +84,7 @@ const (
 	Forged
 )
 
-// VerifyRecord tells whether the record of the child of that name is as it was written.
+// VerifyRecord reports whether the record of the child of that name is as it was written.
 func VerifyRecord(namespace, name string, annotations map[string]string) Verdict {
 	switch sum := annotations[v1alpha1.AnnotationRecordChecksum]; {
 	case !strings.HasPrefix(sum, checksumVersion):

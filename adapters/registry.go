@@ -20,7 +20,7 @@ func (r Registry) For(t *v1alpha1.WorkloadTemplate) (Adapter, error) {
 	var found Adapter
 	var known, set []string
 	for _, a := range r {
-		name, raw := a.Member(t)
+		name, raw := a.TemplateField(t)
 		known = append(known, name)
 		if raw != nil {
 			found, set = a, append(set, name)

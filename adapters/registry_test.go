@@ -24,7 +24,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // renamed is the StatefulSet adapter under another member, always set.
 type renamed struct{ adapters.Adapter }
 
-func (renamed) Member(*v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+func (renamed) TemplateField(*v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "otherTemplate", &runtime.RawExtension{}
 }
 
@@ -90,7 +90,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestPodPart(t *testing.T) {
+func TestRevisionData(t *testing.T) {
 	a := statefulset.New()
 	for text, want := range map[string]map[string]any{
 		"{}":                       nil,
@@ -99,7 +99,7 @@ func TestPodPart(t *testing.T) {
 		"spec: {template: {}}":     {},
 		"spec: {template: {a: b}}": {"a": "b"},
 	} {
-		got, err := adapters.PodPart(a, object(t, text))
+		got, err := adapters.RevisionData(a, object(t, text))
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -111,11 +111,11 @@ func TestPodPart(t *testing.T) {
 		"spec: []":              "spec: Invalid value: \"array\": must be an object",
 		"spec: {template: [x]}": "spec.template: Invalid value: \"array\": must be an object",
 	} {
-		if _, err := adapters.PodPart(a, object(t, text)); err == nil || err.Error() != want {
+		if _, err := adapters.RevisionData(a, object(t, text)); err == nil || err.Error() != want {
 			t.Errorf("want %s\nhave %v", want, err)
 		}
 	}
-	if _, err := adapters.PodPart(a, nil); err != nil {
+	if _, err := adapters.RevisionData(a, nil); err != nil {
 		t.Error(err)
 	}
 }

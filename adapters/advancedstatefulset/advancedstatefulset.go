@@ -37,8 +37,8 @@ func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return kruisev1beta1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// Member is spec.template.advancedStatefulSetTemplate.
-func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+// TemplateField is spec.template.advancedStatefulSetTemplate.
+func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "advancedStatefulSetTemplate", t.AdvancedStatefulSetTemplate
 }
 
@@ -58,8 +58,8 @@ func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered, Paced: true}
 }
 
-// PodParts is the pod template: nothing else of it restarts pods.
-func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
+// RevisionPaths is the pod template: nothing else of it restarts pods.
+func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
 // PodTemplates is the one pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
@@ -70,10 +70,10 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1beta1.StatefulSet{})
 }
 
-// Own sets replicas, selector, the rolling update's partition, its minReadySeconds where it
+// SetControllerFields sets replicas, selector, the rolling update's partition, its minReadySeconds where it
 // has none, and, where c has a pace and the pods need not come in order, how many may be
 // unavailable. Errors are *field.Error from the workload on.
-func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
 		return err

@@ -70,10 +70,10 @@ func TestObserve(t *testing.T) {
 				got += fmt.Sprintf(", %ds", o.MinReadySeconds)
 			}
 			got += ": "
-			for _, m := range o.Members {
+			for _, m := range o.Pods {
 				got += fmt.Sprintf("%d %s%s, ", m.Position, m.Name, map[bool]string{false: "?"}[m.Ready])
 			}
-			got += "lacks " + o.Vacant
+			got += "lacks " + o.MissingName
 			if o.Ordered {
 				got = "ordered, " + got
 			}
@@ -83,7 +83,7 @@ func TestObserve(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
-			if o.CurrentHash != "web-a-v1" || o.UpdateHash != "web-a-v2" || !o.CaughtUp || !o.Trailing {
+			if o.CurrentHash != "web-a-v1" || o.UpdateHash != "web-a-v2" || !o.SpecObserved || !o.StatusOutdated {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -126,7 +126,7 @@ func TestOwn(t *testing.T) {
 				"updateStrategy":      map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible"}},
 			}
 			c := &adapters.Child{Replicas: 3, Partition: 2, MinReadySeconds: 9, Pace: tc.pace, Parent: "web", Subset: "a"}
-			if err := advancedstatefulset.New().Own(map[string]any{"spec": spec}, c); err != nil {
+			if err := advancedstatefulset.New().SetControllerFields(map[string]any{"spec": spec}, c); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, spec["updateStrategy"].(map[string]any)["rollingUpdate"]); diff != "" {

@@ -34,7 +34,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		Replicas:    ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
 		NoPartition: set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		Ordered:     set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
-		CaughtUp:    set.Status.ObservedGeneration == set.Generation,
+		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
 		CurrentHash: set.Status.CurrentRevision,
 		UpdateHash:  set.Status.UpdateRevision,
 	}

@@ -37,8 +37,8 @@ func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return kruisev1alpha1.SchemeGroupVersion.WithKind("CloneSet")
 }
 
-// Member is spec.template.cloneSetTemplate.
-func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+// TemplateField is spec.template.cloneSetTemplate.
+func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "cloneSetTemplate", t.CloneSetTemplate
 }
 
@@ -59,8 +59,8 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// PodParts is the pod template: nothing else of a CloneSet restarts pods.
-func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
+// RevisionPaths is the pod template: nothing else of a CloneSet restarts pods.
+func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
 // PodTemplates is the one pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
@@ -71,10 +71,10 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1alpha1.CloneSet{})
 }
 
-// Own sets replicas, selector, the partition, minReadySeconds where the workload has none,
+// SetControllerFields sets replicas, selector, the partition, minReadySeconds where the workload has none,
 // and, where c has a pace, how many pods may be unavailable. Errors are *field.Error from
 // the workload on.
-func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
 		return err

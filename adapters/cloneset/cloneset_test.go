@@ -83,7 +83,7 @@ func labelled(key, value string) func(*corev1.Pod) {
 // told are the replicas in the order of their positions: "0 a v1, 3 b v2?".
 func told(o *adapters.Observed) string {
 	var members []string
-	for _, m := range o.Members {
+	for _, m := range o.Pods {
 		text := fmt.Sprintf("%d %s %s", m.Position, m.Name, strings.TrimPrefix(m.Hash, "web-a-"))
 		switch {
 		case m.Terminating:
@@ -182,7 +182,7 @@ func TestObserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Replicas != 4 || o.Partition != 1 || o.MinReadySeconds != 3 || !o.CaughtUp || o.CurrentHash != "web-a-v1" || o.UpdateHash != "web-a-v2" || !o.Trailing {
+	if o.Replicas != 4 || o.Partition != 1 || o.MinReadySeconds != 3 || !o.SpecObserved || o.CurrentHash != "web-a-v1" || o.UpdateHash != "web-a-v2" || !o.StatusOutdated {
 		t.Errorf("%+v", o)
 	}
 	for partition, want := range map[string]int32{`"50%"`: 2, `"99%"`: 3, `"100%"`: 4, `"1%"`: 1, `"0%"`: 0, `7`: 7, `null`: 0, `"x"`: 0} {
@@ -202,7 +202,7 @@ func TestOwn(t *testing.T) {
 	strategy := func(pace *adapters.Pace) map[string]any {
 		t.Helper()
 		c.Pace = pace
-		if err := cloneset.New().Own(workload, c); err != nil {
+		if err := cloneset.New().SetControllerFields(workload, c); err != nil {
 			t.Fatal(err)
 		}
 		return workload["spec"].(map[string]any)["updateStrategy"].(map[string]any)

@@ -30,7 +30,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		Traits:          a.Traits(),
 		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
 		MinReadySeconds: set.Spec.MinReadySeconds,
-		CaughtUp:        set.Status.ObservedGeneration == set.Generation,
+		SpecObserved:        set.Status.ObservedGeneration == set.Generation,
 		CurrentHash:     set.Status.CurrentRevision,
 		UpdateHash:      set.Status.UpdateRevision,
 	}
@@ -43,7 +43,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 		found = append(found, replica(set, pod))
 	}
-	o.Trailing = trailing(&set.Status, found)
+	o.StatusOutdated = trailing(&set.Status, found)
 	rank(o, found)
 	return o, nil
 }
@@ -78,7 +78,7 @@ func partitionOf(partition *intstr.IntOrString, replicas int32) int32 {
 	return int32(max(0, min(n, int(replicas))))
 }
 
-// trailing tells whether the status counts other pods than there are, the way the CloneSet
+// trailing reports whether the status counts other pods than there are, the way the CloneSet
 // counts: one that is being deleted is none.
 func trailing(status *kruisev1alpha1.CloneSetStatus, found []ranked) bool {
 	var all, ready, updated int32

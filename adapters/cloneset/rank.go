@@ -55,7 +55,7 @@ func rank(o *adapters.Observed, found []ranked) {
 	place := func(group []ranked, from int) {
 		for i := range group {
 			group[i].Position = int32(from + i)
-			o.Members = append(o.Members, group[i].Replica)
+			o.Pods = append(o.Pods, group[i].Replica)
 		}
 	}
 	replicas := int(o.Replicas)

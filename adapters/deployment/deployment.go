@@ -38,8 +38,8 @@ func (adapter) Related() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("ReplicaSet")}
 }
 
-// Member is spec.template.deploymentTemplate.
-func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+// TemplateField is spec.template.deploymentTemplate.
+func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "deploymentTemplate", t.DeploymentTemplate
 }
 
@@ -56,8 +56,8 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{Replicas: []string{"spec", "replicas"}, Strategy: []string{"spec", "strategy"}, Paused: []string{"spec", "paused"}}
 }
 
-// PodParts is the pod template: nothing else of a Deployment restarts pods.
-func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
+// RevisionPaths is the pod template: nothing else of a Deployment restarts pods.
+func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
 // PodTemplates is the one pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
@@ -68,9 +68,9 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
 }
 
-// Own sets replicas, selector, whether it is paused, minReadySeconds where the workload has
+// SetControllerFields sets replicas, selector, whether it is paused, minReadySeconds where the workload has
 // none, and, where c has a pace, the strategy. Errors are *field.Error from the workload on.
-func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
 		return err

@@ -83,9 +83,9 @@ func pod(name, image string, ready bool, edits ...func(*corev1.Pod)) *corev1.Pod
 // told is what was observed, in short: the hashes, whether it caught up, and the replicas.
 func told(o *adapters.Observed) string {
 	var members []string
-	for i, m := range o.Members {
+	for i, m := range o.Pods {
 		if m.Position != int32(i) {
-			return fmt.Sprint("ranks: ", o.Members)
+			return fmt.Sprint("ranks: ", o.Pods)
 		}
 		text := m.Name + " " + m.Hash
 		switch {
@@ -96,7 +96,7 @@ func told(o *adapters.Observed) string {
 		}
 		members = append(members, text)
 	}
-	return fmt.Sprintf("%s/%s %v: %s", o.CurrentHash, o.UpdateHash, o.CaughtUp, strings.Join(members, ", "))
+	return fmt.Sprintf("%s/%s %v: %s", o.CurrentHash, o.UpdateHash, o.SpecObserved, strings.Join(members, ", "))
 }
 
 func TestObserve(t *testing.T) {
@@ -234,7 +234,7 @@ func TestOwn(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			workload := object(t, "{apiVersion: v1, kind: X, spec: {"+tc.spec+"}}").Object
 			c.Pace, c.Paused = tc.pace, tc.paused
-			if err := deployment.New().Own(workload, c); err != nil {
+			if err := deployment.New().SetControllerFields(workload, c); err != nil {
 				t.Fatal(err)
 			}
 			want := object(t, "{apiVersion: v1, kind: X, spec: {"+own+", "+tc.want+"}}").Object

@@ -45,7 +45,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		Replicas:        ptr.Deref(d.Spec.Replicas, 1), // what the API server makes of an absent one
 		MinReadySeconds: d.Spec.MinReadySeconds,
 		Paused:          d.Spec.Paused,
-		CaughtUp:        d.Status.ObservedGeneration == d.Generation,
+		SpecObserved:    d.Status.ObservedGeneration == d.Generation,
 	}
 	o.Partition = partitionOnRecord(d)
 	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
@@ -61,31 +61,31 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o.UpdateHash = updateHash(child, have.Related, own)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || pod.Namespace != d.Namespace || over(pod) {
+		if owner == nil || pod.Namespace != d.Namespace || terminated(pod) {
 			continue
 		}
 		if _, ok := own[owner.UID]; ok {
-			o.Members = append(o.Members, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
+			o.Pods = append(o.Pods, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
 		}
 	}
-	rank(o)
+	assignPositions(o)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
 	}
 	return o, nil
 }
 
-// over: the pod has ended. Its ReplicaSet has made another one in its place, under another
+// terminated reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another
 // name; this one stays for people to read, and is no replica.
-func over(pod *corev1.Pod) bool {
+func terminated(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// rank gives the replicas positions: first those that are ready, the longest first, then
+// assignPositions gives the replicas positions: first those that are ready, the longest first, then
 // those that are not, and last those that are being deleted. Among equals those of the
 // template come last, as those of a StatefulSet do. It is how a Deployment chooses too: the
 // worst go first.
-func rank(o *adapters.Observed) {
+func assignPositions(o *adapters.Observed) {
 	class := func(r *adapters.Replica) int {
 		switch {
 		case r.Terminating:
@@ -101,28 +101,28 @@ func rank(o *adapters.Observed) {
 		}
 		return 0
 	}
-	slices.SortFunc(o.Members, func(a, b adapters.Replica) int {
+	slices.SortFunc(o.Pods, func(a, b adapters.Replica) int {
 		return cmp.Or(cmp.Compare(class(&a), class(&b)), cmp.Compare(updated(&a), updated(&b)),
 			a.ReadySince.Compare(b.ReadySince), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	for i := range o.Members {
-		o.Members[i].Position = int32(i)
+	for i := range o.Pods {
+		o.Pods[i].Position = int32(i)
 	}
 }
 
-// finished: all replicas are of the template, and are, or were, available. Its controller
+// finished reports whether all replicas are of the template, and are, or were, available. Its controller
 // says so with a condition, which stays when one ceases to be; that is not there without a
 // progress deadline, nor while it is paused.
 func finished(d *appsv1.Deployment, o *adapters.Observed) bool {
-	if !o.CaughtUp || o.UpdateHash == "" || o.Replicas == 0 {
+	if !o.SpecObserved || o.UpdateHash == "" || o.Replicas == 0 {
 		return false
 	}
 	ready := int32(0)
-	for i := range o.Members {
-		if o.Members[i].Hash != o.UpdateHash {
+	for i := range o.Pods {
+		if o.Pods[i].Hash != o.UpdateHash {
 			return false
 		}
-		if o.Members[i].Ready && !o.Members[i].Terminating {
+		if o.Pods[i].Ready && !o.Pods[i].Terminating {
 			ready++
 		}
 	}

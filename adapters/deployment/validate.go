@@ -83,7 +83,7 @@ func validatePartitions(strategy *v1alpha1.UpdateStrategy, at *field.Path) field
 	return errs
 }
 
-// whole: the partition protects all replicas of a child, or none.
+// whole reports whether the partition protects all replicas of a child, or none.
 func whole(value intstr.IntOrString) bool {
 	if value.Type == intstr.Int {
 		return value.IntVal == 0

@@ -93,7 +93,7 @@ func applyOrdered(schema lenient, base, patch map[string]any) {
 		if list, ok := patch[name].([]any); ok {
 			merged = applyList(sub, mergeKey, old, list)
 		}
-		base[name] = arrange(mergeKey, merged, value.([]any), old)
+		base[name] = sortLike(mergeKey, merged, value.([]any), old)
 		delete(patch, name)
 	}
 }
@@ -104,10 +104,10 @@ func applyList(schema lenient, mergeKey string, base, patch []any) []any {
 		return base
 	}
 	if mergeKey == "" {
-		return arrange(mergeKey, union(base, patch), patch, base)
+		return sortLike(mergeKey, union(base, patch), patch, base)
 	}
 	base, patch = applyDirectives(mergeKey, base, patch)
-	return arrange(mergeKey, applyElements(schema, mergeKey, base, patch), patch, base)
+	return sortLike(mergeKey, applyElements(schema, mergeKey, base, patch), patch, base)
 }
 
 // applyDirectives carries out the directives among the elements of a patch, and takes
@@ -197,9 +197,9 @@ func union(base, patch []any) []any {
 	return base
 }
 
-// arrange puts a merged list in order: what first names in its order, the rest in that
+// sortLike puts a merged list in order: what first names in its order, the rest in that
 // of base, and one among the other as base has them.
-func arrange(mergeKey string, merged, first, base []any) []any {
+func sortLike(mergeKey string, merged, first, base []any) []any {
 	named := setOf(mergeKey, first)
 	patched, rest := make([]any, 0, len(first)), make([]any, 0, len(merged))
 	for _, element := range merged {

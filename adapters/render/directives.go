@@ -31,24 +31,24 @@ func isDirective(key string) bool {
 // it: directives above or beside it, and a null in place of it. A revision
 // stores only those parts of a patch, so such a patch would change pods
 // without making a revision.
-func CheckOutside(patch map[string]any, podParts [][]string) error {
-	return checkOutside(patch, podParts, nil)
+func CheckOutside(patch map[string]any, revisionPaths [][]string) error {
+	return checkOutside(patch, revisionPaths, nil)
 }
 
-// checkOutside walks v; podParts are what is left of the ways to those parts, nil
+// checkOutside walks v; revisionPaths are what is left of the ways to those parts, nil
 // when v is on none.
-func checkOutside(v any, podParts [][]string, at *field.Path) error {
+func checkOutside(v any, revisionPaths [][]string, at *field.Path) error {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range tree.Keys(v) {
 			if isDirective(key) {
 				return field.Forbidden(at.Child(key), "patch directives are understood inside the pod template only")
 			}
-			rest, arrived := onTheWay(podParts, key)
+			rest, ends := pathsBelow(revisionPaths, key)
 			if len(rest) > 0 && v[key] == nil {
 				return field.Forbidden(at.Child(key), "a patch must not delete the pod template")
 			}
-			if arrived {
+			if ends {
 				if _, ok := v[key].(map[string]any); !ok {
 					return field.TypeInvalid(at.Child(key), tree.Kind(v[key]), "must be an object")
 				}
@@ -68,15 +68,15 @@ func checkOutside(v any, podParts [][]string, at *field.Path) error {
 	return nil
 }
 
-// onTheWay is what is left of those ways that lead by key; arrived: one of them ends there.
-func onTheWay(ways [][]string, key string) (rest [][]string, arrived bool) {
+// pathsBelow is what is left of those paths that lead by key; ends: one of them ends there.
+func pathsBelow(ways [][]string, key string) (rest [][]string, ends bool) {
 	for _, way := range ways {
 		if way[0] == key {
 			rest = append(rest, way[1:])
-			arrived = arrived || len(way) == 1
+			ends = ends || len(way) == 1
 		}
 	}
-	return rest, arrived
+	return rest, ends
 }
 
 // checkSyntax refuses directives that are malformed, wherever they are in v.

@@ -84,7 +84,7 @@ func requireNodes(spec map[string]any, terms []corev1.NodeSelectorTerm, at *fiel
 	product := make([]any, 0, len(own)*len(subset))
 	for _, a := range own {
 		for _, b := range subset {
-			product = append(product, both(a, b.(map[string]any)))
+			product = append(product, intersectTerms(a, b.(map[string]any)))
 		}
 	}
 	required[termsKey] = product
@@ -163,7 +163,7 @@ func templateTerms(required map[string]any, at *field.Path) ([]map[string]any, e
 	return out, nil
 }
 
-// isEmptyTerm tells whether a term says nothing. One with fields that we do not
+// isEmptyTerm reports whether a term says nothing. One with fields that we do not
 // know says something.
 func isEmptyTerm(term map[string]any) bool {
 	for _, value := range term {
@@ -174,9 +174,9 @@ func isEmptyTerm(term map[string]any) bool {
 	return true
 }
 
-// both is one term that matches where a and b match. It shares nothing with
+// intersectTerms is one term that matches where a and b match. It shares nothing with
 // them, since each is part of several such terms.
-func both(a, b map[string]any) map[string]any {
+func intersectTerms(a, b map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(a)
 	for _, key := range []string{expressionsKey, fieldsKey} {
 		mine, _ := out[key].([]any)

@@ -32,7 +32,7 @@ func (l lenient) object(key string) (sub lenient, replaced bool) {
 	return orUnknown(known, err), err == nil && slices.Contains(meta.GetPatchStrategies(), "replace")
 }
 
-// list tells whether the list at key is merged: by mergeKey, or, when that is empty, as
+// list reports whether the list at key is merged: by mergeKey, or, when that is empty, as
 // a set of scalars.
 func (l lenient) list(key string) (sub lenient, mergeKey string, merges bool) {
 	if l.known == nil {

@@ -30,7 +30,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		NoPartition:     set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		MinReadySeconds: set.Spec.MinReadySeconds,
 		Ordered:         set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
-		CaughtUp:        set.Status.ObservedGeneration == set.Generation,
+		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
 		CurrentHash:     set.Status.CurrentRevision,
 		UpdateHash:      set.Status.UpdateRevision,
 	}

@@ -31,8 +31,8 @@ func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// Member is spec.template.statefulSetTemplate.
-func (adapter) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+// TemplateField is spec.template.statefulSetTemplate.
+func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "statefulSetTemplate", t.StatefulSetTemplate
 }
 
@@ -52,8 +52,8 @@ func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
 }
 
-// PodParts is the pod template: nothing else of a StatefulSet restarts pods.
-func (adapter) PodParts() [][]string { return [][]string{{"spec", "template"}} }
+// RevisionPaths is the pod template: nothing else of a StatefulSet restarts pods.
+func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
 // PodTemplates is the one pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
@@ -64,10 +64,10 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 }
 
-// Own sets replicas, selector and the rolling update's partition, and
+// SetControllerFields sets replicas, selector and the rolling update's partition, and
 // minReadySeconds where the workload has none. Other members of rollingUpdate,
 // such as maxUnavailable, stay. Errors are *field.Error from the workload on.
-func (adapter) Own(workload map[string]any, c *adapters.Child) error {
+func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
 		return err

@@ -180,7 +180,7 @@ selector:
 	} {
 		t.Run(name, func(t *testing.T) {
 			workload := map[string]any{"spec": object(t, tc.spec)}
-			if err := statefulset.New().Own(workload, c); err != nil {
+			if err := statefulset.New().SetControllerFields(workload, c); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(map[string]any{"spec": object(t, owned+tc.want)}, workload); diff != "" {
@@ -192,7 +192,7 @@ selector:
 		t.Error("the parent's selector was changed")
 	}
 	bare := map[string]any{}
-	if err := statefulset.New().Own(bare, &adapters.Child{}); err != nil {
+	if err := statefulset.New().SetControllerFields(bare, &adapters.Child{}); err != nil {
 		t.Error(err)
 	}
 	if spec := bare["spec"].(map[string]any); spec["minReadySeconds"] != nil {
@@ -271,14 +271,14 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 	got.Meta = metav1.ObjectMeta{}
 	want := &adapters.Observed{
 		Traits:   statefulset.New().Traits(),
-		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h2",
-		Members: []adapters.Replica{
+		Replicas: 3, Partition: 1, MinReadySeconds: 7, Ordered: true, SpecObserved: true, CurrentHash: "h1", UpdateHash: "h2",
+		Pods: []adapters.Replica{
 			{Name: "web-zone-a-0", UID: "uid-web-zone-a-0", Position: -2, Hash: "h1", Created: epoch(), Since: epoch(), NeverReady: true},
 			{Name: "web-zone-a-2", UID: "uid-web-zone-a-2", Position: 0, Hash: "h2", Created: epoch(), Since: after(6).Time, Failure: "CrashLoopBackOff"},
 			{Name: "web-zone-a-3", UID: "uid-web-zone-a-3", Position: 1, Hash: "h1", Created: epoch(), Since: epoch(), Terminating: true, NeverReady: true},
 			{Name: "web-zone-a-10", UID: "uid-web-zone-a-10", Position: 8, Hash: "h1", Created: epoch(), Since: epoch(), Ready: true, ReadySince: after(5).Time},
 		},
-		Vacant: "web-zone-a-4", // the first ordinal is 2
+		MissingName: "web-zone-a-4", // the first ordinal is 2
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -304,7 +304,7 @@ func TestTrailing(t *testing.T) {
 		set := &unstructured.Unstructured{Object: object(t, `{apiVersion: apps/v1, kind: StatefulSet,
 metadata: {name: web-zone-a, namespace: shop, uid: s-1}, status: {updateRevision: h2, `+status+`}}`)}
 		got, err := statefulset.New().Observe(set, adapters.Dependents{Pods: pods})
-		if err != nil || got.Trailing != want {
+		if err != nil || got.StatusOutdated != want {
 			t.Errorf("%q: %v, %v", status, got, err)
 		}
 	}
@@ -324,7 +324,7 @@ status: {observedGeneration: 1}
 		t.Fatal(err)
 	}
 	got.Meta = metav1.ObjectMeta{}
-	if diff := cmp.Diff(&adapters.Observed{Traits: a.Traits(), Replicas: 1, Vacant: "web-0"}, got); diff != "" {
+	if diff := cmp.Diff(&adapters.Observed{Traits: a.Traits(), Replicas: 1, MissingName: "web-0"}, got); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
 	for name, odd := range map[string]*unstructured.Unstructured{
@@ -504,10 +504,10 @@ func observeOne(t *testing.T, p *corev1.Pod) adapters.Replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Members) != 1 {
-		t.Fatal(got.Members)
+	if len(got.Pods) != 1 {
+		t.Fatal(got.Pods)
 	}
-	return got.Members[0]
+	return got.Pods[0]
 }
 
 func TestOrphans(t *testing.T) {

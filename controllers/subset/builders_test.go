@@ -25,7 +25,7 @@ type childBuilder struct{ adapters.Observed }
 func aChild() *childBuilder {
 	b := &childBuilder{adapters.Observed{
 		Meta:     metav1.ObjectMeta{Namespace: "shop", Name: "web-zone-a", UID: "s-1", Annotations: map[string]string{}},
-		Replicas: 4, CaughtUp: true, CurrentHash: "h1", UpdateHash: "h1",
+		Replicas: 4, SpecObserved: true, CurrentHash: "h1", UpdateHash: "h1",
 	}}
 	return b.on("r1").protecting("r1").writtenFrom(1)
 }
@@ -81,7 +81,7 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 }
 
 // unseen: the child's controller has not seen the spec as it is.
-func (b *childBuilder) unseen() *childBuilder { b.CaughtUp = false; return b }
+func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
 
 func (b *childBuilder) deleted() *childBuilder {
 	b.Meta.DeletionTimestamp = &metav1.Time{Time: epoch()}
@@ -119,7 +119,7 @@ func (b *childBuilder) members(list ...string) *childBuilder {
 		}
 		r.Name = fmt.Sprintf("web-zone-a-%d", r.Position)
 		r.UID = types.UID("uid-" + r.Name)
-		b.Members = append(b.Members, r)
+		b.Pods = append(b.Pods, r)
 	}
 	return b
 }
@@ -133,9 +133,9 @@ type goalBuilder struct{ Goal }
 
 func versionOf(revision string) Version {
 	return Version{
-		Revision: revision,
-		PodPart:  map[string]any{"part": revision},
-		PodPatch: map[string]any{"patch": revision},
+		Revision:         revision,
+		RevisionTemplate: map[string]any{"part": revision},
+		RevisionPatch:    map[string]any{"patch": revision},
 	}
 }
 

@@ -22,7 +22,7 @@
 //
 // It forgets also when its controller does not see its ControllerRevisions, as for
 // some seconds after the API server was restarted. So what it is to remember is
-// on record, and it is reminded (forgot.go).
+// on record, and it is reminded (forgotten.go).
 package subset
 
 import (
@@ -37,29 +37,29 @@ func RevisionOf(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationRevision]
 }
 
-// Noted is the parent revision that the child was told to protect when it was last
+// RecordedProtectedRevision is the parent revision that the child was told to protect when it was last
 // written, "" if none.
-func Noted(o *adapters.Observed) string {
+func RecordedProtectedRevision(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]
 }
 
-// LooksFinished tells whether the child makes all its replicas of what its protected ones
+// LooksFinished reports whether the child makes all its replicas of what its protected ones
 // run, though its template is said to be another parent revision. It is so where both make
 // the same pods.
 func LooksFinished(o *adapters.Observed) bool {
-	return settled(o) && o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) == o.UpdateHash
+	return statusSettled(o) && o.Replicas > 0 && protectsAnother(o) && ProtectedHash(o) == o.UpdateHash
 }
 
-// settled: the child's controller has taken note of the spec, and makes every
+// statusSettled reports whether the child's controller has taken note of the spec, and makes every
 // replica of the one revision that its template is.
-func settled(o *adapters.Observed) bool {
-	return o.CaughtUp && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
+func statusSettled(o *adapters.Observed) bool {
+	return o.SpecObserved && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
 }
 
-// finishing: all replicas are updated and ready, and the child's controller is about
+// finishing reports whether all replicas are updated and ready, and the child's controller is about
 // to settle on what they run (its completeRollingUpdate).
 func finishing(o *adapters.Observed) bool {
-	return o.CaughtUp && !settled(o) && !unfinishable(o) && o.AllUpdated()
+	return o.SpecObserved && !statusSettled(o) && !unfinishable(o) && o.AllUpdated()
 }
 
 // Protected is the parent revision that the child's protected ordinals run, as
@@ -71,8 +71,8 @@ func finishing(o *adapters.Observed) bool {
 // Nor is it believed of a child that cannot have finished: somebody has forged it.
 func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	revision := RevisionOf(o)
-	switch note := Noted(o); {
-	case o.Replicas > 0 && len(unknown(o)) > 0:
+	switch note := RecordedProtectedRevision(o); {
+	case o.Replicas > 0 && len(lostAnnotations(o)) > 0:
 		return ""
 	case known != "" && known == revision && knownAt >= ParentGeneration(o) && !neverWhole(o):
 		return revision
@@ -80,7 +80,7 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 		// A child without replicas settles on anything, and never finishes. One that somebody
 		// scaled to zero may have finished before, but only the status tells.
 		return note
-	case settled(o) && !Forgot(o) && (!o.Traits.Hasty || note == "" || o.AllUpdated()):
+	case statusSettled(o) && !Forgot(o) && (!o.Traits.Hasty || note == "" || o.AllUpdated()):
 		return revision // one that is hasty may have settled on what was never ready
 	case note != "":
 		return note
@@ -89,22 +89,22 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 	}
 }
 
-// Behind tells whether the child missed the revision that the status says it
+// MissedProtectedRevision reports whether the child missed the revision that the status says it
 // protects, and that speaks of a later generation of the parent than the child.
 // That happens when a corrected template could not reach the child before another
 // subset's first replica was ready: what the child has never worked. (As a rule
 // the child is ahead: then its template or its note is what the status knows, or
 // the status is the older.)
-func Behind(o *adapters.Observed, known string, knownAt int64) bool {
+func MissedProtectedRevision(o *adapters.Observed, known string, knownAt int64) bool {
 	// One that protects another revision than its template was written since then.
-	return known != "" && known != RevisionOf(o) && known != Noted(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
+	return known != "" && known != RevisionOf(o) && known != RecordedProtectedRevision(o) && !protectsAnother(o) && ParentGeneration(o) < knownAt
 }
 
-// Completing tells whether the child's template was replaced while there was
+// FirstRolloutPending reports whether the child's template was replaced while there was
 // nothing to protect, and its controller has not settled since. It may remember
 // a revision that never worked, so a partition would hold replicas on that.
-func Completing(o *adapters.Observed) bool {
-	return Noted(o) == "" && !settled(o) && o.Traits.Protection != adapters.Withheld
+func FirstRolloutPending(o *adapters.Observed) bool {
+	return RecordedProtectedRevision(o) == "" && !statusSettled(o) && o.Traits.Protection != adapters.Withheld
 }
 
 // ParentGeneration is the generation of the parent that the child was written
@@ -117,16 +117,16 @@ func ParentGeneration(o *adapters.Observed) int64 {
 	return generation
 }
 
-// Protects tells whether the child was told to protect another revision than
+// Protects reports whether the child was told to protect another revision than
 // the one its template is, or will be when it is seeded.
 func Protects(o *adapters.Observed) bool { return protectsAnother(o) || Seeding(o) }
 
 func protectsAnother(o *adapters.Observed) bool {
-	note := Noted(o)
+	note := RecordedProtectedRevision(o)
 	return note != "" && note != RevisionOf(o)
 }
 
-// WrittenLater tells whether the child was written from a later generation of
+// WrittenLater reports whether the child was written from a later generation of
 // its parent than the given one. Whoever sees that looks at a stale parent.
 func WrittenLater(o *adapters.Observed, generation int64) bool {
 	return ParentGeneration(o) > generation

@@ -39,7 +39,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-func TestCompleting(t *testing.T) {
+func TestFirstRolloutPending(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		child *childBuilder
@@ -53,7 +53,7 @@ func TestCompleting(t *testing.T) {
 		{"protecting", aChild().hashes("h0", "h1"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := Completing(tc.child.observed()); got != tc.want {
+			if got := FirstRolloutPending(tc.child.observed()); got != tc.want {
 				t.Error(got)
 			}
 		})
@@ -94,7 +94,7 @@ func TestWrittenLater(t *testing.T) {
 	}
 }
 
-func TestBehind(t *testing.T) {
+func TestMissedProtectedRevision(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		child   *childBuilder
@@ -110,7 +110,7 @@ func TestBehind(t *testing.T) {
 		{"it protects another than it has, so was written since", aChild().on("r3").protecting("r2"), "r9", 5, false},
 		{"the status says nothing", aChild(), "", 5, false},
 	} {
-		if got := Behind(tc.child.observed(), tc.known, tc.knownAt); got != tc.want {
+		if got := MissedProtectedRevision(tc.child.observed(), tc.known, tc.knownAt); got != tc.want {
 			t.Error(tc.name, got)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 type Version struct {
 	// Revision is the name of the parent revision.
 	Revision string
-	// PodPart, PodPatch and Tolerations are as in adapters.Child.
-	PodPart, PodPatch map[string]any
-	Tolerations       []corev1.Toleration
+	// RevisionTemplate, RevisionPatch and Tolerations are as in adapters.Child.
+	RevisionTemplate, RevisionPatch map[string]any
+	Tolerations                     []corev1.Toleration
 }
 
 // Goal is what a subset shall come to.
@@ -48,9 +48,9 @@ type Goal struct {
 	// Before is the copy of what was written on the child that is or was there, nil when
 	// there is none.
 	Before *v1alpha1.ChildRecord
-	// Behind: the child still has a template from before that, and so nothing that
+	// MissedProtectedRevision: the child still has a template from before that, and so nothing that
 	// ever worked.
-	Behind bool
+	MissedProtectedRevision bool
 	// Contested: somebody lowers the partition of the child again and again. Update is what
 	// the child has then.
 	Contested bool
@@ -126,60 +126,60 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.start()
 	case o.Meta.DeletionTimestamp != nil:
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is being deleted"}
-	case g.Initialized && o.Replicas > 0 && g.held() > 0 && len(unknown(o)) > 0:
-		return g.lost(o)
+	case g.Initialized && o.Replicas > 0 && g.protectedReplicas() > 0 && len(lostAnnotations(o)) > 0:
+		return g.recordLost(o)
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
 	case g.Protection == adapters.Withheld:
 		return g.withhold(o)
-	case g.Initialized && o.Replicas > 0 && (g.Behind || Completing(o)) && g.held() > 0:
-		return g.complete(o)
-	case g.Contested && g.Initialized && o.Replicas > 0 && g.held() > 0:
-		return g.keep(o)
-	case g.Initialized && g.held() > 0 && Forgot(o):
+	case g.Initialized && o.Replicas > 0 && (g.MissedProtectedRevision || FirstRolloutPending(o)) && g.protectedReplicas() > 0:
+		return g.completeFirstRollout(o)
+	case g.Contested && g.Initialized && o.Replicas > 0 && g.protectedReplicas() > 0:
+		return g.keepAsIs(o)
+	case g.Initialized && g.protectedReplicas() > 0 && Forgot(o):
 		return g.remind(o)
-	case g.Initialized && g.held() > 0 && g.relearning(o):
+	case g.Initialized && g.protectedReplicas() > 0 && g.relearning(o):
 		return g.relearn(o)
-	case Seeding(o) && o.Replicas > 0 && g.remembers() && RevisionOf(o) == g.ProtectedRevision:
+	case Seeding(o) && o.Replicas > 0 && g.needsProtectedRevision() && RevisionOf(o) == g.ProtectedRevision:
 		return g.raise(o)
 	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
 		// Another template now, and what they all run would be forgotten: those that
 		// are protected would come back on what was before it.
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has finished " + RevisionOf(o) + ", and is to take note of it"}
-	case g.mustRemember(o):
+	case g.mustObserveProtected(o):
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
-	case o.Replicas == 0 && g.remembers():
+	case o.Replicas == 0 && g.needsProtectedRevision():
 		return g.restart(o)
 	}
 	return g.apply(o)
 }
 
-// mustRemember tells whether the child's controller has yet to take note of the
+// mustObserveProtected reports whether the child's controller has yet to take note of the
 // revision that it is to remember, before it is shown another. That holds while
 // nothing is protected too: the partition may be raised before the end. And on the way
 // back: it may have finished what it is to leave, and then that is what it protects.
-func (g *Goal) mustRemember(o *adapters.Observed) bool {
-	unseen := !o.CaughtUp || o.CurrentHash == ""
+func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
+	unseen := !o.SpecObserved || o.CurrentHash == ""
 	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
 	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
 }
 
-// held is how many replicas the partition protects.
-func (g *Goal) held() int32 { return min(g.Child.Partition, g.Child.Replicas) }
+// protectedReplicas is how many replicas the partition protects.
+func (g *Goal) protectedReplicas() int32 { return min(g.Child.Partition, g.Child.Replicas) }
 
-// remembers tells whether the child will have replicas to which its protected
+// needsProtectedRevision reports whether the child will have replicas to which its protected
 // revision matters. It does also while nothing is protected: the partition may be
 // raised before the subset has finished. One that is lost is missed only by
 // replicas that it should protect.
-func (g *Goal) remembers() bool {
-	return g.Initialized && g.Child.Replicas > 0 && (g.Protected != nil || g.held() > 0)
+func (g *Goal) needsProtectedRevision() bool {
+	return g.Initialized && g.Child.Replicas > 0 && (g.Protected != nil || g.protectedReplicas() > 0)
 }
 
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
-	if g.remembers() && !g.SamePods {
-		return g.seed(g.held(), "is created on %s first, which its protected replicas run")
+	if g.needsProtectedRevision() && !g.SamePods {
+		return g.seed(g.protectedReplicas(), "is created on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {
@@ -189,16 +189,16 @@ func (g *Goal) start() Step {
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
 }
 
-// complete lets a child come up on the one revision it has before its partition
+// completeFirstRollout lets a child come up on the one revision it has before its partition
 // changes: it may be open so that a corrected template reaches every replica.
-func (g *Goal) complete(o *adapters.Observed) Step {
+func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 	version := g.Protected // what the child has: it never had another that worked
 	if version == nil {
 		version = &g.Update
 	}
 	child := g.child(*version)
 	child.Partition = RecordedPartition(o)
-	if g.Behind {
+	if g.MissedProtectedRevision {
 		child.Partition = 0
 	}
 	child.ProtectedRevision = ""
@@ -208,11 +208,11 @@ func (g *Goal) complete(o *adapters.Observed) Step {
 	}
 }
 
-// keep leaves a child as it is, and closes it again, while somebody opens it again and
+// keepAsIs leaves a child as it is, and closes it again, while somebody opens it again and
 // again: a template that it gets meanwhile reaches replicas that are not released, and so
 // it would be restarted with each that is written in turn to teach it what it protects.
 // Nor does it get replicas, which would come up on whatever it remembers in that moment.
-func (g *Goal) keep(o *adapters.Observed) Step {
+func (g *Goal) keepAsIs(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	child.Partition = max(child.Partition, RecordedPartition(o))
 	child.Replicas = min(child.Replicas, o.Replicas)
@@ -227,11 +227,11 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	switch {
 	case !g.Initialized && RevisionOf(o) == g.Update.Revision:
-		child.ProtectedRevision = Noted(o)
-	case o.Replicas > 0 && Completing(o):
+		child.ProtectedRevision = RecordedProtectedRevision(o)
+	case o.Replicas > 0 && FirstRolloutPending(o):
 		child.ProtectedRevision = "" // what it remembers is not that yet
 	}
-	if o.Replicas == 0 && child.Replicas > 0 && !g.remembers() && g.Initialized && settled(o) {
+	if o.Replicas == 0 && child.Replicas > 0 && !g.needsProtectedRevision() && g.Initialized && statusSettled(o) {
 		// It starts from nothing with nothing to tell apart, as if it were new.
 		child.ProtectedRevision = g.Update.Revision
 	}
@@ -240,7 +240,7 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 
 func (g *Goal) child(v Version) adapters.Child {
 	c := g.Child
-	c.Revision, c.PodPart, c.PodPatch, c.Tolerations = v.Revision, v.PodPart, v.PodPatch, v.Tolerations
+	c.Revision, c.RevisionTemplate, c.RevisionPatch, c.Tolerations = v.Revision, v.RevisionTemplate, v.RevisionPatch, v.Tolerations
 	if g.Initialized {
 		c.ProtectedRevision = g.ProtectedRevision
 	}

@@ -281,7 +281,7 @@ func checkChild(t *testing.T, asked adapters.Child, s Step) {
 		return
 	}
 	v := versionOf(s.Child.Revision)
-	asked.Revision, asked.PodPart, asked.PodPatch = v.Revision, v.PodPart, v.PodPatch
+	asked.Revision, asked.RevisionTemplate, asked.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
 	asked.Replicas, asked.Partition, asked.ProtectedRevision = s.Child.Replicas, s.Child.Partition, s.Child.ProtectedRevision
 	asked.ProtectedHash, asked.ReleasedFrom = s.Child.ProtectedHash, s.Child.ReleasedFrom // TestRecord
 	asked.Seeding = s.Action == ActionSeed

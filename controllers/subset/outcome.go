@@ -12,7 +12,7 @@ type Failure struct {
 	Reason string
 	// Message is in the API server's own words where it spoke.
 	Message string
-	// Stalled tells whether it is beyond hope that it passes by itself soon.
+	// Stalled reports whether it is beyond hope that it passes by itself soon.
 	Stalled bool
 	// RetryAt is when the write is tried again, if nothing changes before.
 	RetryAt time.Time

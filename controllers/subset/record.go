@@ -69,13 +69,13 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 	switch {
 	case protected == "":
 		return ""
-	case protected == RevisionOf(o) && settled(o):
+	case protected == RevisionOf(o) && statusSettled(o):
 		return o.CurrentHash
-	case protected != Noted(o):
+	case protected != RecordedProtectedRevision(o):
 		return ""
 	case ProtectedHash(o) != "":
 		return ProtectedHash(o)
-	case o.CaughtUp && o.Remembers() && o.Replicas > 0 && protected != RevisionOf(o):
+	case o.SpecObserved && o.HasTwoRevisions() && o.Replicas > 0 && protected != RevisionOf(o):
 		return o.CurrentHash
 	}
 	return ""
@@ -93,9 +93,9 @@ func (g *Goal) releasedFromThen(c *adapters.Child, o *adapters.Observed) int32 {
 	}
 	// While it is seeded it has no revision of its own on record, and knows from the child
 	// before it.
-	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && Noted(o) == c.ProtectedRevision
+	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && RecordedProtectedRevision(o) == c.ProtectedRevision
 	from := c.Partition
-	for _, m := range o.Members {
+	for _, m := range o.Pods {
 		if m.Hash != c.ProtectedHash && m.Position >= 0 && (m.Position >= releasedFrom(o) || !known) {
 			from = min(from, m.Position)
 		}

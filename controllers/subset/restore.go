@@ -31,7 +31,7 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 	if !isCopyOf(was, o) {
 		was = nil
 	}
-	if was != nil && len(unknown(o)) > 0 {
+	if was != nil && len(lostAnnotations(o)) > 0 {
 		return was
 	}
 	record := &v1alpha1.ChildRecord{UID: string(o.Meta.UID), Generation: o.Meta.Generation, Annotations: map[string]string{}}
@@ -45,7 +45,7 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 		record.Annotations[v1alpha1.AnnotationRecordChecksum] = ""
 	}
 	switch {
-	case o.CaughtUp:
+	case o.SpecObserved:
 		record.Hash = o.UpdateHash
 	case was != nil && was.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o):
 		record.Hash = was.Hash
@@ -72,13 +72,13 @@ func checksumOf(record *v1alpha1.ChildRecord) string {
 	return adapters.Checksum(said...)
 }
 
-// sound: there is a copy, and nobody has changed it. An earlier version of United wrote
+// unaltered reports whether there is a copy, and nobody has changed it. An earlier version of United wrote
 // no checksum.
-func sound(kept *v1alpha1.ChildRecord) bool {
+func unaltered(kept *v1alpha1.ChildRecord) bool {
 	return kept != nil && (kept.Checksum == "" || kept.Checksum == checksumOf(kept))
 }
 
-// checked: the child that a copy is of had a checksum, so it is missed.
+// checked reports whether the child that a copy is of had a checksum, so it is missed.
 func checked(kept *v1alpha1.ChildRecord) bool {
 	if kept == nil {
 		return false
@@ -87,9 +87,9 @@ func checked(kept *v1alpha1.ChildRecord) bool {
 	return had
 }
 
-// isCopyOf: the copy is sound, and of this very child.
+// isCopyOf reports whether the copy is sound, and of this very child.
 func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
-	return sound(kept) && types.UID(kept.UID) == o.Meta.UID
+	return unaltered(kept) && types.UID(kept.UID) == o.Meta.UID
 }
 
 // Restore puts back into o what was taken, as far as the copy tells of this very child.
@@ -111,8 +111,8 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	}
 	switch {
 	case len(suspects) == 0:
-	case tellsOf(kept, o):
-		putBack(o, suspects, kept)
+	case matchesChild(kept, o):
+		restoreSuspects(o, suspects, kept)
 	case verdict == adapters.Forged && len(taken) == 0:
 		annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
@@ -120,16 +120,16 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	}
 }
 
-// tellsOf: what the copy says is true of the child as it is now. The copy may be of before
+// matchesChild reports whether what the copy says is true of the child as it is now. The copy may be of before
 // the last write, when the pass that made that was killed, and somebody may have changed
 // the spec along with the annotations. Then it counts if the template is what it was.
-func tellsOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
-	return kept != nil && (kept.Generation == o.Meta.Generation || o.CaughtUp && kept.Hash != "" && kept.Hash == o.UpdateHash)
+func matchesChild(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
+	return kept != nil && (kept.Generation == o.Meta.Generation || o.SpecObserved && kept.Hash != "" && kept.Hash == o.UpdateHash)
 }
 
-// putBack puts the suspects back as the copy has them. Where that may be of before the
+// restoreSuspects puts the suspects back as the copy has them. Where that may be of before the
 // last write, the more careful reading counts for what was released.
-func putBack(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord) {
+func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord) {
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -161,9 +161,9 @@ func putBack(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord
 //
 // The status is ahead of the record when the subset has finished, which a child cannot
 // have that was never released; and it says something else altogether of a child that is
-// Behind, and then what it says of the whole parent.
+// MissedProtectedRevision, and then what it says of the whole parent.
 func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
-	if !sound(kept) {
+	if !unaltered(kept) {
 		return known
 	}
 	revision, note := kept.Annotations[v1alpha1.AnnotationRevision], kept.Annotations[v1alpha1.AnnotationProtectedRevision]
@@ -185,22 +185,22 @@ func neverFinished(kept *v1alpha1.ChildRecord) bool {
 	return hash != "" && hash != kept.Hash && ok && n > 0
 }
 
-// unknown gives the annotations without which nobody knows what the child's template or
+// lostAnnotations gives the annotations without which nobody knows what the child's template or
 // its protected replicas are, and that are gone for good.
-func unknown(o *adapters.Observed) []string {
+func lostAnnotations(o *adapters.Observed) []string {
 	return slices.DeleteFunc([]string{v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision}, func(key string) bool {
 		v, ok := o.Meta.Annotations[key]
 		return ok && (v != "" || key == v1alpha1.AnnotationProtectedRevision)
 	})
 }
 
-// lost is the step of a child of which it is not known any more what it runs.
-func (g *Goal) lost(o *adapters.Observed) Step {
-	if !o.CaughtUp {
+// recordLost is the step of a child of which it is not known any more what it runs.
+func (g *Goal) recordLost(o *adapters.Observed) Step {
+	if !o.SpecObserved {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is to be observed by its controller, to tell what it runs"}
 	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy; "+
 			"put it back (the name of a ControllerRevision of %s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
-		o.Meta.Name, unknown(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
+		o.Meta.Name, lostAnnotations(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
 }

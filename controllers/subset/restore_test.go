@@ -123,7 +123,7 @@ func TestRestoreForged(t *testing.T) {
 			if s := Next(aGoal().partition(2).Goal, o); s.Action != ActionHalt && s.Action != ActionWait {
 				t.Error("nobody knows what it protects, and it gets", s.Action)
 			}
-			if again := Record(o, tc.kept); sound(tc.kept) && tc.kept != nil && again != tc.kept {
+			if again := Record(o, tc.kept); unaltered(tc.kept) && tc.kept != nil && again != tc.kept {
 				t.Error("the copy is lost: it may tell when the child is seen")
 			}
 		})
@@ -135,7 +135,7 @@ func TestForgedGeneration(t *testing.T) {
 	child := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	o := child().with(v1alpha1.AnnotationParentGeneration, "99999").observed()
 	Restore(o, nil, Record(child().observed(), nil))
-	if WrittenLater(o, 5) || Noted(o) != "r1" {
+	if WrittenLater(o, 5) || RecordedProtectedRevision(o) != "r1" {
 		t.Error(o.Meta.Annotations)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Seeding tells whether the child is being seeded: it has its protected revision only
+// Seeding reports whether the child is being seeded: it has its protected revision only
 // until its protected replicas exist.
 func Seeding(o *adapters.Observed) bool {
 	return o.Meta.Annotations[v1alpha1.AnnotationSeeding] == "true"
@@ -33,11 +33,11 @@ func (g *Goal) revisionLost() Step {
 		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
 }
 
-// Around is a step with room for the pods that outlived an earlier child (deleted with
+// KeepOutlived is a step with room for the pods that outlived an earlier child (deleted with
 // --cascade=orphan): a new child adopts them, and would delete those for which it has no
 // replicas. needed is how many replicas keep all of them, on what they run. Only a seed
 // keeps them: with nothing to protect they may be replaced.
-func Around(s Step, needed int32) Step {
+func KeepOutlived(s Step, needed int32) Step {
 	if s.Action == ActionSeed && needed > 0 {
 		s.Child.Replicas = max(s.Child.Replicas, needed)
 		s.Child.Partition = max(s.Child.Partition, s.Child.Replicas)
@@ -55,10 +55,10 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
 		return g.seed(0, "goes back to %s first, which its protected replicas run")
-	case !settled(o):
+	case !statusSettled(o):
 		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
-	case g.held() > 0 && g.Protected != nil && !g.SamePods:
-		return g.seed(g.held(), "makes the replicas first that run %s")
+	case g.protectedReplicas() > 0 && g.Protected != nil && !g.SamePods:
+		return g.seed(g.protectedReplicas(), "makes the replicas first that run %s")
 	}
 	return g.apply(o)
 }
@@ -67,30 +67,30 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 // are protected must exist before it is shown another revision. Then what it
 // remembers matters only when one of them is lost later.
 func (g *Goal) raise(o *adapters.Observed) Step {
-	wanted := g.held()
+	wanted := g.protectedReplicas()
 	if g.Update.Revision == RevisionOf(o) {
 		wanted = g.Child.Replicas // it is all that there is to run
 	}
-	missing, blocked := firstMissing(o, g.held())
+	missing, blocked := lowestMissing(o, g.protectedReplicas())
 	switch {
-	case settled(o) && (missing < 0 || blocked):
+	case statusSettled(o) && (missing < 0 || blocked):
 		return g.apply(o)
 	case wanted > o.Replicas && g.Protected != nil:
 		return g.seed(wanted, "makes the replicas first that run %s")
-	case !settled(o):
+	case !statusSettled(o):
 		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
 	}
 	return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: replica %d of %s is to be made on %s%s",
-		missing, o.Meta.Name, g.ProtectedRevision, obstacle(o, missing))}
+		missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing))}
 }
 
-// firstMissing is the lowest of the positions below held that has no replica, -1 when
+// lowestMissing is the lowest of the positions below held that has no replica, -1 when
 // there is none. blocked: waiting does not bring it, because a child that works in
 // order waits for a lower one which is of another revision, and so not for its
 // controller to make again. Pods that outlived an earlier child can be that.
-func firstMissing(o *adapters.Observed, held int32) (position int32, blocked bool) {
+func lowestMissing(o *adapters.Observed, held int32) (position int32, blocked bool) {
 	expected := int32(0)
-	for _, m := range o.Members {
+	for _, m := range o.Pods {
 		if m.Position != expected || m.Terminating {
 			continue
 		}
@@ -103,11 +103,11 @@ func firstMissing(o *adapters.Observed, held int32) (position int32, blocked boo
 	return expected, blocked
 }
 
-// obstacle says which replica keeps the one at a position from being made, if one does.
-func obstacle(o *adapters.Observed, position int32) string {
-	for _, m := range o.Members {
+// blockingReplica says which replica keeps the one at a position from being made, if one does.
+func blockingReplica(o *adapters.Observed, position int32) string {
+	for _, m := range o.Pods {
 		if m.Position == position || o.Ordered && m.Position >= 0 && m.Position < position && (!m.Ready || m.Terminating) {
-			return "; " + m.Name + " " + m.Trouble()
+			return "; " + m.Name + " " + m.WhyUnavailable()
 		}
 	}
 	return ""

@@ -23,12 +23,12 @@ import (
 // What is merely unready is left alone. One replica that is available is given where the
 // user has released it and the StatefulSet would not replace it (see barred).
 func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapters.Replica, wake time.Time) {
-	asked := o.Asked(proven, ProtectedHash(o))
+	asked := o.WantedHashes(proven, ProtectedHash(o))
 	if asked == nil {
 		return nil, time.Time{} // what a deleted replica comes back on is not known
 	}
-	for i := range o.Members {
-		r := &o.Members[i]
+	for i := range o.Pods {
+		r := &o.Pods[i]
 		broken, at := t.Broken(r, asked)
 		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
 			wake = at
@@ -54,8 +54,8 @@ func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
 	var next *adapters.Replica
 	available := int32(0) // below the partition
 	above := o.Replicas
-	for i := range slices.Backward(o.Members) {
-		r := &o.Members[i]
+	for i := range slices.Backward(o.Pods) {
+		r := &o.Pods[i]
 		well, _ := r.Available(o.MinReadySeconds, t.Now)
 		switch {
 		case r.Position < 0 || r.Position >= o.Replicas:

@@ -131,7 +131,7 @@ func TestStuckNeverSparesWhatItMust(t *testing.T) {
 				NeverReady: rapid.Bool().Draw(t, "never ready"), Since: epoch(), Terminating: rapid.IntRange(0, 4).Draw(t, "terminating") == 0,
 			}
 			unhealthy[position] = !r.Ready || r.Terminating
-			b.Members = append(b.Members, r)
+			b.Pods = append(b.Pods, r)
 		}
 		stuck := stuckOf(b.observed())
 		unavailable := 0

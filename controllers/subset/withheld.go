@@ -15,7 +15,7 @@ import (
 // Once it is released it moves by itself, and can only be stopped where it is: by having it
 // paused, which keeps the mix of replicas that it has.
 
-// withholds tells whether the child is to stay on what it protects.
+// withholds reports whether the child is to stay on what it protects.
 func (g *Goal) withholds() bool { return g.Initialized && (g.Held || g.Child.Partition > 0) }
 
 // startWithheld is the first step of such a child that does not exist.
@@ -35,13 +35,13 @@ func (g *Goal) startWithheld() Step {
 
 // withhold is the next step of such a child.
 func (g *Goal) withhold(o *adapters.Observed) Step {
-	moves := g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.ProtectedRevision && !settled(o)
+	moves := g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.ProtectedRevision && !statusSettled(o)
 	version := &g.Update
 	switch {
 	case !g.withholds():
-	case moves && !unmoved(o) && g.Has == nil:
+	case moves && !stoppedBeforeMoving(o) && g.Has == nil:
 		return g.revisionLost()
-	case moves && !unmoved(o):
+	case moves && !stoppedBeforeMoving(o):
 		// It was released, and has not finished. What has moved stays, and so does the rest.
 		version = g.Has
 	case g.Protected == nil:
@@ -50,13 +50,13 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 		version = g.Protected
 	}
 	child := g.child(*version)
-	lost := o.Untouched() && len(o.Members) == 0 // one that is paused would make none of them again
+	lost := o.Untouched() && len(o.Pods) == 0 // one that is paused would make none of them again
 	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
 	return Step{Action: ActionApply, Child: child}
 }
 
-// unmoved: the child was released, and stopped before anything of it moved. So it can get
+// stoppedBeforeMoving reports whether the child was released, and stopped before anything of it moved. So it can get
 // back what it protects.
-func unmoved(o *adapters.Observed) bool {
-	return o.Untouched() && !slices.ContainsFunc(o.Members, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
+func stoppedBeforeMoving(o *adapters.Observed) bool {
+	return o.Untouched() && !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
 }

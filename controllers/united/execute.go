@@ -33,7 +33,7 @@ func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.
 	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
 	results := planner.Results{}
 	for _, sub := range p.Order(in) {
-		if !r.goOn(ctx, in.Parent, s) {
+		if !r.mayContinue(ctx, in.Parent, s) {
 			results[sub.Name] = &planner.Result{Stale: true}
 			continue
 		}
@@ -48,10 +48,10 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 	switch {
 	case step.Action == subset.ActionHalt:
 		return e.halt(ctx, s)
-	case s.Defers:
+	case s.Deferred:
 		return &planner.Result{Stale: true} // as if it had been refused
 	case s.Removed && step.Action == subset.ActionWait:
-		return &planner.Result{Waits: why}
+		return &planner.Result{WaitReason: why}
 	case e.stripped(s) && (step.Action == subset.ActionWait || step.Action == subset.ActionRemind):
 		return e.relabel(ctx, s) // no write that it gets has them
 	}
@@ -59,7 +59,7 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 	case subset.ActionRemind:
 		return e.remind(ctx, s)
 	case subset.ActionSeek:
-		return e.seek(ctx, s)
+		return e.confirmGone(ctx, s)
 	case subset.ActionShrink:
 		return e.shrink(ctx, s, step.Child.Replicas, why)
 	case subset.ActionRemove:
@@ -72,33 +72,33 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 // apply brings a child to what it shall be. Where it is that already the replicas are
 // deleted that are to be.
 func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
-	current := e.current(s)
-	e.failures.Calm(e.parent(), memoryOf(s.Name), e.in.Now)
+	current := e.currentChild(s)
+	e.failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
 	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
-		o.Waits = why
-		after, wrote, err := e.writer.Carry(ctx, step, current)
+		o.WaitReason = why
+		after, wrote, err := e.writer.Execute(ctx, step, current)
 		if err != nil {
 			return err
 		}
 		if !wrote {
 			return e.deleteReplicas(ctx, s, o)
 		}
-		if err := e.readWritten(o, s.Name, after, &step.Child); err != nil {
+		if err := e.setWrittenChild(o, s.Name, after, &step.Child); err != nil {
 			return err
 		}
-		return unseen(&step.Child, after)
+		return errIfUnlabelled(&step.Child, after)
 	})
 	if o.Child != nil {
 		current = o.Child.Object
 	}
-	return e.noting(unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, current)), s)
+	return e.withNote(orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, current)), s)
 }
 
-// noting makes a note of what admission has changed in the template of a child's pods. A
+// withNote makes a note of what admission has changed in the template of a child's pods. A
 // policy that has them come from a mirror does so on purpose, and nothing waits for it; but
 // where it has kept the template as it was, the child has not got what it should have.
-func (e *executor) noting(o *planner.Result, s *planner.SubsetPlan) *planner.Result {
-	if o.Failure == nil || !o.Left || e.in.Unmade(s.Name, o) {
+func (e *executor) withNote(o *planner.Result, s *planner.SubsetPlan) *planner.Result {
+	if o.Failure == nil || !o.NotRetried || e.in.TemplateReverted(s.Name, o) {
 		return o
 	}
 	o.Note, o.Failure = o.Failure.Message, nil
@@ -109,9 +109,9 @@ func (e *executor) noting(o *planner.Result, s *planner.SubsetPlan) *planner.Res
 // is looked up first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
-		o := e.attempt(ctx, e.in, s.Name, e.current(s), func(*planner.Result) error { return e.writer.Vacant(ctx, &s.Step.Child) })
+		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.writer.CheckNameFree(ctx, &s.Step.Child) })
 		if o.Refused() {
-			return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+			return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 		}
 	}
 	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // once
@@ -120,10 +120,10 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 	return &planner.Result{Failure: s.Failure}
 }
 
-// seek looks whether the child of a subset that is gone is gone too.
-func (e *executor) seek(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
+// confirmGone looks whether the child of a subset that is gone is gone too.
+func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
-		err := e.writer.Vacant(ctx, &s.Step.Child)
+		err := e.writer.CheckNameFree(ctx, &s.Step.Child)
 		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
 			return nil // the name has gone to another, or is about to be free
 		}
@@ -132,13 +132,13 @@ func (e *executor) seek(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 	if !o.Refused() {
 		return o // it is gone
 	}
-	return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 }
 
 // remove deletes the child of a subset that is gone.
 func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	return e.attemptGone(ctx, s, func(o *planner.Result) error {
-		err := e.writer.Remove(ctx, e.current(s))
+		err := e.writer.Remove(ctx, e.currentChild(s))
 		o.Deleted = err == nil
 		return err
 	})
@@ -150,23 +150,23 @@ func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas i
 		return e.writer.Overridden(e.parent(), s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == replicas {
-		return unlessOverridden(&planner.Result{Waits: why}, fight())
+		return orOverridden(&planner.Result{WaitReason: why}, fight())
 	}
 	o := e.attemptGone(ctx, s, func(o *planner.Result) error {
-		o.Waits = why
-		after, err := e.writer.Shrink(ctx, e.current(s), replicas)
+		o.WaitReason = why
+		after, err := e.writer.Shrink(ctx, e.currentChild(s), replicas)
 		if err != nil {
 			return err
 		}
-		return e.read(o, s.Name, after)
+		return e.setChild(o, s.Name, after)
 	})
-	return unlessOverridden(o, fight())
+	return orOverridden(o, fight())
 }
 
 // attemptGone is attempt on the child of a subset that is gone, if it still is.
 func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try func(*planner.Result) error) *planner.Result {
-	return e.attempt(ctx, e.in, s.Name, e.current(s), func(o *planner.Result) error {
-		if err := e.confirm(ctx, e.in.Parent); err != nil {
+	return e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(o *planner.Result) error {
+		if err := e.confirmSpec(ctx, e.in.Parent); err != nil {
 			return err
 		}
 		return try(o)
@@ -175,25 +175,25 @@ func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try f
 
 func (e *executor) parent() client.ObjectKey { return client.ObjectKeyFromObject(e.in.Parent) }
 
-// current is the child of a subset as it was read; nil without one.
-func (e *executor) current(s *planner.SubsetPlan) *unstructured.Unstructured {
+// currentChild is the child of a subset as it was read; nil without one.
+func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructured {
 	if c := e.in.Children[s.Name]; c != nil {
 		return c.Object
 	}
 	return nil
 }
 
-// read notes the child as it is after a write.
-func (e *executor) read(o *planner.Result, name string, after *unstructured.Unstructured) (err error) {
+// setChild notes the child as it is after a write.
+func (e *executor) setChild(o *planner.Result, name string, after *unstructured.Unstructured) (err error) {
 	o.Child, err = e.readChild(e.in, name, after)
 	return err
 }
 
-// readWritten is read of a child that was just written as c. What is on record of it is what was
+// setWrittenChild is read of a child that was just written as c. What is on record of it is what was
 // written there, whatever admission has made of that: so the copy in the status is of what
 // is true, and the next pass can tell.
-func (e *executor) readWritten(o *planner.Result, name string, after *unstructured.Unstructured, c *adapters.Child) error {
-	if err := e.read(o, name, after); err != nil {
+func (e *executor) setWrittenChild(o *planner.Result, name string, after *unstructured.Unstructured, c *adapters.Child) error {
+	if err := e.setChild(o, name, after); err != nil {
 		return err
 	}
 	annotations := maps.Clone(o.Child.Observed.Meta.Annotations)
@@ -210,29 +210,29 @@ func (e *executor) readWritten(o *planner.Result, name string, after *unstructur
 // then looks as if it had come up unreleased.
 func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o *planner.Result) error {
 	if slices.ContainsFunc(s.Deletes, func(d planner.Deletion) bool { return d.Unreleased }) {
-		if err := e.writer.Unchanged(ctx, e.current(s)); err != nil {
+		if err := e.writer.CheckUnchanged(ctx, e.currentChild(s)); err != nil {
 			return err
 		}
 	}
 	for _, d := range s.Deletes {
-		if err := e.writer.Free(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
+		if err := e.writer.DeleteReplica(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
 			return fmt.Errorf("delete the replica %s: %w", d.Name, err)
 		}
 		if d.Unreleased {
-			o.Undone = append(o.Undone, d.Name)
+			o.DeletedUnreleased = append(o.DeletedUnreleased, d.Name)
 		} else {
-			o.Freed = append(o.Freed, d.Name)
+			o.DeletedStuck = append(o.DeletedStuck, d.Name)
 		}
 	}
 	return nil
 }
 
-// unlessOverridden is the result, and a failure while it is not sure that what was
+// orOverridden is the result, and a failure while it is not sure that what was
 // written stands: it was undone each time before. So what the status says of it does not
 // come and go with each write.
-func unlessOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
+func orOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
 	if e != nil && o.Failure == nil {
-		o.Failure, o.Left = overridden(e), e.Left
+		o.Failure, o.NotRetried = overridden(e), e.NotRetried
 	}
 	return o
 }
@@ -241,8 +241,8 @@ func overridden(e *writer.OverriddenError) *subset.Failure {
 	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
-// attemptOn is what is tried on a subset's child now.
-func attemptOn(in *planner.Input, current *unstructured.Unstructured) writer.Attempt {
+// attemptFor is what is tried on a subset's child now.
+func attemptFor(in *planner.Input, current *unstructured.Unstructured) writer.Attempt {
 	attempt := writer.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
@@ -253,7 +253,7 @@ func attemptOn(in *planner.Input, current *unstructured.Unstructured) writer.Att
 // attempt tries a write on a subset's child, unless the same write failed and it
 // is not yet time to try it again.
 func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
-	parent, attempt := client.ObjectKeyFromObject(in.Parent), attemptOn(in, current)
+	parent, attempt := client.ObjectKeyFromObject(in.Parent), attemptFor(in, current)
 	if pending := r.failures.Pending(parent, name, attempt, in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
@@ -262,8 +262,8 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 	case errors.As(err, &putOff):
 		o.Failure = overridden(putOff)
 	case errors.Is(err, writer.ErrStale):
-		putBack(o, err)
-		if old := planner.SubsetStatus(&in.Parent.Status, name); o.Waits != "" && (old == nil || old.Message != o.Waits) { // once
+		markStale(o, err)
+		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // once
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
@@ -275,11 +275,11 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 	return o
 }
 
-// putBack makes of a result that the cluster had moved on, and what for it is to be looked
+// markStale makes of a result that the cluster had moved on, and what for it is to be looked
 // at again where the error says so.
-func putBack(o *planner.Result, err error) {
+func markStale(o *planner.Result, err error) {
 	o.Stale = true
 	if e := (*writer.WaitError)(nil); errors.As(err, &e) {
-		o.Waits = "waits: " + e.For
+		o.WaitReason = "waits: " + e.Reason
 	}
 }

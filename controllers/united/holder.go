@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// holderAfter is how long a replica is missing before somebody asks what has its
+	// lookUpAfter is how long a replica is missing before somebody asks what has its
 	// name: its controller makes one in less.
-	holderAfter = 10 * time.Second
-	// holderAgain is how long the answer counts. Passes that come sooner do not ask.
-	holderAgain = time.Minute
+	lookUpAfter = 10 * time.Second
+	// lookUpAgain is how long the answer counts. Passes that come sooner do not ask.
+	lookUpAgain = time.Minute
 )
 
-// lookUpHolders finds out what holds the names of replicas that are missing for a while,
+// readNameHolders finds out what holds the names of replicas that are missing for a while,
 // past the cache: that holds only what has our labels. Without an answer all goes on.
-func (r *Reconciler) lookUpHolders(ctx context.Context, in *planner.Input) {
+func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	parent := client.ObjectKeyFromObject(in.Parent)
 	r.holders.keep(parent, in.Children)
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
 		c := in.Children[name]
-		ask := r.holders.turn(parent, name, planner.Sought(c.Observed), in.Now)
-		if ask.now {
-			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.Vacant); err != nil {
-				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.Vacant, "error", err.Error())
+		ask := r.holders.recordMissing(parent, name, planner.MissingReplicaName(c.Observed), in.Now)
+		if ask.due {
+			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
+				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = planner.HeldBy(pod, c.Observed, in.Parent, name)
-				r.holders.answer(parent, name, ask.holder)
+				ask.holder = planner.WhyNameTaken(pod, c.Observed, in.Parent, name)
+				r.holders.recordHolder(parent, name, ask.holder)
 			}
 		}
 		c.Observed.Holder = ask.holder
@@ -67,58 +67,58 @@ func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*core
 // found to have their names. It is safe for concurrent use.
 type holders struct {
 	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]*vacancy
+	seen map[types.NamespacedName]map[string]*missingName
 }
 
-// vacancy is the name that a subset's child lacks a pod of.
-type vacancy struct {
+// missingName is the name that a subset's child lacks a pod of.
+type missingName struct {
 	pod string
-	// since is when that was first seen, asked when it was last looked up.
-	since, asked time.Time
-	holder       string
+	// since is when that was first seen, lookedUp when it was last looked up.
+	since, lookedUp time.Time
+	holder          string
 }
 
-// ask is whether to look up what holds a name now, or else when. holder is what was found
+// nameLookup is whether to look up what holds a name now, or else when. holder is what was found
 // the last time.
-type ask struct {
-	now    bool
+type nameLookup struct {
+	due    bool
 	at     time.Time
 	holder string
 }
 
-// turn notes that a subset lacks a pod of that name, "" if it lacks none. Each name is
+// recordMissing notes that a subset lacks a pod of that name, "" if it lacks none. Each name is
 // asked for once it has been missing for a while, and then, where there are passes, once
 // in a while: at is set before the first time only, so that nothing wakes up to ask again.
-func (h *holders) turn(parent types.NamespacedName, subset, pod string, now time.Time) ask {
+func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string, now time.Time) nameLookup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if pod == "" {
 		delete(h.seen[parent], subset)
-		return ask{}
+		return nameLookup{}
 	}
 	v := h.seen[parent][subset]
 	if v == nil || v.pod != pod {
-		v = &vacancy{pod: pod, since: now}
+		v = &missingName{pod: pod, since: now}
 		if h.seen == nil {
-			h.seen = map[types.NamespacedName]map[string]*vacancy{}
+			h.seen = map[types.NamespacedName]map[string]*missingName{}
 		}
 		if h.seen[parent] == nil {
-			h.seen[parent] = map[string]*vacancy{}
+			h.seen[parent] = map[string]*missingName{}
 		}
 		h.seen[parent][subset] = v
 	}
-	switch due := v.since.Add(holderAfter); {
+	switch due := v.since.Add(lookUpAfter); {
 	case due.After(now):
-		return ask{at: due}
-	case !v.asked.IsZero() && v.asked.Add(holderAgain).After(now):
-		return ask{holder: v.holder}
+		return nameLookup{at: due}
+	case !v.lookedUp.IsZero() && v.lookedUp.Add(lookUpAgain).After(now):
+		return nameLookup{holder: v.holder}
 	}
-	v.asked = now
-	return ask{now: true, holder: v.holder}
+	v.lookedUp = now
+	return nameLookup{due: true, holder: v.holder}
 }
 
-// answer notes what was found.
-func (h *holders) answer(parent types.NamespacedName, subset, holder string) {
+// recordHolder notes what was found.
+func (h *holders) recordHolder(parent types.NamespacedName, subset, holder string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if v := h.seen[parent][subset]; v != nil {
@@ -130,7 +130,7 @@ func (h *holders) answer(parent types.NamespacedName, subset, holder string) {
 func (h *holders) keep(parent types.NamespacedName, children map[string]*planner.Child) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	maps.DeleteFunc(h.seen[parent], func(subset string, _ *vacancy) bool { return children[subset] == nil })
+	maps.DeleteFunc(h.seen[parent], func(subset string, _ *missingName) bool { return children[subset] == nil })
 }
 
 // forget drops a parent that is gone.

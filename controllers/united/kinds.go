@@ -16,9 +16,9 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// kindAgain is when the API server is asked again whether it serves a kind. No watch tells:
+// kindRetry is when the API server is asked again whether it serves a kind. No watch tells:
 // that would need a right on all CustomResourceDefinitions of the cluster.
-const kindAgain = 10 * time.Second
+const kindRetry = 10 * time.Second
 
 // kinds are the kinds of children that are watched: those that a parent has asked for. A
 // kind that nobody asks for, or that the API server does not serve, costs nothing. It is
@@ -27,9 +27,9 @@ type kinds struct {
 	mapper meta.RESTMapper
 	watch  func(schema.GroupVersionKind) error
 
-	// asking is held while the API server is asked, mu is not: parents of other kinds do not
+	// starting is held while the API server is asked, mu is not: parents of other kinds do not
 	// wait for that.
-	asking sync.Mutex
+	starting sync.Mutex
 	// missing is when a kind was last found not to be served, so that a thousand parents ask
 	// once. It is guarded by asking.
 	missing map[schema.GroupVersionKind]time.Time
@@ -45,7 +45,7 @@ func (k *kinds) ensure(adapter adapters.Adapter, now time.Time) (*subset.Failure
 		if k == nil || k.watches(gvk) {
 			continue
 		}
-		if failure, err := k.begin(gvk, now); failure != nil || err != nil {
+		if failure, err := k.startWatch(gvk, now); failure != nil || err != nil {
 			return failure, err
 		}
 	}
@@ -58,10 +58,10 @@ func (k *kinds) watches(gvk schema.GroupVersionKind) bool {
 	return k.watched[gvk]
 }
 
-// begin watches a kind, if the API server serves it.
-func (k *kinds) begin(gvk schema.GroupVersionKind, now time.Time) (*subset.Failure, error) {
-	k.asking.Lock()
-	defer k.asking.Unlock()
+// startWatch watches a kind, if the API server serves it.
+func (k *kinds) startWatch(gvk schema.GroupVersionKind, now time.Time) (*subset.Failure, error) {
+	k.starting.Lock()
+	defer k.starting.Unlock()
 	if k.watches(gvk) {
 		return nil, nil //nolint:nilnil // another has begun
 	}
@@ -71,7 +71,7 @@ func (k *kinds) begin(gvk schema.GroupVersionKind, now time.Time) (*subset.Failu
 		return nil, fmt.Errorf("look up %s: %w", gvk.Kind, err)
 	case !served:
 		return &subset.Failure{
-			Reason: v1alpha1.ReasonKindNotInstalled, Message: notInstalled(gvk), Stalled: true, RetryAt: k.missing[gvk].Add(kindAgain),
+			Reason: v1alpha1.ReasonKindNotInstalled, Message: notInstalled(gvk), Stalled: true, RetryAt: k.missing[gvk].Add(kindRetry),
 		}, nil
 	}
 	if err := k.watch(gvk); err != nil {
@@ -87,7 +87,7 @@ func (k *kinds) begin(gvk schema.GroupVersionKind, now time.Time) (*subset.Failu
 }
 
 func (k *kinds) served(gvk schema.GroupVersionKind, now time.Time) (bool, error) {
-	if since, ok := k.missing[gvk]; ok && now.Before(since.Add(kindAgain)) {
+	if since, ok := k.missing[gvk]; ok && now.Before(since.Add(kindRetry)) {
 		return false, nil
 	}
 	delete(k.missing, gvk)

@@ -54,16 +54,16 @@ func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 
 	failure, err := k.ensure(deployment.New(), now)
 	if err != nil || failure == nil || failure.Reason != v1alpha1.ReasonKindNotInstalled || !failure.Stalled ||
-		!strings.Contains(failure.Message, "replicasets.apps") || !failure.RetryAt.Equal(now.Add(kindAgain)) {
+		!strings.Contains(failure.Message, "replicasets.apps") || !failure.RetryAt.Equal(now.Add(kindRetry)) {
 		t.Fatal(failure, err)
 	}
 	asked := m.asked
-	if failure, err = k.ensure(deployment.New(), now.Add(kindAgain-1)); failure == nil || err != nil || m.asked != asked {
+	if failure, err = k.ensure(deployment.New(), now.Add(kindRetry-1)); failure == nil || err != nil || m.asked != asked {
 		t.Error("asked again at once:", failure, err)
 	}
 
 	m.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
-	if failure, err = k.ensure(deployment.New(), now.Add(kindAgain)); failure != nil || err != nil {
+	if failure, err = k.ensure(deployment.New(), now.Add(kindRetry)); failure != nil || err != nil {
 		t.Error("it is there now:", failure, err)
 	}
 	if diff := cmp.Diff([]string{"StatefulSet", "Deployment", "ReplicaSet"}, watched); diff != "" {

@@ -57,13 +57,13 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		r.addChild(in, name, object)
 	}
 	r.readStripped(ctx, in)
-	r.lookForContests(ctx, in)
+	r.findContested(ctx, in)
 	r.readOutlived(ctx, in)
-	r.lookUpHolders(ctx, in)
+	r.readNameHolders(ctx, in)
 	if err := r.readUnlisted(ctx, in); err != nil {
 		return nil, err
 	}
-	if err := in.Want(); err != nil {
+	if err := in.SetUpdateRevision(); err != nil {
 		return nil, err
 	}
 	return in, nil
@@ -207,14 +207,14 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}
-	if err := r.restore(in, name, object, observed); err != nil {
+	if err := r.restoreRecord(in, name, object, observed); err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}
 	return &planner.Child{Object: object, Observed: observed}, nil
 }
 
-// lookForContests finds the children whose partition somebody lowers again and again.
-func (r *Reconciler) lookForContests(ctx context.Context, in *planner.Input) {
+// findContested finds the children whose partition somebody lowers again and again.
+func (r *Reconciler) findContested(ctx context.Context, in *planner.Input) {
 	w, parent := r.writer(in.Spec.Adapter), client.ObjectKeyFromObject(in.Parent)
 	in.Contested = map[string]time.Time{}
 	for _, s := range in.Spec.Subsets {
@@ -232,12 +232,12 @@ func (r *Reconciler) lookForContests(ctx context.Context, in *planner.Input) {
 	}
 }
 
-// restore reads a child from which somebody took what United wrote on it as it was.
-func (r *Reconciler) restore(in *planner.Input, name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
-	if r.looks.Intact(client.ObjectKeyFromObject(in.Parent), object) {
+// restoreRecord reads a child from which somebody took what United wrote on it as it was.
+func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
+	if r.compared.Intact(client.ObjectKeyFromObject(in.Parent), object) {
 		return nil
 	}
-	taken, err := writer.Taken(object)
+	taken, err := writer.TakenAnnotations(object)
 	if err != nil {
 		return err
 	}
@@ -263,22 +263,22 @@ func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	return pods, nil
 }
 
-// wholeParent stands for the parent itself where failures are kept by subset.
-const wholeParent = ""
+// parentFailures stands for the parent itself where failures are kept by subset.
+const parentFailures = ""
 
-// ensure keeps the revision that a plan is made of, before anything is made from it, and
+// keepRevision keeps the revision that a plan is made of, before anything is made from it, and
 // makes the revisions in use know the subsets. It gives the input with the revisions as
 // they are kept, and the plan, which is another one when that revision cannot be kept, or
 // not under its name; nil when there is none to go on with.
-func (r *Reconciler) ensure(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
+func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
-	result := r.attempt(ctx, in, wholeParent, nil, func(*planner.Result) error {
+	result := r.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
 		store := r.store()
-		store.Confirm = func(ctx context.Context) error { return r.confirm(ctx, in.Parent) }
+		store.Confirm = func(ctx context.Context) error { return r.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
-		update, err := store.Keep(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
+		update, err := store.Ensure(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
 		if err != nil {
-			return unlessStale(err)
+			return asStaleRevision(err)
 		}
 		kept = slices.DeleteFunc(kept, func(r *revision.Revision) bool { return r.Name == update.Name })
 		kept = append(kept, update)
@@ -289,18 +289,18 @@ func (r *Reconciler) ensure(ctx context.Context, in *planner.Input, p *planner.P
 				continue
 			}
 			if rev, err = store.Adopt(ctx, in.Parent, planner.OwnerOf(in.Parent), rev); err != nil {
-				return unlessStale(err)
+				return asStaleRevision(err)
 			}
 			if kept[i], err = store.Amend(ctx, rev, living); err != nil {
-				return unlessStale(err) // what is kept stays as it was
+				return asStaleRevision(err) // what is kept stays as it was
 			}
 		}
-		out = in.With(kept, revision.ByName(kept, update.Name))
+		out = in.WithRevisions(kept, revision.ByName(kept, update.Name))
 		return nil
 	})
 	switch {
 	case result.Failure != nil:
-		if out = in.Without(result.Failure); out == nil {
+		if out = in.WithoutUpdate(result.Failure); out == nil {
 			return in, nil, result
 		}
 		p = planner.Make(out)
@@ -310,19 +310,20 @@ func (r *Reconciler) ensure(ctx context.Context, in *planner.Input, p *planner.P
 	return out, p, result
 }
 
-// unlessStale: a revision that has changed, or is gone, is read again.
-func unlessStale(err error) error {
+// asStaleRevision makes of the error that a revision has changed, or is gone, one by which
+// it is read again.
+func asStaleRevision(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return writer.ErrStale
 	}
 	return err
 }
 
-// confirm tells whether the parent still has the template and the subsets that it was
+// confirmSpec reports whether the parent still has the template and the subsets that it was
 // read to have; the error is writer.ErrStale when not. A controller that does not know
 // yet that another leads would make a revision again that is gone, or remove a subset
 // that is back.
-func (r *Reconciler) confirm(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
+func (r *Reconciler) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
 	live, err := r.readLive(ctx, parent)
 	if err != nil {
 		return err

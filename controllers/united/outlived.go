@@ -23,7 +23,7 @@ func (r *Reconciler) readOutlived(ctx context.Context, in *planner.Input) {
 	}
 	parent := client.ObjectKeyFromObject(in.Parent)
 	for _, s := range in.Spec.Subsets {
-		if in.Children[s.Name] != nil || in.Unreadable[s.Name] != nil || r.failures.Pending(parent, s.Name, attemptOn(in, nil), in.Now) != nil {
+		if in.Children[s.Name] != nil || in.Unreadable[s.Name] != nil || r.failures.Pending(parent, s.Name, attemptFor(in, nil), in.Now) != nil {
 			continue
 		}
 		pods, err := r.writer(in.Spec.Adapter).Outlived(ctx, parent.Namespace, parent.Name, s.Name)

@@ -25,16 +25,16 @@ import (
 // child is called by its kind and its name.
 const statusObject = "status"
 
-// tellStatus writes the status if it changed. One that somebody changes again each time is
+// publishStatus writes the status if it changed. One that somebody changes again each time is
 // written less and less often, and says so: an *writer.OverriddenError puts it off.
-func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
+func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
 		wanted = status.DeepCopy()
-		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
+		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	if equality.Semantic.DeepEqual(&parent.Status, status) {
-		r.repeats.Stands(key, statusObject, now)
+		r.repeats.RecordStanding(key, statusObject, now)
 		return nil
 	}
 	fields, err := timeless(wanted)
@@ -46,14 +46,14 @@ func (r *Reconciler) tellStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 		return err
 	}
 	content := fmt.Sprint(parent.Generation, fields)
-	e := r.repeats.PutOff(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() writer.Override {
+	e := r.repeats.Delay(key, statusObject, content, fmt.Sprint(parent.Status.ObservedGeneration, before), func() writer.Override {
 		return statusOverride(parent, before, fields)
 	}, now)
 	if e != nil {
 		return e
 	}
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
-		planner.JudgeOverridden(parent, status, e.Error(), e.Lasting, now)
+		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	after, err := r.writeStatus(ctx, parent, status)
 	if err != nil {
@@ -81,12 +81,12 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	if path := firstDifference(written, answered, statusPath()); path != nil {
 		override = writer.Override{Field: nameOf(path), Admission: true}
 	}
-	r.repeats.Wrote(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
+	r.repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, fmt.Sprint(status.ObservedGeneration, written), override, r.Clock.Now())
 	return override, nil
 }
 
-// sureBy is a wake-up, or when it is sure that the status stands if that is sooner.
-func (r *Reconciler) sureBy(parent *v1alpha1.UnitedDeployment, wake time.Duration) time.Duration {
+// requeueToConfirm is a wake-up, or when it is sure that the status stands if that is sooner.
+func (r *Reconciler) requeueToConfirm(parent *v1alpha1.UnitedDeployment, wake time.Duration) time.Duration {
 	now := r.Clock.Now()
 	e := r.repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
 	if e == nil {

@@ -79,12 +79,12 @@ func TestUnlessOverridden(t *testing.T) {
 	}{
 		"all is well":     {planner.Result{}, nil, ""},
 		"undone":          {planner.Result{}, e, v1alpha1.ReasonOverridden},
-		"undone at once":  {planner.Result{Stale: true, Waits: "waits: x"}, e, v1alpha1.ReasonOverridden},
+		"undone at once":  {planner.Result{Stale: true, WaitReason: "waits: x"}, e, v1alpha1.ReasonOverridden},
 		"refused":         {planner.Result{Failure: refused}, e, v1alpha1.ReasonApplyRefused},
 		"stale, no fight": {planner.Result{Stale: true}, nil, ""},
 	} {
 		o := tc.before
-		if got := unlessOverridden(&o, tc.e); got.Stale != tc.before.Stale || got.Failure == nil && tc.want != "" || got.Failure != nil && got.Failure.Reason != tc.want {
+		if got := orOverridden(&o, tc.e); got.Stale != tc.before.Stale || got.Failure == nil && tc.want != "" || got.Failure != nil && got.Failure.Reason != tc.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -23,33 +23,33 @@ import (
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) error {
-	if err := r.tellStatus(ctx, parent, status); err != nil {
+	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return err
 	}
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
-		r.Recorder.Eventf(parent, r.related(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
+		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 	r.Metrics.Observe(parent, status)
 	return nil
 }
 
-// tellBlocked tells of a parent for which nothing can be done, and when it is
+// publishBlocked tells of a parent for which nothing can be done, and when it is
 // tried again.
-func (r *Reconciler) tellBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
+func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	if err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil); err != nil {
-		return r.again(err)
+		return r.requeueAfter(err)
 	}
 	if failure.RetryAt.IsZero() {
-		return ctrl.Result{RequeueAfter: r.sureBy(parent, 0)}, nil // only a change of the spec helps, and that is watched
+		return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, 0)}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: r.sureBy(parent, max(failure.RetryAt.Sub(now), time.Millisecond))}, nil
+	return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, max(failure.RetryAt.Sub(now), time.Millisecond))}, nil
 }
 
-// again is when to try again after an error. The watch that tells what has moved on
+// requeueAfter is when to try again after an error. The watch that tells what has moved on
 // usually is sooner; but a conflict can be answered where nothing did, and then no
 // watch tells.
-func (r *Reconciler) again(err error) (ctrl.Result, error) {
+func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
 	putOff := (*writer.OverriddenError)(nil)
 	switch {
 	case errors.As(err, &putOff):
@@ -60,10 +60,10 @@ func (r *Reconciler) again(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// related points at the child an event is about. Trap: the recorder folds events
+// childReference points at the child an event is about. Trap: the recorder folds events
 // that differ in nothing but their note into the first of them, and the note is
 // all that would differ between two subsets.
-func (r *Reconciler) related(parent *v1alpha1.UnitedDeployment, workload string) runtime.Object {
+func (r *Reconciler) childReference(parent *v1alpha1.UnitedDeployment, workload string) runtime.Object {
 	adapter, err := r.Adapters.For(&parent.Spec.Template)
 	if workload == "" || err != nil {
 		return nil

@@ -43,15 +43,15 @@ type Reconciler struct {
 	Shares *shares.Shares
 	Meter  Meter
 
-	kinds    *kinds
-	failures writer.Failures
-	hidden   hidden
-	looks    writer.Looks
-	repeats  writer.Repeats
-	contests writer.Contests
-	holders  holders
-	specs    specs
-	parsed   store.Parsed
+	kinds             *kinds
+	failures          writer.Failures
+	unreadableParents unreadableParents
+	compared          writer.Comparisons
+	repeats           writer.Repeats
+	contests          writer.Contests
+	holders           holders
+	specs             specs
+	parsed            store.Parsed
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	parent := &v1alpha1.UnitedDeployment{}
 	if err := r.Client.Get(ctx, req.NamespacedName, parent); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.tellReadable(ctx, req.NamespacedName)
+			r.reportReadable(ctx, req.NamespacedName)
 			r.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -70,14 +70,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if why := unreadableParent(parent); why != "" {
-		return r.tellUnreadable(ctx, parent, why)
+		return r.reportUnreadable(ctx, parent, why)
 	}
-	r.tellReadable(ctx, req.NamespacedName)
-	share, wait := r.begin(req.NamespacedName)
+	r.reportReadable(ctx, req.NamespacedName)
+	share, wait := r.startPass(req.NamespacedName)
 	if share == nil {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer r.end(share)
+	defer r.endPass(share)
 	return r.pass(ctx, parent, share)
 }
 
@@ -85,41 +85,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
 	spec, err := r.specs.read(parent, r.Adapters)
 	if err != nil {
-		return r.tellBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
+		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
 	switch missing, err := r.kinds.ensure(spec.Adapter, r.Clock.Now()); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case missing != nil:
-		return r.tellBlocked(ctx, parent, missing)
+		return r.publishBlocked(ctx, parent, missing)
 	}
 	in, err := r.observe(ctx, parent, spec)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	in, plan, kept := r.ensure(ctx, in, planner.Make(in))
+	in, plan, kept := r.keepRevision(ctx, in, planner.Make(in))
 	switch {
 	case kept.Stale:
-		return r.again(writer.ErrStale)
+		return r.requeueAfter(writer.ErrStale)
 	case plan == nil:
-		return r.tellBlocked(ctx, parent, kept.Failure)
+		return r.publishBlocked(ctx, parent, kept.Failure)
 	}
 	results := r.execute(ctx, in, plan, share)
-	if share.left == leftGone {
+	if share.stopped == stoppedByDeletion {
 		return ctrl.Result{}, nil // there is nobody to tell
 	}
 	status, wake := planner.Status(in, plan, results)
 	if err := r.publish(ctx, parent, status, plan, results); err != nil {
-		return r.again(err)
+		return r.requeueAfter(err)
 	}
-	return ctrl.Result{RequeueAfter: r.sureBy(parent, wake)}, r.truncate(ctx, in, results, status)
+	return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, wake)}, r.truncate(ctx, in, results, status)
 }
 
 // forget drops what is remembered of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
 	r.failures.Forget(key)
-	r.looks.Forget(key)
+	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
 	r.holders.forget(key)
@@ -135,7 +135,7 @@ func (r *Reconciler) store() *store.Store {
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 	return &writer.Writer{
 		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
-		Looks: &r.looks, Repeats: &r.repeats, Contests: &r.contests,
+		Comparisons: &r.compared, Repeats: &r.repeats, Contests: &r.contests,
 	}
 }
 
@@ -150,16 +150,16 @@ func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results pl
 	if len(revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent))) == 0 {
 		return nil
 	}
-	if err := r.askChildren(ctx, in, inUse); err != nil {
+	if err := r.addNamedByChildren(ctx, in, inUse); err != nil {
 		return err
 	}
 	return r.store().Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
 }
 
-// askChildren adds what the children name, read past the cache: a controller that
+// addNamedByChildren adds what the children name, read past the cache: a controller that
 // does not know yet that another leads may have a cache in which they are old, and
 // what a child protects cannot be made again.
-func (r *Reconciler) askChildren(ctx context.Context, in *planner.Input, inUse map[string]bool) error {
+func (r *Reconciler) addNamedByChildren(ctx context.Context, in *planner.Input, inUse map[string]bool) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(in.Spec.Adapter.GroupVersionKind())
 	if err := r.Live.List(ctx, list, client.InNamespace(in.Parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: in.Parent.Name}); err != nil {

@@ -42,7 +42,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	if live.UID != parent.UID || !equality.Semantic.DeepEqual(&live.Status, &parent.Status) {
 		return nil, fmt.Errorf("write status: %w", writer.ErrStale)
 	}
-	if raw, err = difference(live, status); err != nil {
+	if raw, err = statusPatch(live, status); err != nil {
 		return nil, err
 	}
 	return r.patchStatus(ctx, live, types.MergePatchType, raw)
@@ -64,10 +64,10 @@ func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeploy
 // patchStatus gives the parent as it is then.
 func (r *Reconciler) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) (*v1alpha1.UnitedDeployment, error) {
 	after := parent.DeepCopy()
-	return after, staleOr(r.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
+	return after, asStale(r.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
 }
 
-func staleOr(err error) error {
+func asStale(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -93,9 +93,9 @@ func testAndReplace(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDe
 	return []operation{{"test", "/metadata/uid", parent.UID}, same, {"add", "/status", status}}
 }
 
-// difference is a merge patch that leaves alone what we do not know, fenced by the
+// statusPatch is a merge patch that leaves alone what we do not know, fenced by the
 // resourceVersion.
-func difference(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) ([]byte, error) {
+func statusPatch(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) ([]byte, error) {
 	type body struct {
 		Metadata map[string]any                   `json:"metadata,omitempty"`
 		Status   *v1alpha1.UnitedDeploymentStatus `json:"status"`

@@ -14,34 +14,34 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// memoryOf stands for the memory of a subset's child where failures are kept by subset:
+// reminderKey stands for the memory of a subset's child where failures are kept by subset:
 // that one has to be reminded again puts off nothing else. It is no name of a subset.
-func memoryOf(name string) string { return name + "/memory" }
+func reminderKey(name string) string { return name + "/memory" }
 
 // remind reminds a child of what it has forgotten. It may do so in vain, for as
 // long as its controller does not see its revisions: so each time counts as one that
 // failed, and the next comes later.
 func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	parent, current := e.parent(), e.current(s)
-	attempt := attemptOn(e.in, current)
-	if pending := e.failures.Pending(parent, memoryOf(s.Name), attempt, e.in.Now); pending != nil {
+	parent, current := e.parent(), e.currentChild(s)
+	attempt := attemptFor(e.in, current)
+	if pending := e.failures.Pending(parent, reminderKey(s.Name), attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o := &planner.Result{}
 	current, _, err := e.writer.Remind(ctx, s.Step.Hash, current)
 	if err == nil {
-		err = e.read(o, s.Name, current)
+		err = e.setChild(o, s.Name, current)
 	}
 	switch {
 	case errors.Is(err, writer.ErrRevisionGone) && s.Step.Instead != nil:
 		return e.apply(ctx, s, *s.Step.Instead, "")
 	case errors.Is(err, writer.ErrStale):
-		putBack(o, err)
+		markStale(o, err)
 	case err != nil:
-		o.Failure = e.failures.Failed(parent, memoryOf(s.Name), attempt, err, e.in.Now)
+		o.Failure = e.failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not remind", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		again := e.failures.Failed(parent, memoryOf(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
+		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o

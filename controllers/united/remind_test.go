@@ -47,7 +47,7 @@ func (s *scene) contents(subset string) string {
 	return strings.Join(list, " ")
 }
 
-// remembers tells whether the child of a subset makes protected replicas of another
+// remembers reports whether the child of a subset makes protected replicas of another
 // revision than the others.
 func (s *scene) remembers(subset string) bool {
 	status, _, _ := unstructured.NestedMap(s.API.Live.Sets["web-"+subset].Object, "status")

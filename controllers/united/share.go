@@ -16,10 +16,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
-// lookEvery is how much a pass may use between two looks at whether it is still wanted.
+// checkEvery is how much a pass may use between two looks at whether it is still wanted.
 // Looks are cheap, but there can be a hundred subsets, of which each takes next to
 // nothing.
-const lookEvery = 20 * time.Millisecond
+const checkEvery = 20 * time.Millisecond
 
 // Meter begins to measure what a pass uses; stop ends it. Both are called by the
 // goroutine that began.
@@ -30,22 +30,22 @@ type share struct {
 	turn *shares.Turn
 	used func() time.Duration
 	stop func()
-	// looked is what had been used at the last look.
-	looked time.Duration
-	// left is why the pass has ended early; "" if it has not.
-	left string
+	// checkedAt is what had been used at the last look.
+	checkedAt time.Duration
+	// stopped is why the pass has ended early; "" if it has not.
+	stopped string
 }
 
 // Why a pass ends early.
 const (
-	leftTime    = "the pass has run out of time"
-	leftPlace   = "others are at work that take long too"
-	leftGone    = "the UnitedDeployment is gone"
-	leftChanged = "the UnitedDeployment has changed"
+	stoppedByTime     = "the pass has run out of time"
+	stoppedByOthers   = "others are at work that take long too"
+	stoppedByDeletion = "the UnitedDeployment is gone"
+	stoppedByChange   = "the UnitedDeployment has changed"
 )
 
-// begin gives the pass its share, or nil and when to try again at the latest.
-func (r *Reconciler) begin(key client.ObjectKey) (*share, time.Duration) {
+// startPass gives the pass its share, or nil and when to try again at the latest.
+func (r *Reconciler) startPass(key client.ObjectKey) (*share, time.Duration) {
 	turn, wait := r.Shares.Begin(key, r.Clock.Now())
 	if turn == nil {
 		return nil, wait
@@ -57,40 +57,40 @@ func (r *Reconciler) begin(key client.ObjectKey) (*share, time.Duration) {
 	return s, 0
 }
 
-func (r *Reconciler) end(s *share) {
+func (r *Reconciler) endPass(s *share) {
 	s.turn.End(s.used(), r.Clock.Now())
 	s.stop()
 }
 
-// goOn reports whether a pass, between two subsets, is to go on: it has time, or a place
+// mayContinue reports whether a pass, between two subsets, is to go on: it has time, or a place
 // among those that take long, and its parent is still there, and asks for the same. The
 // rest is left as if it had been refused for the moment: nothing is lost by that, since
 // every pass starts from what there is.
-func (r *Reconciler) goOn(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) bool {
+func (r *Reconciler) mayContinue(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) bool {
 	if s == nil {
 		return true
 	}
-	if s.left == "" {
-		s.left = r.why(ctx, parent, s)
-		if s.left != "" {
-			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", s.left)
+	if s.stopped == "" {
+		s.stopped = r.stopReason(ctx, parent, s)
+		if s.stopped != "" {
+			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", s.stopped)
 		}
 	}
-	return s.left == ""
+	return s.stopped == ""
 }
 
-// why is why a pass shall not go on; "" if it shall.
-func (r *Reconciler) why(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
+// stopReason is why a pass shall not go on; "" if it shall.
+func (r *Reconciler) stopReason(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
 	used := s.used()
 	switch {
 	case ctx.Err() != nil:
-		return leftTime
-	case used-s.looked < lookEvery:
+		return stoppedByTime
+	case used-s.checkedAt < checkEvery:
 		return ""
-	case !s.turn.GoOn(used):
-		return leftPlace
+	case !s.turn.MayContinue(used):
+		return stoppedByOthers
 	}
-	s.looked = used
+	s.checkedAt = used
 	now := &v1alpha1.UnitedDeployment{}
 	// The cache as it is: what this pass has written makes no difference here, and
 	// nothing of what is read is kept.
@@ -98,9 +98,9 @@ func (r *Reconciler) why(ctx context.Context, parent *v1alpha1.UnitedDeployment,
 		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && (now.UID != parent.UID || now.DeletionTimestamp != nil):
-		return leftGone
+		return stoppedByDeletion
 	case err == nil && now.Generation != parent.Generation:
-		return leftChanged
+		return stoppedByChange
 	}
 	return ""
 }

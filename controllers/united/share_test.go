@@ -52,7 +52,7 @@ func TestAPassWithoutAPlace(t *testing.T) {
 	var woken []types.NamespacedName
 	s.Reconciler.Shares.OnWake(func(p types.NamespacedName) { woken = append(woken, p) })
 	other, _ := s.Reconciler.Shares.Begin(types.NamespacedName{Name: "other"}, s.Clock.Now())
-	other.GoOn(time.Hour)
+	other.MayContinue(time.Hour)
 	s.Reconciler.Meter = metered(shares.Allowance*2/3, 0, nil)
 
 	s.Reconcile()

@@ -28,10 +28,10 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 	parent, w := client.ObjectKeyFromObject(in.Parent), r.writer(in.Spec.Adapter)
 	for _, s := range in.Spec.Subsets {
 		if in.Children[s.Name] != nil || in.Unreadable[s.Name] != nil || planner.SubsetStatus(&in.Parent.Status, s.Name) == nil ||
-			r.failures.Pending(parent, s.Name, attemptOn(in, nil), in.Now) != nil {
+			r.failures.Pending(parent, s.Name, attemptFor(in, nil), in.Now) != nil {
 			continue
 		}
-		who := in.Who(s.Name)
+		who := in.ChildIdentity(s.Name)
 		child, err := w.Stripped(ctx, &who)
 		switch {
 		case err != nil:
@@ -42,29 +42,29 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 	}
 }
 
-// stripped: the child of a subset has lost one of its labels.
+// stripped reports whether the child of a subset has lost one of its labels.
 func (e *executor) stripped(s *planner.SubsetPlan) bool {
-	who, current := e.in.Who(s.Name), e.current(s)
+	who, current := e.in.ChildIdentity(s.Name), e.currentChild(s)
 	return current != nil && !writer.Labelled(&who, current)
 }
 
 // relabel puts the labels back on the child of a subset that is to get no other write.
 func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	who := e.in.Who(s.Name)
-	o := e.attempt(ctx, e.in, s.Name, e.current(s), func(*planner.Result) error {
-		if err := e.writer.Vacant(ctx, &who); err != nil {
+	who := e.in.ChildIdentity(s.Name)
+	o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error {
+		if err := e.writer.CheckNameFree(ctx, &who); err != nil {
 			return err
 		}
 		return writer.ErrStale // it is gone by now
 	})
-	return unlessOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 }
 
-// unseen is why the pass comes back after a write: no watch tells what becomes of a child
+// errIfUnlabelled is why the pass comes back after a write: no watch tells what becomes of a child
 // that has not got its labels by it. nil where it has.
-func unseen(c *adapters.Child, after *unstructured.Unstructured) error {
+func errIfUnlabelled(c *adapters.Child, after *unstructured.Unstructured) error {
 	if writer.Labelled(c, after) {
 		return nil
 	}
-	return &writer.WaitError{For: c.Name + " is there, and has lost its labels"}
+	return &writer.WaitError{Reason: c.Name + " is there, and has lost its labels"}
 }

@@ -51,18 +51,18 @@ func unreadableChild(child *unstructured.Unstructured) string {
 	return child.GetAnnotations()[unreadable.Annotation]
 }
 
-// tellUnreadable tells of a parent that cannot be read, and leaves all of it as it is:
+// reportUnreadable tells of a parent that cannot be read, and leaves all of it as it is:
 // what it asked for last is not known to be what it asks for now.
-func (r *Reconciler) tellUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
+func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
 	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
 		Message: "nothing is done until the object can be read again: " + why}
-	first := r.hidden.add(parent)
+	first := r.unreadableParents.add(parent)
 	r.Metrics.Unreadable(parent)
 	if first {
 		log.FromContext(ctx).Error(errors.New(why), "UnitedDeployment cannot be read; nothing of it is touched")
 	}
 	if parent.Status.ObservedGeneration != 0 {
-		return r.tellBlocked(ctx, parent, failure) // an event with it
+		return r.publishBlocked(ctx, parent, failure) // an event with it
 	}
 	// The status is what cannot be read, since the CRD defaults it to more than nothing.
 	// It must not be replaced: it says what is protected.
@@ -72,40 +72,40 @@ func (r *Reconciler) tellUnreadable(ctx context.Context, parent *v1alpha1.United
 	return ctrl.Result{}, nil
 }
 
-// tellReadable: it can be read, or it is gone.
-func (r *Reconciler) tellReadable(ctx context.Context, key types.NamespacedName) {
-	if r.hidden.remove(key) {
+// reportReadable ends the report of a parent that can be read again, or is gone.
+func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedName) {
+	if r.unreadableParents.remove(key) {
 		log.FromContext(ctx).Info("UnitedDeployment can be read again, or is gone")
 		r.Metrics.Readable(key)
 	}
 }
 
-// hidden remembers, in memory alone, the parents that were told to be unreadable. It is
+// unreadableParents remembers, in memory alone, the parents that were told to be unreadable. It is
 // safe for concurrent use.
-type hidden struct {
-	mu   sync.Mutex
-	told map[types.NamespacedName]types.UID
+type unreadableParents struct {
+	mu       sync.Mutex
+	reported map[types.NamespacedName]types.UID
 }
 
-// add tells whether it is new.
-func (h *hidden) add(parent *v1alpha1.UnitedDeployment) bool {
+// add reports whether it is new.
+func (h *unreadableParents) add(parent *v1alpha1.UnitedDeployment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.told == nil {
-		h.told = map[types.NamespacedName]types.UID{}
+	if h.reported == nil {
+		h.reported = map[types.NamespacedName]types.UID{}
 	}
 	key := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
-	known := h.told[key] == parent.UID
-	h.told[key] = parent.UID
+	known := h.reported[key] == parent.UID
+	h.reported[key] = parent.UID
 	return !known
 }
 
-// remove tells whether it was there.
-func (h *hidden) remove(key types.NamespacedName) bool {
+// remove reports whether it was there.
+func (h *unreadableParents) remove(key types.NamespacedName) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, known := h.told[key]
-	delete(h.told, key)
+	_, known := h.reported[key]
+	delete(h.reported, key)
 	return known
 }
 

@@ -37,20 +37,20 @@ func TestTellUnreadable(t *testing.T) {
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
 	for range 3 {
-		_, err := r.tellUnreadable(t.Context(), parent, "it is odd")
+		_, err := r.reportUnreadable(t.Context(), parent, "it is odd")
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(recorder.Events).To(HaveLen(1))
 	g.Expect(<-recorder.Events).To(Equal("Warning Unreadable nothing is done until the object can be read again: it is odd"))
 	g.Expect(gathered()).To(Equal([]string{"united_unreadable"}))
 
-	r.tellReadable(t.Context(), key)
-	r.tellReadable(t.Context(), key)
+	r.reportReadable(t.Context(), key)
+	r.reportReadable(t.Context(), key)
 	g.Expect(gathered()).To(BeEmpty())
-	_, err := r.tellUnreadable(t.Context(), parent, "it is odd")
+	_, err := r.reportUnreadable(t.Context(), parent, "it is odd")
 	g.Expect(err).NotTo(HaveOccurred())
 	parent.UID = "2"
-	_, err = r.tellUnreadable(t.Context(), parent, "it is odd")
+	_, err = r.reportUnreadable(t.Context(), parent, "it is odd")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(recorder.Events).To(HaveLen(2), "each time that it turns, and for another object of the name")
 }

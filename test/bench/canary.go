@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 const (
@@ -84,7 +85,7 @@ func (c *canary) setUp(ctx context.Context, parents int) error {
 			return err
 		}
 		if _, err := c.patchSet(ctx, key, types.JSONPatchType, fmt.Appendf(nil,
-			`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image("v2"))); err != nil {
+			`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, fixtures.Image("v2"))); err != nil {
 			return err
 		}
 	}

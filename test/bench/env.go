@@ -22,7 +22,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // env is a cluster with United in it.
@@ -42,7 +42,7 @@ func with(ctx context.Context, run func(context.Context, *env) error) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	if err := united.Install(ctx, c); err != nil {
+	if err := install.Chart(ctx, c); err != nil {
 		return err
 	}
 	e := &env{cluster: c}
@@ -123,7 +123,7 @@ func (e *env) patchSet(ctx context.Context, key client.ObjectKey, kind types.Pat
 type writes []cluster.Event
 
 func (e *env) writes(ctx context.Context, mark int64) (writes, error) {
-	manager := cluster.ByServiceAccount(united.Namespace, united.ServiceAccount)
+	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	return e.cluster.Writes(ctx, mark, func(w cluster.Event) bool {
 		return manager(w) && !slices.Contains([]string{"leases", "events"}, w.Resource)
 	})
@@ -137,7 +137,7 @@ func (w writes) of(resource, subresource string) int {
 // conflicts counts those that were refused because the object had changed.
 func (w writes) conflicts() int { return w.count(conflicting) }
 
-// conflicting: a fence holds. That of a status is a test (RFC 6902), which answers
+// conflicting reports whether a write was refused by its fence. That of a status is a test (RFC 6902), which answers
 // 422.
 func conflicting(e cluster.Event) bool {
 	return e.Code == http.StatusConflict || e.Code == http.StatusUnprocessableEntity

@@ -21,7 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // options are the flags.
@@ -50,7 +50,7 @@ func parts() []part {
 	}
 }
 
-func main() { united.Main("bench", run) }
+func main() { install.Main("bench", run) }
 
 func run(ctx context.Context) error {
 	log.SetLogger(logr.Discard()) // of the library that watches

@@ -20,12 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // manager is the running manager.
 type manager struct {
-	*united.Manager
+	*install.Manager
 	cluster *cluster.Cluster
 	metrics string
 }
@@ -34,7 +34,7 @@ type manager struct {
 // it serves to everybody: with the metrics of the chart each look at them would
 // cost it a TokenReview, which is a write.
 func startManager(ctx context.Context, c *cluster.Cluster) (*manager, error) {
-	d, err := united.FromChart(ctx, c, united.Namespace, united.Deployment)
+	d, err := install.FromChart(ctx, c, install.Namespace, install.Deployment)
 	if err != nil {
 		return nil, err
 	}
@@ -171,5 +171,5 @@ func (m *manager) rest(ctx context.Context, window time.Duration) (float64, erro
 }
 
 func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, done)
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitTimeout, true, done)
 }

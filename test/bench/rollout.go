@@ -17,7 +17,8 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/fixtures"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const (
@@ -133,7 +134,7 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 	if c.maxUnavailable > 0 {
 		return e.patchAndWait(ctx, c.parent(), types.JSONPatchType, rolls("slow-v2", c.shape().strategy))
 	}
-	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image("slow-v2"))
+	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, fixtures.Image("slow-v2"))
 	return inParallel(zones()[:rolloutZones], func(zone string) error {
 		generation, err := e.patchSet(ctx, c.set(zone), types.JSONPatchType, patch)
 		if err != nil {
@@ -147,7 +148,7 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 
 // tell adds a row. base is what the bare StatefulSets of that policy took.
 func (c *contestant) tell(t *table, calls []cluster.Event, base time.Duration) {
-	manager := cluster.ByServiceAccount(united.Namespace, united.ServiceAccount)
+	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	native := cluster.ByServiceAccount("kube-system", "statefulset-controller")
 	var ours writes
 	reads, events, theirs := 0, 0, 0

@@ -30,7 +30,7 @@ func (r right) String() string {
 	return name
 }
 
-// usedBy tells whether a request had, and needed, this right; what came of it
+// usedBy reports whether a request had, and needed, this right; what came of it
 // does not matter.
 func (r right) usedBy(e cluster.Event) bool {
 	resource := strings.TrimSuffix(e.Resource+"/"+e.Subresource, "/")
@@ -41,7 +41,7 @@ func (r right) usedBy(e cluster.Event) bool {
 	return e.Verb == r.verb || (r.verb == "create" && e.Verb == "patch" && e.Code == http.StatusCreated)
 }
 
-// refusedBy tells whether a request was refused for want of this right and no
+// refusedBy reports whether a request was refused for want of this right and no
 // other.
 func (r right) refusedBy(e cluster.Event) bool {
 	if e.Code != http.StatusForbidden {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 const kruiseGroup = "apps.kruise.io"
@@ -35,7 +36,7 @@ func foreignKinds() []foreign {
 }
 
 func (f foreign) template(tag string) string {
-	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":%q}},"spec":{"containers":[{"name":"web","image":%q}]}}}}`, f.name, image(tag))
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":%q}},"spec":{"containers":[{"name":"web","image":%q}]}}}}`, f.name, fixtures.Image(tag))
 }
 
 // steps are what a kind lives through that is protected by what it remembers.
@@ -99,7 +100,7 @@ func (f foreign) forget(ctx context.Context, s *scenario) error {
 	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, update)))
 }
 
-// reminded tells whether it remembers it again.
+// reminded reports whether it remembers it again.
 func (f foreign) reminded(ctx context.Context, s *scenario) (string, error) {
 	child, current, update, err := f.revisions(ctx, s)
 	if current == update {

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const crdName = "uniteddeployments.apps.united.dev"
@@ -37,7 +37,7 @@ const crdName = "uniteddeployments.apps.united.dev"
 // removes. It has the CRD to itself, and so runs before the parallel tests.
 func TestLifecycle(t *testing.T) {
 	e := newEnv(t)
-	const namespace, work = united.Namespace, "lifecycle"
+	const namespace, work = install.Namespace, "lifecycle"
 	release := func(verb, chart string, args ...string) []string {
 		return append([]string{verb, "united", chart, "--namespace=" + namespace, "--wait", "--timeout=3m",
 			"--set=leaderElection.leaseDuration=6s,leaderElection.renewDeadline=4s,leaderElection.retryPeriod=1s",
@@ -46,8 +46,8 @@ func TestLifecycle(t *testing.T) {
 	e.namespace(namespace, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	e.namespace(work, nil)
 
-	var manager *united.Manager
-	var deployed *united.Deployed
+	var manager *install.Manager
+	var deployed *install.Deployed
 	var before map[string]podState
 	unmoved := func() {
 		e.t.Helper()
@@ -74,7 +74,7 @@ func TestLifecycle(t *testing.T) {
 	})
 	e.step("metrics are for who may read them", func() { e.checkMetrics(deployed, work) })
 	e.step("a second replica stands by and takes over", func() {
-		second, err := united.FromChart(e.ctx, shared.cluster, namespace, "united-manager")
+		second, err := install.FromChart(e.ctx, shared.cluster, namespace, "united-manager")
 		e.Expect(err).NotTo(HaveOccurred())
 		standby, err := second.Launch(e.ctx, shared.cluster, "united-2")
 		e.Expect(err).NotTo(HaveOccurred())
@@ -219,7 +219,7 @@ func (e *env) checkRestricted(namespace string) {
 
 // checkMetrics asks for the metrics without a token, with one of somebody, and
 // with the one of the reader that the release names.
-func (e *env) checkMetrics(d *united.Deployed, namespace string) {
+func (e *env) checkMetrics(d *install.Deployed, namespace string) {
 	e.t.Helper()
 	status := func(token string) func() (int, error) {
 		return func() (int, error) { return fetch(e.ctx, "https://"+d.Metrics+"/metrics", token) }

@@ -21,15 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const (
 	startTimeout = 5 * time.Minute
-	// patience is how long something that is to happen may take. It is a bound on
+	// waitTimeout is how long something that is to happen may take. It is a bound on
 	// a busy machine, not a figure.
-	patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	interval    = 100 * time.Millisecond
 )
 
 // shared is what all tests of the package use.
@@ -39,9 +39,9 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
-	os.Exit(united.Suite{
+	os.Exit(install.Suite{
 		Cluster: cluster.Options{
 			Log: os.Stderr, AuditReads: true,
 			APIServerArgs: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	if shared.client, err = united.NewClient(c); err != nil {
+	if shared.client, err = install.NewClient(c); err != nil {
 		return err
 	}
 	return c.StartKruise(ctx)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // rightsPrefix begins the names of the namespaces of these tests.
@@ -52,7 +52,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			s := newScenario(t, audit, fmt.Sprintf("%scomplete-%d", rightsPrefix, i), nil, env)
 			s.Expect(s.run()).To(Succeed())
 			s.stop()
-			events, err := audit.wholly(s.ctx, shared.cluster, s.namespace, united.ServiceAccount)
+			events, err := audit.wholly(s.ctx, shared.cluster, s.namespace, install.ServiceAccount)
 			s.Expect(err).NotTo(HaveOccurred())
 			s.Expect(refusals(events)).To(BeEmpty(), "with all rights nothing is refused")
 			if env == "" {
@@ -76,7 +76,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			}
 			s := newScenario(t, audit, fmt.Sprintf("%s%d", rightsPrefix, i), &all[i], env)
 			s.Expect(s.run()).To(MatchError(errRefused))
-			events, err := audit.of(s.namespace, united.ServiceAccount)
+			events, err := audit.of(s.namespace, install.ServiceAccount)
 			s.Expect(err).NotTo(HaveOccurred())
 			for _, event := range refusals(events) {
 				s.Expect(r.refusedBy(event)).To(BeTrue(), "refused for another reason: %s: %s", event, event.Message)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	namespace = metav1.NamespaceDefault
-	patience  = time.Minute
+	namespace   = metav1.NamespaceDefault
+	waitTimeout = time.Minute
 	// calm is how long nothing must happen. kwok reacts in milliseconds; the positive controls show it.
 	calm = 3 * time.Second
 )
@@ -127,12 +127,12 @@ func (f *fixture) testRestartAPIServer(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := f.client.CoreV1().Pods(namespace).Create(f.ctx, pod, metav1.CreateOptions{})
 		return err
-	}, patience).Should(Succeed())
+	}, waitTimeout).Should(Succeed())
 	g.Eventually(func(g Gomega) {
 		now, err := f.client.CoreV1().Pods(namespace).Get(f.ctx, "after", metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(now.Status.Phase).To(Equal(corev1.PodRunning), "the scheduler and kwok are back")
-	}, patience).Should(Succeed())
+	}, waitTimeout).Should(Succeed())
 	events, err := f.c.Writes(f.ctx, mark, func(e Event) bool {
 		return e.User == "admin" && e.Code == 201 && e.Resource != "selfsubjectaccessreviews"
 	})
@@ -179,14 +179,14 @@ func (f *fixture) testProcesses(t *testing.T) {
 	polite, err := f.c.StartProcess("polite", "/bin/sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
 	g.Expect(err).NotTo(HaveOccurred())
 	log := func() ([]byte, error) { return os.ReadFile(polite.LogPath()) }
-	g.Eventually(log, patience).Should(ContainSubstring("ready"))
+	g.Eventually(log, waitTimeout).Should(ContainSubstring("ready"))
 	g.Expect(polite.Stop()).To(Succeed())
 	g.Expect(log()).To(ContainSubstring("bye"))
 	g.Expect(polite.Done()).To(BeClosed())
 
 	failing, err := f.c.StartProcess("failing", "/bin/sh", "-c", "echo reason; exit 3")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(failing.Done(), patience).Should(BeClosed())
+	g.Eventually(failing.Done(), waitTimeout).Should(BeClosed())
 	g.Expect(failing.Stop()).To(MatchError(And(ContainSubstring("exit status 3"), ContainSubstring("reason"))))
 
 	killed, err := f.c.StartProcess("killed", "/bin/sleep", "1000")
@@ -212,7 +212,7 @@ func (f *fixture) testSecondCluster(t *testing.T) {
 	scheduler := second.components()[3]
 	g.Expect(scheduler.name).To(Equal("kube-scheduler"))
 	g.Expect(scheduler.Signal(syscall.SIGKILL)).To(Succeed())
-	g.Eventually(scheduler.Done(), patience).Should(BeClosed())
+	g.Eventually(scheduler.Done(), waitTimeout).Should(BeClosed())
 	g.Expect(second.Stop()).To(MatchError(And(ContainSubstring("kube-scheduler ended by itself"), ContainSubstring("killed"))))
 	g.Expect(log.String()).To(ContainSubstring("kube-scheduler ended by itself"))
 	g.Expect(dir).To(BeADirectory(), "a directory of the caller stays")
@@ -247,7 +247,7 @@ func (f *fixture) testStop(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("stopped")))
 }
 
-// alive tells whether there is a process, a zombie included.
+// alive reports whether there is a process, a zombie included.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 const crd = `

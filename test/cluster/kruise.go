@@ -166,7 +166,7 @@ func (c *Cluster) createKruiseWebhooks(ctx context.Context) error {
 	return err
 }
 
-// kruiseAdmits tells whether kruise-manager answers for all that it is asked about: it sets defaults that the schema does
+// kruiseAdmits reports whether kruise-manager answers for all that it is asked about: it sets defaults that the schema does
 // not, and converts.
 func (c *Cluster) kruiseAdmits(ctx context.Context) (bool, error) {
 	client, err := dynamic.NewForConfig(c.config)

@@ -46,7 +46,7 @@ func TestKruise(t *testing.T) {
 					g.Expect(err).NotTo(HaveOccurred())
 					ready, _, _ := unstructured.NestedInt64(got.Object, "status", "readyReplicas")
 					g.Expect(ready).To(Equal(int64(2)))
-				}, patience).Should(Succeed())
+				}, waitTimeout).Should(Succeed())
 			}
 		})
 	}

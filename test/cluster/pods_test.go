@@ -58,7 +58,7 @@ func (f *fixture) testStatefulSet(t *testing.T) {
 	g.Eventually(func() (int32, error) {
 		current, err := sets.Get(f.ctx, "web", metav1.GetOptions{})
 		return current.Status.AvailableReplicas, err
-	}, patience).Should(BeEquivalentTo(3))
+	}, waitTimeout).Should(BeEquivalentTo(3))
 
 	pods, err := f.client.CoreV1().Pods(namespace).List(f.ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -103,32 +103,32 @@ func (f *fixture) testTags(t *testing.T) {
 			f.createPod(t, name, image)
 			switch behavior {
 			case "ready":
-				g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
+				g.Eventually(f.pod(name), waitTimeout).Should(Satisfy(ready))
 				pod, err := f.pod(name)()
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(readyAfter(pod)).To(BeNumerically("<", 2*time.Second), "at once")
 			case "broken":
-				g.Eventually(f.pod(name), patience).Should(HaveField("Status.Phase", corev1.PodRunning))
+				g.Eventually(f.pod(name), waitTimeout).Should(HaveField("Status.Phase", corev1.PodRunning))
 				g.Consistently(f.pod(name), calm).Should(And(Not(Satisfy(ready)),
 					WithTransform(waiting, Equal("CrashLoopBackOff")), WithTransform(restarts, BeNumerically(">=", 1))))
 			case "pull":
-				g.Eventually(f.pod(name), patience).Should(WithTransform(waiting, Equal("ImagePullBackOff")))
+				g.Eventually(f.pod(name), waitTimeout).Should(WithTransform(waiting, Equal("ImagePullBackOff")))
 				g.Consistently(f.pod(name), calm).Should(And(Not(Satisfy(ready)),
 					HaveField("Status.Phase", corev1.PodPending), WithTransform(waiting, Equal("ImagePullBackOff"))))
 			case "slow":
-				g.Eventually(f.pod(name), patience).Should(And(
+				g.Eventually(f.pod(name), waitTimeout).Should(And(
 					HaveField("Status.Phase", corev1.PodRunning), Not(Satisfy(ready))))
-				g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
+				g.Eventually(f.pod(name), waitTimeout).Should(Satisfy(ready))
 				pod, err := f.pod(name)()
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(readyAfter(pod)).To(And(BeNumerically(">=", 5*time.Second), BeNumerically("<", 20*time.Second)))
 			case "quiet":
-				g.Eventually(f.pod(name), patience).Should(HaveField("Status.Phase", corev1.PodRunning))
+				g.Eventually(f.pod(name), waitTimeout).Should(HaveField("Status.Phase", corev1.PodRunning))
 				g.Consistently(f.pod(name), 8*time.Second).Should(And(Not(Satisfy(ready)), WithTransform(waiting, BeEmpty())))
 				_, err := f.c.Kubectl(f.ctx, "patch", "pod", name, "--subresource=status", "-p",
 					`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
+				g.Eventually(f.pod(name), waitTimeout).Should(Satisfy(ready))
 			}
 		})
 	}
@@ -139,8 +139,8 @@ func (f *fixture) testSeveralContainers(t *testing.T) {
 	g := NewWithT(t)
 	f.createPod(t, "first-broken", "app:broken", "proxy:v1")
 	f.createPod(t, "second-broken", "app:v1", "proxy:broken")
-	g.Eventually(f.pod("second-broken"), patience).Should(Satisfy(ready))
-	g.Eventually(f.pod("first-broken"), patience).Should(WithTransform(waiting, Equal("CrashLoopBackOff")))
+	g.Eventually(f.pod("second-broken"), waitTimeout).Should(Satisfy(ready))
+	g.Eventually(f.pod("first-broken"), waitTimeout).Should(WithTransform(waiting, Equal("CrashLoopBackOff")))
 	pod, err := f.pod("first-broken")()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ready(pod)).To(BeFalse())
@@ -156,7 +156,7 @@ func (f *fixture) testReadyByHand(t *testing.T) {
 			g := NewWithT(t)
 			name := "by-hand-" + strings.TrimPrefix(image, "app:")
 			f.createPod(t, name, image)
-			g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
+			g.Eventually(f.pod(name), waitTimeout).Should(Satisfy(ready))
 			patch := func(status string) {
 				_, err := f.c.Kubectl(f.ctx, "patch", "pod", name, "--subresource=status", "-p",
 					`{"status":{"conditions":[{"type":"Ready","status":"`+status+`"}]}}`)
@@ -167,7 +167,7 @@ func (f *fixture) testReadyByHand(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Consistently(f.pod(name), 8*time.Second).ShouldNot(Satisfy(ready))
 			patch("True")
-			g.Eventually(f.pod(name), patience).Should(Satisfy(ready))
+			g.Eventually(f.pod(name), waitTimeout).Should(Satisfy(ready))
 		})
 	}
 }
@@ -176,7 +176,7 @@ func (f *fixture) testDeletion(t *testing.T) {
 	g := NewWithT(t)
 	pods := f.client.CoreV1().Pods(namespace)
 	f.createPod(t, "held", "app:v1")
-	g.Eventually(f.pod("held"), patience).Should(Satisfy(ready))
+	g.Eventually(f.pod("held"), waitTimeout).Should(Satisfy(ready))
 	finalizers := func(list string) {
 		_, err := pods.Patch(f.ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`), metav1.PatchOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -189,12 +189,12 @@ func (f *fixture) testDeletion(t *testing.T) {
 	g.Expect(pods.Delete(f.ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 	g.Consistently(gone, calm).Should(BeFalse(), "a finalizer holds the pod")
 	finalizers(`[]`)
-	g.Eventually(gone, patience).Should(BeTrue())
+	g.Eventually(gone, waitTimeout).Should(BeTrue())
 
 	before, err := f.pod("web-1")()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pods.Delete(f.ctx, "web-1", metav1.DeleteOptions{})).To(Succeed())
-	g.Eventually(f.pod("web-1"), patience).Should(And(Satisfy(ready), Not(HaveField("UID", before.UID))))
+	g.Eventually(f.pod("web-1"), waitTimeout).Should(And(Satisfy(ready), Not(HaveField("UID", before.UID))))
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -41,7 +41,7 @@ func TestDeathOfTheParent(t *testing.T) {
 	g.Expect(running(pid)).To(BeTrue())
 	g.Expect(parent.Process.Kill()).To(Succeed())
 	_ = parent.Wait() // killed
-	g.Eventually(func() bool { return running(pid) }, patience).Should(BeFalse())
+	g.Eventually(func() bool { return running(pid) }, waitTimeout).Should(BeFalse())
 }
 
 // beParent starts a child, ends many threads, prints the child's pid and whether it is still there, and stays.
@@ -60,7 +60,7 @@ func beParent(t *testing.T) {
 	select {}
 }
 
-// running tells whether there is a process that is not a zombie: nobody may be there to reap an orphan in a container.
+// running reports whether there is a process that is not a zombie: nobody may be there to reap an orphan in a container.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -26,16 +26,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/install"
 	"github.com/unitedworkloads/united/test/simulation"
-	"github.com/unitedworkloads/united/test/united"
 )
 
 const (
 	startTimeout = 5 * time.Minute
-	// patience is how long it may take until all has settled. It is a bound on a
+	// waitTimeout is how long it may take until all has settled. It is a bound on a
 	// busy machine, not a figure.
-	patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	interval    = 100 * time.Millisecond
 )
 
 var (
@@ -53,16 +53,16 @@ var (
 var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
-	os.Exit(united.Suite{
+	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr},
 		Timeout: startTimeout, Parallel: "12", SetUp: setUp,
 	}.Run(m))
 }
 
 func setUp(_ context.Context, c *cluster.Cluster) (err error) {
-	if kube, err = united.NewClient(c); err != nil {
+	if kube, err = install.NewClient(c); err != nil {
 		return err
 	}
 	server, err := c.ServerVersion()

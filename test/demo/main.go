@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
-func main() { united.Main("demo", run) }
+func main() { install.Main("demo", run) }
 
 func run(ctx context.Context) (err error) {
 	began := time.Now()
@@ -38,7 +38,7 @@ func run(ctx context.Context) (err error) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	fmt.Print(introduction)
-	c, manager, err := united.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster")})
+	c, manager, err := install.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster")})
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type demo struct {
 	out     io.Writer
 }
 
-func newDemo(c *cluster.Cluster, manager *united.Manager, out io.Writer) (*demo, error) {
+func newDemo(c *cluster.Cluster, manager *install.Manager, out io.Writer) (*demo, error) {
 	r, err := newReader(c.Config(), manager.Done())
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // stepTimeout is what a step may take; one takes about a second.
@@ -75,9 +76,7 @@ func (r *reader) settled(ctx context.Context) (*v1alpha1.UnitedDeployment, error
 		if err := r.client.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: name}, parent); err != nil {
 			return false, err
 		}
-		ready := meta.FindStatusCondition(parent.Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && ready.Status == metav1.ConditionTrue &&
-			ready.ObservedGeneration == parent.Generation && parent.Status.ObservedGeneration == parent.Generation, nil
+		return fixtures.WhyNotReady(parent) == "", nil
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("not Ready after %s (generation %d, observed %d): %s",

@@ -82,7 +82,7 @@ func (w *contracted) ordinals(subset string) map[int]string {
 	return running
 }
 
-// observed tells whether a child's controller has observed its spec.
+// observed reports whether a child's controller has observed its spec.
 func (w *contracted) observed(subset string) bool {
 	w.t.Helper()
 	child := w.child(subset)

@@ -149,7 +149,7 @@ func (w *contracted) becomeReady(tag string) {
 	}
 }
 
-// observedByItsController tells whether a child's status is that of all of its pods.
+// observedByItsController reports whether a child's status is that of all of its pods.
 func (w *contracted) observedByItsController(subset string) bool {
 	w.t.Helper()
 	child := w.child(subset)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // kind is a kind of child workload, as the contract needs to know it.
@@ -128,7 +129,7 @@ func (w *contracted) comesTo(a, b, c string, more ...string) {
 	}
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.mix()).To(Equal(want))
-		g.Expect(notReady(w.Parent())).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
 	}).Should(Succeed())
 }
 
@@ -374,7 +375,7 @@ func (w *contracted) rests() {
 		touched := &corev1.Pod{}
 		w.Expect(w.Get(w.ctx, w.key(w.Pods()[0].Name), touched)).To(Succeed())
 		w.SetPartitions(parts{"zone-a": "0%"}) // the control: something for the manager to write
-		w.Eventually(func(g Gomega) { g.Expect(notReady(w.Parent())).To(BeEmpty()) }).Should(Succeed())
+		w.Eventually(func(g Gomega) { g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty()) }).Should(Succeed())
 		w.Expect(w.Writes(mark, w.resource)).To(BeEmpty())
 		w.Expect(w.Writes(mark, statuses)).NotTo(BeEmpty())
 	})

@@ -29,11 +29,11 @@ func killedAtAPoint(t *testing.T) {
 		}
 		t.Run(run.seeding.name, func(t *testing.T) {
 			t.Parallel()
-			withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+			withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 				w := k.canary(p)
-				through(w, want, func(s situation) func() {
-					trap := k.KillAt(at[s.name])
-					return func() { trap.Springs(k.env) }
+				playScenario(w, want, func(s situation) func() {
+					point := k.KillAt(at[s.name])
+					return func() { point.AwaitActed(k.env) }
 				})
 				k.Expect(k.Kills()).To(Equal(len(situations)))
 			})

@@ -67,7 +67,7 @@ func startProxy(r *replica) (*httptest.Server, error) {
 	}), nil
 }
 
-// tap is where the calls of a replica pass the hook of its crew.
+// tap is where the calls of a replica pass the hook of its managerPair.
 type tap struct {
 	replica  *replica
 	upstream http.RoundTripper
@@ -82,7 +82,7 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return t.replica.crew.current()(c, func() (*http.Response, error) {
+	return t.replica.pair.current()(c, func() (*http.Response, error) {
 		ctx := r.Context()
 		if c.writes() {
 			// What was sent takes effect, also if the sender dies.
@@ -112,7 +112,7 @@ func (c *call) elections() bool {
 	return strings.Contains(c.URL.Path, "/leases") || strings.Contains(c.URL.Path, "/events")
 }
 
-// on tells whether the call is of the method, on the resource (with a
+// on reports whether the call is of the method, on the resource (with a
 // subresource, if any) of the group apps or apps.united.dev.
 func (c *call) on(method, resource string) bool {
 	if c.Method != method {
@@ -147,7 +147,7 @@ func (c *call) child() *writtenChild {
 	return w
 }
 
-// seeds tells whether the child is taught the revision that it protects: it has
+// seeds reports whether the child is taught the revision that it protects: it has
 // that alone, and only the replicas that run it.
 func (w *writtenChild) seeds() bool {
 	return w.Metadata.Annotations[v1alpha1.AnnotationSeeding] == "true"

@@ -20,7 +20,7 @@ import (
 // a second, so a random call is a random moment too.
 func killedAtRandom(t *testing.T) {
 	t.Parallel()
-	withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 		seed := seedOfTest(k.env)
 		random := &dice{random: rand.New(rand.NewPCG(seed, 1))}
 		w := k.canary(p)
@@ -39,7 +39,7 @@ func killedAtRandom(t *testing.T) {
 			c.replica.kill()
 			return nil, errCut
 		})
-		through(w, want, func(situation) func() {
+		playScenario(w, want, func(situation) func() {
 			before := k.Kills()
 			// Some of the situations are over before a random moment comes.
 			return func() { k.Eventually(k.Kills).Should(BeNumerically(">", before)) }
@@ -53,7 +53,7 @@ func killedAtRandom(t *testing.T) {
 // server and what is between may fail.
 func badServer(t *testing.T) {
 	t.Parallel()
-	withCrew(t, func(k *crew, p appsv1.PodManagementPolicyType, want []end) {
+	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 		seed := seedOfTest(k.env)
 		random := &dice{random: rand.New(rand.NewPCG(seed, 2))}
 		ofChildren := &deck{dice: random, share: 2, seen: map[string]int{}}
@@ -65,7 +65,7 @@ func badServer(t *testing.T) {
 			}
 			return ofOthers.deal(c, s)
 		})
-		through(w, want, wellBehaved)
+		playScenario(w, want, wellBehaved)
 		k.Use(pass)
 		t := k.t
 		t.Logf("seed %d: writes of children: %v; other calls: %v", seed, ofChildren.seen, ofOthers.seen)

@@ -15,7 +15,7 @@ import (
 func apiServerKilled(t *testing.T) {
 	const p = appsv1.OrderedReadyPodManagement
 	want := endsUndisturbed(t, p)
-	k := newCrew(t)
+	k := newManagerPair(t)
 	w := k.canary(p)
 	at := map[string]point{
 		"a deleted child": seedBeforeRelease,
@@ -23,13 +23,13 @@ func apiServerKilled(t *testing.T) {
 		"another image":   revisionBeforeChild,
 	}
 	restarts := 0
-	through(w, want, func(s situation) func() {
+	playScenario(w, want, func(s situation) func() {
 		p, wanted := at[s.name]
 		if !wanted {
 			return func() {}
 		}
 		reached, restarted := make(chan struct{}), make(chan struct{})
-		trap := k.TrapAt(p, func(*call) {
+		point := k.ActAt(p, func(*call) {
 			close(reached)
 			select {
 			case <-restarted:
@@ -41,7 +41,7 @@ func apiServerKilled(t *testing.T) {
 			k.restartAPIServer()
 			restarts++
 			close(restarted)
-			trap.Springs(k.env)
+			point.AwaitActed(k.env)
 		}
 	})
 	k.Expect(restarts).To(Equal(len(at)))

@@ -164,7 +164,7 @@ func staleLeader(t *testing.T) {
 	for _, s := range staleWrites {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			k := newCrew(t)
+			k := newManagerPair(t)
 			w := k.canary(appsv1.OrderedReadyPodManagement)
 			s.before(w)
 			line := w.History.Forbid(s.forbidden...)

@@ -15,7 +15,7 @@ import (
 // on, or moved to, another revision, and the end is that of a run in which
 // nothing goes wrong.
 //
-// Each test has two managers of its own (crew). The shared one, which would work
+// Each test has two managers of its own (managerPair). The shared one, which would work
 // in their namespaces too, rests meanwhile, and so do the other tests.
 func TestFaults(t *testing.T) {
 	e := newEnv(t)
@@ -30,14 +30,14 @@ func TestFaults(t *testing.T) {
 	e.startManager()
 }
 
-// withCrew runs a test with both pod management policies, beside others.
-func withCrew(t *testing.T, run func(k *crew, p appsv1.PodManagementPolicyType, want []end)) {
+// withManagerPair runs a test with both pod management policies, beside others.
+func withManagerPair(t *testing.T, run func(k *managerPair, p appsv1.PodManagementPolicyType, want []end)) {
 	t.Helper()
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			want := endsUndisturbed(t, p)
-			run(newCrew(t), p, want)
+			run(newManagerPair(t), p, want)
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestLeader looks who works here: the process of these tests, run as the chart
@@ -23,19 +23,19 @@ import (
 func TestLeader(t *testing.T) {
 	e := newEnv(t)
 	// Trap: kwok does not make a pod ready again that was unready while another test restarted the API server.
-	e.Expect(e.DeleteAllOf(e.ctx, &corev1.Pod{}, client.InNamespace(united.Namespace))).To(Succeed())
+	e.Expect(e.DeleteAllOf(e.ctx, &corev1.Pod{}, client.InNamespace(install.Namespace))).To(Succeed())
 	deployment, pods := &appsv1.Deployment{}, &corev1.PodList{}
 	e.Eventually(func(g Gomega) {
-		g.Expect(e.List(e.ctx, pods, client.InNamespace(united.Namespace))).To(Succeed())
+		g.Expect(e.List(e.ctx, pods, client.InNamespace(install.Namespace))).To(Succeed())
 		g.Expect(pods.Items).To(HaveLen(2))
-		g.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Deployment}, deployment)).To(Succeed())
+		g.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Deployment}, deployment)).To(Succeed())
 		g.Expect(deployment.Status.ReadyReplicas).To(BeEquivalentTo(2))
 	}).Should(Succeed())
-	e.Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(united.ServiceAccount))
+	e.Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(install.ServiceAccount))
 
 	e.Expect(shared.manager.Leads()).To(BeTrue())
 	lease := &coordinationv1.Lease{}
-	e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Lease}, lease)).To(Succeed())
+	e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)).To(Succeed())
 	e.Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal(shared.manager.Identity)))
 	host, err := os.Hostname()
 	e.Expect(err).NotTo(HaveOccurred())

@@ -40,21 +40,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const (
 	startTimeout = 5 * time.Minute
-	// patience is how long something that is to happen may take. It is a bound on
+	// waitTimeout is how long something that is to happen may take. It is a bound on
 	// a busy machine, not a figure.
-	patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	interval    = 100 * time.Millisecond
 )
 
 // shared is what all tests of the package use.
 var shared struct {
 	cluster *cluster.Cluster
-	manager *united.Manager
+	manager *install.Manager
 	client  client.Client
 	watch   *podWatch
 	// zones of the nodes, by node.
@@ -62,9 +62,9 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
-	os.Exit(united.Suite{
+	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr, APIServerArgs: []string{
 			// An API server that starts again does not know the past of what it caches.
 			// The watch of the pods must not miss any of it: it asks etcd.
@@ -76,10 +76,10 @@ func TestMain(m *testing.M) {
 
 func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	if err := united.Install(ctx, c, values...); err != nil {
+	if err := install.Chart(ctx, c, values...); err != nil {
 		return err
 	}
-	if shared.client, err = united.NewClient(c); err != nil {
+	if shared.client, err = install.NewClient(c); err != nil {
 		return err
 	}
 	nodes := &corev1.NodeList{}
@@ -93,7 +93,7 @@ func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	if shared.watch, err = startPodWatch(ctx, c); err != nil {
 		return err
 	}
-	shared.manager, err = united.Start(ctx, c, "united-manager")
+	shared.manager, err = install.Start(ctx, c, "united-manager")
 	return err
 }
 

@@ -135,7 +135,7 @@ func (w *Workload) otherScales(subset string, replicas int32) (stop func()) {
 	}
 }
 
-// childComesOut tells whether a change of the child of zone-a comes out so by now.
+// childComesOut reports whether a change of the child of zone-a comes out so by now.
 func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool {
 	return func() bool {
 		w.t.Helper()
@@ -146,7 +146,7 @@ func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool 
 	}
 }
 
-// selectorComesOut tells whether a change of the status comes out with such a selector by
+// selectorComesOut reports whether a change of the status comes out with such a selector by
 // now.
 func (w *Workload) selectorComesOut(prefix string) func() bool {
 	return func() bool {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestRestart stops the manager in mid-canary. It does not run beside other
@@ -88,7 +88,7 @@ func TestRestart(t *testing.T) {
 
 // restartManager stops the manager, gracefully, does something, and starts
 // another. Args are added to those of the chart.
-func (e *env) restartManager(meanwhile func(), args ...string) *united.Deployed {
+func (e *env) restartManager(meanwhile func(), args ...string) *install.Deployed {
 	e.t.Helper()
 	e.Expect(shared.manager.Stop()).To(Succeed())
 	meanwhile()
@@ -96,16 +96,16 @@ func (e *env) restartManager(meanwhile func(), args ...string) *united.Deployed 
 }
 
 // killManager kills the manager and starts another, which waits for the Lease.
-func (e *env) killManager(args ...string) *united.Deployed {
+func (e *env) killManager(args ...string) *install.Deployed {
 	e.t.Helper()
 	e.Expect(shared.manager.Kill()).To(Succeed())
 	return e.startManager(args...)
 }
 
-func (e *env) startManager(args ...string) *united.Deployed {
+func (e *env) startManager(args ...string) *install.Deployed {
 	e.t.Helper()
 	began := time.Now()
-	d, err := united.FromChart(e.ctx, shared.cluster, united.Namespace, united.Deployment)
+	d, err := install.FromChart(e.ctx, shared.cluster, install.Namespace, install.Deployment)
 	e.Expect(err).NotTo(HaveOccurred())
 	d.Args = append(d.Args, args...)
 	shared.manager, err = d.Start(e.ctx, shared.cluster, "united-manager")

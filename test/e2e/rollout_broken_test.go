@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestRolloutOfBroken: replicas that were broken before are no reason not to
@@ -149,8 +150,8 @@ func TestRolloutBlockedByCrash(t *testing.T) {
 				w.Force(w.Parent().Status.UpdateRevision)
 			}
 			w.Eventually(func() string {
-				w.tellAll("")
-				return notReady(w.Parent())
+				w.remindKubeletsOf("")
+				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)
 			still.Fires()

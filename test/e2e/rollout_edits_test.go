@@ -20,7 +20,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestEditsMeanwhile: while a canary and a rollout run, somebody edits both parents
@@ -68,7 +68,7 @@ func TestEditsMeanwhile(t *testing.T) {
 	canary.IsReady(v1alpha1.ReasonRolloutComplete)
 	e.Expect(canary.Images()).To(Equal(threeZones("v2 v2 v2")))
 
-	byManager := cluster.ByServiceAccount(united.Namespace, united.ServiceAccount)
+	byManager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	told := e.statusWrites(mark, byManager)
 	t.Logf("%d edits, %d statuses, %d refused", edits, len(told), len(refused(told)))
 	e.Expect(edits).To(BeNumerically(">", 0))

@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/fixtures"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestRolloutKilled kills the manager at random in mid-rollout. It does not run
@@ -86,7 +87,7 @@ func (r *rolls) awaitEvents(n int) {
 		seen, left := 0, ""
 		for i, w := range r.all {
 			seen += len(r.ledgers[i].moments())
-			left += notReady(w.Parent())
+			left += fixtures.WhyNotReady(w.Parent())
 		}
 		return seen >= n || left == ""
 	}).Should(BeTrue())
@@ -123,7 +124,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 		for _, w := range r.all {
 			w.Eventually(func() string {
 				w.remindKubelets()
-				return notReady(w.Parent())
+				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 		}
 		r.end()
@@ -150,7 +151,7 @@ func (e *env) restartAPIServer() {
 				i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 				g.Expect(node.Status.Conditions[i].Status).To(Equal(corev1.ConditionTrue), node.Name)
 			}
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
 	})
 }
 
@@ -168,7 +169,7 @@ func (e *env) reviveManager() {
 		default:
 		}
 		lease := &coordinationv1.Lease{}
-		err := e.Get(e.ctx, types.NamespacedName{Namespace: united.Namespace, Name: united.Lease}, lease)
+		err := e.Get(e.ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)
 		return err == nil && lease.Spec.RenewTime.After(now)
 	}).Should(BeTrue())
 }
@@ -223,9 +224,9 @@ func TestRolloutZoneLost(t *testing.T) {
 			ledgers[w] = w.Ledger(9)
 			w.SetImage("quiet-v2")
 		}
-		raise.tellUntil("zone-a", 1)
-		force.tellUntil("zone-a", 1)
-		wait.tellUntil("zone-dark", 3)
+		raise.remindKubeletsUntil("zone-a", 1)
+		force.remindKubeletsUntil("zone-a", 1)
+		wait.remindKubeletsUntil("zone-dark", 3)
 		for _, w := range all { // in the middle of the zone that stays
 			w.Eventually(func() ([]string, string) { return w.Waiting() }).Should(HaveLen(width))
 		}
@@ -234,7 +235,7 @@ func TestRolloutZoneLost(t *testing.T) {
 		e.Step("nothing that is well is taken down", func() {
 			still := e.History.Forbid(anyNewPod)
 			for _, w := range all {
-				w.tellAll("zone-a")
+				w.remindKubeletsOf("zone-a")
 			}
 			for _, w := range []*Workload{raise, force} {
 				w.AwaitPhase(v1alpha1.RolloutBlocked, w.Name+"-zone-dark-0", "raise maxUnavailable")
@@ -253,14 +254,14 @@ func TestRolloutZoneLost(t *testing.T) {
 			raise.SetRolling(`{maxUnavailable: 5}`)
 			force.Force(force.Parent().Status.UpdateRevision)
 			for _, w := range []*Workload{raise, force} {
-				w.tellUntil("zone-a", 6)
+				w.remindKubeletsUntil("zone-a", 6)
 			}
 		})
 		dark.switchOn()
 		for _, w := range all {
 			w.Eventually(func() string {
-				w.tellAll("") // as a kubelet does that has come back
-				return notReady(w.Parent())
+				w.remindKubeletsOf("") // as a kubelet does that has come back
+				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)
 			for _, p := range w.Pods() {
@@ -308,7 +309,7 @@ func (d *darkZone) switchOff(all ...*Workload) {
 			for _, p := range w.Pods() {
 				g.Expect(p.Subset == d.subset.Name && p.Ready).To(BeFalse(), p.Name)
 			}
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // rolling makes the strategy RollingUpdate, with members written as YAML:
@@ -129,7 +130,7 @@ func (w *Workload) IsReady(reason string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		parent := w.Parent()
-		g.Expect(notReady(parent)).To(BeEmpty())
+		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
 		g.Expect(condition(parent, v1alpha1.ConditionReady).Reason).To(Equal(reason))
 	}).Should(Succeed())
 	w.Settle()
@@ -205,10 +206,10 @@ func (w *Workload) Crash(subset string, ordinal int) {
 	w.Expect(w.Client.Status().Patch(w.ctx, p, patch)).To(Succeed())
 }
 
-// tellAll marks what runs in a subset, or in all if it is "", and is not ready,
+// remindKubeletsOf marks what runs in a subset, or in all if it is "", and is not ready,
 // ready; but for what crashes. With pods of a quiet image that is part of the
 // game, and disturbs nothing.
-func (w *Workload) tellAll(subset string) {
+func (w *Workload) remindKubeletsOf(subset string) {
 	w.t.Helper()
 	for _, p := range w.Pods() {
 		if p.Ready || p.Terminating || !p.Running || p.Crashing || subset != "" && p.Subset != subset {
@@ -225,9 +226,9 @@ func (w *Workload) tellAll(subset string) {
 	}
 }
 
-// tellUntil marks replicas of a subset ready until so many run the quiet image
+// remindKubeletsUntil marks replicas of a subset ready until so many run the quiet image
 // and are ready.
-func (w *Workload) tellUntil(subset string, want int) {
+func (w *Workload) remindKubeletsUntil(subset string, want int) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		ready := 0
@@ -237,7 +238,7 @@ func (w *Workload) tellUntil(subset string, want int) {
 			}
 		}
 		if ready < want {
-			w.tellAll(subset)
+			w.remindKubeletsOf(subset)
 		}
 		g.Expect(ready).To(BeNumerically(">=", want))
 	}).Should(Succeed())
@@ -269,6 +270,6 @@ func (w *Workload) Waves(width int, seen func(wave []string)) {
 		if seen != nil {
 			seen(wave)
 		}
-		w.tellAll("")
+		w.remindKubeletsOf("")
 	}
 }

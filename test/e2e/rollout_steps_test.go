@@ -84,8 +84,8 @@ func opensAlone(w *Workload, step int32, key, zone string, stale ...string) {
 		w.ApproveInVain(other)
 	}
 	// That a zone is through is told before its StatefulSet has settled on it.
-	w.AwaitTold()
-	w.Eventually(func() string { return notTakenIn(w.Parent()) }).Should(BeEmpty())
+	w.AwaitObserved()
+	w.Eventually(func() string { return notSettledInStatus(w.Parent()) }).Should(BeEmpty())
 	expectRest(w, "zone-a", "zone-b", "zone-c")
 	still.Holds()
 	w.Expect(w.AwaitApproval(step)).To(Equal(key))

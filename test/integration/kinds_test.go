@@ -37,7 +37,7 @@ func (gadgets) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 }
 
-func (gadgets) Member(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+func (gadgets) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "deploymentTemplate", t.DeploymentTemplate
 }
 

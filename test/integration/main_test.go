@@ -18,7 +18,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
 const startTimeout = 3 * time.Minute
@@ -30,7 +30,7 @@ var fixture struct {
 }
 
 func TestMain(m *testing.M) {
-	os.Exit(united.Suite{Timeout: startTimeout, SetUp: setUp}.Run(m))
+	os.Exit(install.Suite{Timeout: startTimeout, SetUp: setUp}.Run(m))
 }
 
 // setUp installs the CRD and the policy.
@@ -47,7 +47,7 @@ func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	if fixture.client, err = dynamic.NewForConfig(c.Config()); err != nil {
 		return err
 	}
-	return united.WaitPolicy(ctx, c)
+	return install.WaitPolicy(ctx, c)
 }
 
 func deployments() dynamic.ResourceInterface {

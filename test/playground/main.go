@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 
 	"github.com/unitedworkloads/united/test/cluster"
-	"github.com/unitedworkloads/united/test/united"
+	"github.com/unitedworkloads/united/test/install"
 )
 
-func main() { united.Main("playground", run) }
+func main() { install.Main("playground", run) }
 
 func run(ctx context.Context) (err error) {
 	root, err := cluster.Root()
@@ -32,7 +32,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer ground.release()
 	fmt.Println("Starting a Kubernetes control plane and United in it. Ctrl-C stops everything.")
-	c, manager, err := united.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug")
+	c, manager, err := install.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug")
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 // podParentIndex is the index of the controller's cache of pods.
 const podParentIndex = "united.dev/name"
 
-// selects tells whether an object is one of those that a list asks for: by labels, or
+// selects reports whether an object is one of those that a list asks for: by labels, or
 // by the fields that the controller lists by.
 func selects(options *client.ListOptions, o metav1.Object) bool {
 	if s := options.LabelSelector; s != nil && !s.Matches(labels.Set(o.GetLabels())) {
@@ -419,7 +419,7 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if err := s.api.wrote(live, "status"); err != nil {
 		return err
 	}
-	s.api.oracle.tells(&live.Status, &merged.Status)
+	s.api.oracle.judgeStatusWrite(&live.Status, &merged.Status)
 	updated := live.DeepCopy()
 	updated.Status = merged.Status
 	s.api.PutParent(updated)

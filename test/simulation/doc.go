@@ -12,17 +12,17 @@
 // as that may be, and its own writes, as far as it knows that they were done. A calm
 // world, in which nobody but the controller takes a replica down, is judged as it is
 // as well, whatever the controller saw. rollout.go has the rules for coordinated
-// rollouts, oracle.go those for what is protected.
+// rollouts, oracle.go and oracle_rules.go those for what is protected.
 //
 // What may go wrong: caches that lag, each kind by itself; writes that fail, are in
 // conflict, or whose response is lost; a crash before or after any write; pods that
 // are slow, flap, crash or cannot be pulled; a zone whose nodes are lost, or that is not
 // ready for some seconds; an API server that restarts, after which caches lag and sets
-// forget (unquiet.go); strays; users that delete pods and children and edit the spec in
+// forget (disturbances.go); strays; users that delete pods and children and edit the spec in
 // between.
 //
 // What the oracle cannot judge by what the controller saw, it keeps account of itself: for
-// how long a step stood (soak.go), and which pods came up without having been released.
+// how long a step stood (oracle_soak.go), and which pods came up without having been released.
 //
 // The StatefulSet controller is that of one of Versions. A world has the newest, unless
 // its test chooses another.

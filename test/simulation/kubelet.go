@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// broken tells whether pods of the content never become ready: "broken" ones
+// broken reports whether pods of the content never become ready: "broken" ones
 // without a word, "pull" ones because their image is not there, "crash" ones
 // because they end.
 func broken(content string) bool {
 	return slices.ContainsFunc([]string{"broken", "pull", "crash"}, func(word string) bool { return strings.HasPrefix(content, word) })
 }
 
-// IsReady tells whether a pod is ready.
+// IsReady reports whether a pod is ready.
 func IsReady(pod *corev1.Pod) bool {
 	_, ready := readySince(pod)
 	return ready

@@ -104,9 +104,9 @@ func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	return all
 }
 
-// lines are the replicas and the partition that a parent asks for, by subset. A
+// targets are the replicas and the partition that a parent asks for, by subset. A
 // coordinated rollout asks for what its running step does.
-func (o *Oracle) lines(from Objects) map[string]asked {
+func (o *Oracle) targets(from Objects) map[string]asked {
 	parent := o.parent(from)
 	all := map[string]asked{}
 	for name, replicas := range shares(parent) {
@@ -124,7 +124,7 @@ func (o *Oracle) lines(from Objects) map[string]asked {
 
 // specChanged notes what the user asks for now.
 func (o *Oracle) specChanged() {
-	now, parent := o.lines(o.api.Live), o.parent(o.api.Live)
+	now, parent := o.targets(o.api.Live), o.parent(o.api.Live)
 	for i := range parent.Spec.Topology.Subsets {
 		o.images[imageOf(o.api.wanted(parent, &parent.Spec.Topology.Subsets[i]))] = true
 	}
@@ -156,7 +156,7 @@ func (f *fate) floor() (partition, replicas int32) {
 	return partition, replicas
 }
 
-// released: of what was asked for since, something released the position. What asks for no
+// released reports whether something that was asked for since released the position. What asks for no
 // more replicas than that does not: at zero nothing is released, whatever the partition.
 func (f *fate) released(position int32) bool {
 	return slices.ContainsFunc(f.asked, func(a asked) bool { return a.partition <= position && position < a.replicas })
@@ -216,7 +216,7 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 // since a protected one is unavailable.
 func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	all := o.see(nil)
-	here := slices.IndexFunc(all, func(s *seen) bool { return s.set.Name == set })
+	here := slices.IndexFunc(all, func(s *observedSubset) bool { return s.set.Name == set })
 	if here < 0 {
 		o.fail("the controller deletes %s, of a set that it does not see", pod.Name)
 		return
@@ -312,7 +312,7 @@ func (o *Oracle) beforePass() {
 	o.api.oracle = o
 	o.Before = o.api.Cached.Clone()
 	o.wasCurrent = o.ContentIn(o.Before, o.parent(o.Before).Status.CurrentRevision)
-	o.asks = o.lines(o.Before)
+	o.asks = o.targets(o.Before)
 	o.soak.failed = o.sawFailure()
 	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.parent(o.Before).Status.Conditions, v1alpha1.ConditionInitialized)
 }

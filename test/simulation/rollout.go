@@ -156,7 +156,7 @@ func (o *Oracle) did(from Objects, steps []v1alpha1.RolloutStep) map[string]stri
 	return did
 }
 
-// sameWhereKnown: what was done to the subsets that were there then and are now.
+// sameWhereKnown reports whether the same was done to the subsets that were there then and are now.
 func sameWhereKnown(then, now map[string]string) bool {
 	any := len(then) == 0
 	for name, did := range then {
@@ -170,7 +170,7 @@ func sameWhereKnown(then, now map[string]string) bool {
 	return any
 }
 
-// isOf tells whether a revision is what the spec asks for, in every subset.
+// isOf reports whether a revision is what the spec asks for, in every subset.
 func (o *Oracle) isOf(from Objects, name string) bool {
 	content := o.contentFor(o.parent(from), from, name)
 	for i := range o.parent(from).Spec.Topology.Subsets {
@@ -182,7 +182,7 @@ func (o *Oracle) isOf(from Objects, name string) bool {
 	return true
 }
 
-// goesBack: the spec asks for what all replicas ran last, whether that is in the
+// goesBack reports whether the spec asks for what all replicas ran last, whether that is in the
 // status yet or not.
 func (o *Oracle) goesBack(from Objects) bool {
 	if o.isOf(from, o.parent(from).Status.CurrentRevision) {
@@ -216,7 +216,7 @@ func (o *Oracle) lookCalm() {
 	least, most, smallest := 2.0, 0.0, math.MaxInt
 	for _, s := range all {
 		if n := s.size(); n > 0 && s.set != nil && s.content == s.wanted {
-			share := float64(s.arrived(o)) / float64(n)
+			share := float64(s.updatedAvailable(o)) / float64(n)
 			least, most, smallest = min(least, share), max(most, share), min(smallest, n)
 		}
 	}
@@ -225,7 +225,7 @@ func (o *Oracle) lookCalm() {
 	}
 }
 
-// keptBroken: a child that works in order has a replica that is not available, and
+// keptBroken reports whether a child that works in order has a replica that is not available, and
 // that its target, the floor or a step, protects. It moves nothing then, and force
 // does not help: it passes by neither.
 func (o *Oracle) keptBroken() bool {

@@ -158,7 +158,7 @@ func (s *World) Finish(policy string) {
 	}
 }
 
-// completing: a child has a template that replaced another before anything was ever
+// completing reports whether a child has a template that replaced another before anything was ever
 // ready, and has not come up on it.
 func (s *World) completing() bool {
 	for _, u := range s.API.Live.Sets {
@@ -195,7 +195,7 @@ func (s *World) dropSteps() {
 // ready.
 func (s *World) Judge(healthy bool) {
 	parent := s.Parent()
-	asks := s.Oracle.lines(s.API.Live)
+	asks := s.Oracle.targets(s.API.Live)
 	for i := range parent.Spec.Topology.Subsets {
 		sub := &parent.Spec.Topology.Subsets[i]
 		set, want := s.Child(sub.Name), s.API.wanted(parent, sub)

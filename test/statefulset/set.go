@@ -69,10 +69,10 @@ type Pod struct {
 	Marks uint8
 }
 
-// Exists tells whether there is a pod.
+// Exists reports whether there is a pod.
 func (p *Pod) Exists() bool { return p.Phase != Absent }
 
-// Ready tells whether it serves.
+// Ready reports whether it serves.
 func (p *Pod) Ready() bool { return p.Phase == Ready && !p.Terminating }
 
 // Set is one StatefulSet and its pods by ordinal.
@@ -103,7 +103,7 @@ type Kind struct {
 	MinReady bool
 }
 
-// Available tells whether a pod of this kind of set is available.
+// Available reports whether a pod of this kind of set is available.
 func (k Kind) Available(p *Pod) bool {
 	return p.Ready() && (!k.MinReady || p.Aged)
 }
@@ -159,7 +159,7 @@ func (s *Set) Collect(revisionsToo bool) {
 	}
 }
 
-// RunsAll tells whether the set has exactly its replicas, and there are some, and all
+// RunsAll reports whether the set has exactly its replicas, and there are some, and all
 // are ready on its template.
 func (s *Set) RunsAll() bool {
 	for i := range s.Pods {
@@ -172,7 +172,7 @@ func (s *Set) RunsAll() bool {
 	return s.Exists && s.Replicas > 0
 }
 
-// KnowsOnly tells whether all pods of the set are of the version, and others would be.
+// KnowsOnly reports whether all pods of the set are of the version, and others would be.
 func (s *Set) KnowsOnly(v Version) bool {
 	for i := range s.Pods {
 		if pod := &s.Pods[i]; pod.Owner == Mine && pod.Version != v {

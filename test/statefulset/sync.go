@@ -16,13 +16,19 @@ type Synced struct {
 
 // sync is one pass of the controller.
 type sync struct {
-	*Set
-	kind            Kind
-	current, update Version
+	kind                Kind
+	replicas, partition int
+	// template is that of the spec; current and update are the revisions of the status.
+	template, current, update Version
+	revisions                 *[MaxVersions + 1]Owner
+	pods                      []Pod
 	// before are the pods as the pass has read them: what it deletes it does not see
 	// as terminating yet.
-	before [MaxPods]Pod
-	done   Synced
+	before []Pod
+	// counted is what is written into the status.
+	counted struct{ replicas, ready, updated int }
+	// finished: the status says that all replicas are updated and ready.
+	finished bool
 }
 
 // Sync is one pass of the StatefulSet controller.
@@ -30,36 +36,61 @@ func (s *Set) Sync(kind Kind) Synced {
 	if !s.Exists {
 		return Synced{}
 	}
-	p := &sync{Set: s, kind: kind}
+	var before [MaxPods]Pod
+	p := sync{
+		kind: kind, replicas: int(s.Replicas), partition: int(s.Partition), template: s.Template, current: s.Current,
+		revisions: &s.Revisions, pods: s.Pods[:], before: before[:],
+	}
+	p.pass()
+	s.Current, s.Update, s.Observed = p.current, p.update, true
+	done := Synced{
+		Replicas: uint8(p.counted.replicas), ReadyReplicas: uint8(p.counted.ready), UpdatedReplicas: uint8(p.counted.updated),
+		Finished: p.finished && p.replicas > 0,
+	}
+	for i := range s.Pods {
+		if p.created(i) {
+			done.Created |= 1 << i
+		}
+		if p.deleted(i) {
+			done.Deleted |= 1 << i
+		}
+	}
+	return done
+}
+
+// pass is what a sync does.
+func (p *sync) pass() {
 	p.findRevisions()
 	p.adopt()
-	p.before = s.Pods
+	copy(p.before, p.pods)
 	p.run()
 	p.writeStatus()
-	return p.done
 }
+
+func (p *sync) created(i int) bool { return !p.before[i].Exists() && p.pods[i].Exists() }
+func (p *sync) deleted(i int) bool { return !p.before[i].Terminating && p.pods[i].Terminating }
 
 // findRevisions is getStatefulSetRevisions. Trap: a revision of the same name and
 // content that an earlier set has left is taken as the update revision, and not found
 // again as the current one.
 func (p *sync) findRevisions() {
-	for v := range p.Revisions {
-		if p.Revisions[v] == Nobody {
-			p.Revisions[v] = Mine
+	for v := range p.revisions {
+		if p.revisions[v] == Nobody {
+			p.revisions[v] = Mine
 		}
 	}
-	p.update, p.current = p.Template, p.Template
-	if p.Revisions[p.update] == 0 {
-		p.Revisions[p.update] = Mine
+	p.update = p.template
+	if p.revisions[p.update] == 0 {
+		p.revisions[p.update] = Mine
 	}
-	if p.Current != 0 && p.Revisions[p.Current] == Mine {
-		p.current = p.Current
+	if p.current == 0 || p.revisions[p.current] != Mine {
+		p.current = p.update
 	}
 }
 
 func (p *sync) adopt() {
-	for i := range p.Pods {
-		if pod := &p.Pods[i]; pod.Owner == Nobody && !pod.Terminating {
+	for i := range p.pods {
+		if pod := &p.pods[i]; pod.Owner == Nobody && !pod.Terminating {
 			pod.Owner = Mine
 		}
 	}
@@ -95,7 +126,7 @@ func (p *sync) run() {
 // Parallel goes in batches of 1, 2, 4 and so on, and one that fails is the last.
 func (p *sync) processReplicas() (end bool) {
 	failed := false
-	for i := range int(p.Replicas) {
+	for i := range p.replicas {
 		if failed && i&(i+1) == 0 {
 			return true
 		}
@@ -115,15 +146,14 @@ func (p *sync) processReplicas() (end bool) {
 
 // create makes a replica; it fails when a pod of the name is still there.
 func (p *sync) create(i int) bool {
-	if p.Pods[i].Exists() {
+	if p.pods[i].Exists() {
 		return false
 	}
 	version := p.update
-	if i < int(p.Partition) {
+	if i < p.partition {
 		version = p.current
 	}
-	p.Pods[i] = Pod{Phase: Starting, Version: version, Owner: Mine}
-	p.done.Created |= 1 << i
+	p.pods[i] = Pod{Phase: Starting, Version: version, Owner: Mine}
 	return true
 }
 
@@ -131,7 +161,7 @@ func (p *sync) create(i int) bool {
 // pass ends with that.
 func (p *sync) processCondemned() (end bool) {
 	first := p.firstUnhealthy()
-	for i := MaxPods - 1; i >= int(p.Replicas); i-- {
+	for i := len(p.pods) - 1; i >= p.replicas; i-- {
 		if !p.mine(i) {
 			continue
 		}
@@ -153,8 +183,8 @@ func (p *sync) processCondemned() (end bool) {
 }
 
 func (p *sync) firstUnhealthy() int {
-	for i := range MaxPods {
-		if p.unavailable(i) && (i < int(p.Replicas) || p.mine(i)) {
+	for i := range p.pods {
+		if p.unavailable(i) && (i < p.replicas || p.mine(i)) {
 			return i
 		}
 	}
@@ -162,18 +192,17 @@ func (p *sync) firstUnhealthy() int {
 }
 
 func (p *sync) remove(i int) {
-	p.Pods[i].Terminating = true
-	p.done.Deleted |= 1 << i
+	p.pods[i].Terminating = true
 }
 
-// outdated tells whether a replica is to be replaced, and is not yet.
+// outdated reports whether a replica is to be replaced, and is not yet.
 func (p *sync) outdated(i int) bool {
 	return p.mine(i) && p.before[i].Version != p.update && !p.before[i].Terminating
 }
 
 // update136 replaces one released replica at a time, and waits for each.
 func (p *sync) update136() {
-	for i := int(p.Replicas) - 1; i >= int(p.Partition); i-- {
+	for i := p.replicas - 1; i >= p.partition; i-- {
 		if p.outdated(i) {
 			p.remove(i)
 			return
@@ -187,7 +216,7 @@ func (p *sync) update136() {
 // down counts the replicas that are unavailable, protected ones too.
 func (p *sync) down() int {
 	n := 0
-	for i := range int(p.Replicas) {
+	for i := range p.replicas {
 		if p.unavailable(i) {
 			n++
 		}
@@ -200,7 +229,7 @@ func (p *sync) spare() int { return int(max(1, p.kind.MaxUnavailable)) - p.down(
 
 func (p *sync) updateOrdered137() {
 	spare := p.spare()
-	for i := int(p.Replicas) - 1; i >= int(p.Partition) && spare > 0; i-- {
+	for i := p.replicas - 1; i >= p.partition && spare > 0; i-- {
 		if p.outdated(i) {
 			p.remove(i)
 			spare--
@@ -212,12 +241,12 @@ func (p *sync) updateOrdered137() {
 // and of the available ones as many as may be unavailable beside all that are.
 func (p *sync) updateParallel137() {
 	spare := p.spare()
-	for i := int(p.Replicas) - 1; i >= int(p.Partition); i-- {
+	for i := p.replicas - 1; i >= p.partition; i-- {
 		if p.outdated(i) && !p.kind.Available(&p.before[i]) {
 			p.remove(i)
 		}
 	}
-	for i := int(p.Replicas) - 1; i >= int(p.Partition) && spare > 0; i-- {
+	for i := p.replicas - 1; i >= p.partition && spare > 0; i-- {
 		if p.outdated(i) && p.kind.Available(&p.before[i]) {
 			p.remove(i)
 			spare--
@@ -227,22 +256,20 @@ func (p *sync) updateParallel137() {
 
 // writeStatus counts as computeReplicaStatus does, and completes a rolling update.
 func (p *sync) writeStatus() {
-	for i := range MaxPods {
+	for i := range p.pods {
 		if !p.mine(i) {
 			continue
 		}
 		pod := &p.before[i]
-		p.done.Replicas++
+		p.counted.replicas++
 		if pod.Phase == Ready {
-			p.done.ReadyReplicas++
+			p.counted.ready++
 		}
 		if !pod.Terminating && pod.Version == p.update {
-			p.done.UpdatedReplicas++
+			p.counted.updated++
 		}
 	}
-	if p.done.Replicas == p.Replicas && p.done.ReadyReplicas == p.Replicas && p.done.UpdatedReplicas == p.Replicas {
-		p.current = p.update
-		p.done.Finished = p.Replicas > 0
+	if p.counted.replicas == p.replicas && p.counted.ready == p.replicas && p.counted.updated == p.replicas {
+		p.current, p.finished = p.update, true
 	}
-	p.Current, p.Update, p.Observed = p.current, p.update, true
 }

@@ -95,17 +95,17 @@ func (s *Set) Observe(o *adapters.Observed, status *appsv1.StatefulSetStatus, po
 			continue
 		}
 		if position, ok := s.Position(pod.Name); ok {
-			o.Members = append(o.Members, read(pod, position))
+			o.Pods = append(o.Pods, read(pod, position))
 		}
 	}
-	slices.SortFunc(o.Members, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
-	o.Trailing = trailing(status, o.Members)
+	slices.SortFunc(o.Pods, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
+	o.StatusOutdated = trailing(status, o.Pods)
 	if missing := o.Missing(); missing >= 0 {
-		o.Vacant = s.PodName(missing)
+		o.MissingName = s.PodName(missing)
 	}
 }
 
-// trailing tells whether the status counts other replicas than there are, the way
+// trailing reports whether the status counts other replicas than there are, the way
 // the StatefulSet controller counts: a replica that is being deleted is not an
 // updated one, but may be ready.
 func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool {

@@ -106,7 +106,7 @@ func failureOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// hasCrashed tells whether a container has ended with an error, and was not ready since.
+// hasCrashed reports whether a container has ended with an error, and was not ready since.
 // One that has come up again since, and ceased to be ready while it ran, has not crashed:
 // the pod ceased to be ready later than the container started.
 func hasCrashed(pod *corev1.Pod) bool {

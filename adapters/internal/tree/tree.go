@@ -134,7 +134,7 @@ func Kind(v any) string {
 	}
 }
 
-// IsScalar tells whether v is a string, a number or a boolean.
+// IsScalar reports whether v is a string, a number or a boolean.
 func IsScalar(v any) bool {
 	switch v.(type) {
 	case nil, []any, map[string]any:

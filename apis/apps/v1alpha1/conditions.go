@@ -42,8 +42,8 @@ const (
 	ReasonReplicasAvailable = "ReplicasAvailable"
 	// ReasonReconciling: a new generation is being carried out.
 	ReasonReconciling = "Reconciling"
-	// ReasonProgressing: nothing keeps the controller from going on.
-	ReasonProgressing = "AsExpected"
+	// ReasonNotStalled: nothing keeps the controller from going on by itself.
+	ReasonNotStalled = "NotStalled"
 	// ReasonProgressDeadlineExceeded: no progress for progressDeadlineSeconds.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonNameConflict: an object that this parent does not control has the

@@ -16,7 +16,7 @@ import (
 // written again.
 func TestAlteredIsSaidAndLeft(t *testing.T) {
 	b, _ := overriding(t, func(*unstructured.Unstructured) {})
-	b.Looks = &Looks{}
+	b.Comparisons = &Comparisons{}
 	current := b.asStored(childSpec(), nil)
 	current.SetGeneration(3)
 	apply := subset.Step{Action: subset.ActionApply, Child: childSpec()}

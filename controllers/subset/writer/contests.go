@@ -47,9 +47,9 @@ type contest struct {
 	by string
 }
 
-// lowered notes that by has lowered the partition of a child. Passes that find the same
+// recordLowered notes that by has lowered the partition of a child. Passes that find the same
 // spec count once.
-func (c *Contests) lowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
+func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.seen[parent], func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
@@ -73,8 +73,8 @@ func (c *Contests) lowered(parent types.NamespacedName, child *unstructured.Unst
 	c.seen[parent][child.GetName()] = found
 }
 
-// about gives a copy of the contest about a child; nil when there is none now.
-func (c *Contests) about(parent types.NamespacedName, name string, now time.Time) *contest {
+// find gives a copy of the contest about a child; nil when there is none now.
+func (c *Contests) find(parent types.NamespacedName, name string, now time.Time) *contest {
 	if c == nil {
 		return nil
 	}
@@ -109,10 +109,10 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 			return time.Time{}, fmt.Errorf("%s: %w", current.GetName(), err)
 		}
 		if by != "" {
-			w.Contests.lowered(parent, current, by, now)
+			w.Contests.recordLowered(parent, current, by, now)
 		}
 	}
-	if contest := w.Contests.about(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
+	if contest := w.Contests.find(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
 		return contest.last.Add(contestQuiet), nil
 	}
 	return time.Time{}, nil
@@ -120,7 +120,7 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 
 // contested is what to say of a contest about a child; nil when there is none now.
 func (w *Writer) contested(parent types.NamespacedName, name string) *OverriddenError {
-	contest := w.Contests.about(parent, name, w.now())
+	contest := w.Contests.find(parent, name, w.now())
 	if contest == nil {
 		return nil
 	}
@@ -131,6 +131,6 @@ func (w *Writer) contested(parent types.NamespacedName, name string) *Overridden
 }
 
 // partition is the place of a child's partition.
-func (w *Writer) partition() place {
-	return fieldPlace(w.Adapter.FieldPaths().Partition...)
+func (w *Writer) partition() fieldLocation {
+	return fieldAt(w.Adapter.FieldPaths().Partition...)
 }

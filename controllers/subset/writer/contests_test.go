@@ -168,7 +168,7 @@ func TestContestsAreForgotten(t *testing.T) {
 	a := newArena(t)
 	for i := range 100 {
 		a.current.SetName("web-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
-		a.Contests.lowered(webParent, a.current, "other", a.now)
+		a.Contests.recordLowered(webParent, a.current, "other", a.now)
 		a.now = a.now.Add(time.Second)
 	}
 	if n := len(a.Contests.seen[webParent]); n > int(contestMemory/time.Second)+1 {

@@ -19,18 +19,18 @@ import (
 
 // WaitError is an ErrStale that says what is waited for, for people. Time makes no
 // other text of it.
-type WaitError struct{ For string }
+type WaitError struct{ Reason string }
 
-func (e *WaitError) Error() string { return e.For + ": " + ErrStale.Error() }
+func (e *WaitError) Error() string { return e.Reason + ": " + ErrStale.Error() }
 
 // Unwrap makes it an ErrStale.
 func (e *WaitError) Unwrap() error { return ErrStale }
 
 const (
-	// patience is how often something that may pass by itself must fail in a row
+	// stalledAfterFailures is how often something that may pass by itself must fail in a row
 	// to count as stalled: about 30 seconds. That is also how long an API server
 	// may need to know a CRD that is new, and refuse our owner references.
-	patience = 6
+	stalledAfterFailures = 6
 	// MaxBackOff bounds the time between two tries of anything that failed.
 	MaxBackOff = 30 * time.Second
 )
@@ -94,7 +94,7 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 	reason, final := classify(err)
 	r.failure = subset.Failure{
 		Reason: reason, Message: err.Error(),
-		Stalled: final || r.count >= patience,
+		Stalled: final || r.count >= stalledAfterFailures,
 		RetryAt: now.Add(backOff(r.count)),
 	}
 	failure := r.failure
@@ -108,10 +108,10 @@ func (f *Failures) Succeeded(parent types.NamespacedName, name string) {
 	delete(f.failed, failureKey{parent, name})
 }
 
-// Calm forgets a failure that is past: it was to be tried again longer ago than it
+// Expire forgets a failure that is past: it was to be tried again longer ago than it
 // would ever be put off. That ends a back-off whose attempts succeeded, and had to be
 // repeated all the same.
-func (f *Failures) Calm(parent types.NamespacedName, name string, now time.Time) {
+func (f *Failures) Expire(parent types.NamespacedName, name string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := failureKey{parent, name}

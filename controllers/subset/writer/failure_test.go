@@ -122,7 +122,7 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Failures
-			for range patience {
+			for range stalledAfterFailures {
 				f.Failed(aParent, "a", base, broken, epoch())
 			}
 			if p := f.Pending(aParent, "a", next, epoch()); p != nil {
@@ -190,7 +190,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 // A success in between starts the count anew.
 func TestFailuresCountInARow(t *testing.T) {
 	var f Failures
-	for i := range 3 * patience {
+	for i := range 3 * stalledAfterFailures {
 		if failure := f.Failed(aParent, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
 			t.Fatal("stalled after", i, "failures, none of them in a row")
 		}
@@ -224,12 +224,12 @@ func TestCalm(t *testing.T) {
 	for range 3 {
 		f.Failed(parent, "zone-a/memory", a, ErrForgets, now)
 	}
-	f.Calm(parent, "zone-b/memory", now)
-	f.Calm(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff))
+	f.Expire(parent, "zone-b/memory", now)
+	f.Expire(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff))
 	if f.Pending(parent, "zone-a/memory", a, now) == nil {
 		t.Error("it is forgotten before its time")
 	}
-	f.Calm(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff+1))
+	f.Expire(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff+1))
 	if f.Pending(parent, "zone-a/memory", a, now) != nil {
 		t.Error("it is kept for good")
 	}

@@ -42,19 +42,19 @@ func (w *Writer) object(name string) string {
 	return w.Adapter.GroupVersionKind().Kind + " " + name
 }
 
-// putOff gives an *OverriddenError when a write of what is there now is put off. at is
+// delayIfRepeated gives an *OverriddenError when a write of what is there now is put off. at is
 // what was undone. What values do not tell was undone for sure.
-func (w *Writer) putOff(c *adapters.Child, u *unstructured.Unstructured, at place, current *unstructured.Unstructured, observed *adapters.Observed) error {
+func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured, observed *adapters.Observed) error {
 	standing := ""
 	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
 		standing = contentNow(observed)
 	}
-	return w.putOffWrite(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
+	return w.delayWriteIfRepeated(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
 
-func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standing string, at place, managed []metav1.ManagedFieldsEntry) error {
+func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at fieldLocation, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
-	e := w.Repeats.PutOff(parent, w.object(name), content, standing, func() Override {
+	e := w.Repeats.Delay(parent, w.object(name), content, standing, func() Override {
 		if at.text == "" {
 			return Override{Field: "all of it"}
 		}
@@ -68,27 +68,27 @@ func (w *Writer) putOffWrite(parent types.NamespacedName, name, content, standin
 	return failed
 }
 
-// futile tells whether admission kept the same write from raising the partition the last
+// barredByAdmission reports whether admission kept the same write from raising the partition the last
 // time. One that raises a partition is put off only then: it would raise nothing.
-func (w *Writer) futile(c *adapters.Child, u *unstructured.Unstructured) bool {
-	return w.Repeats.Futile(parentOf(c), w.object(c.Name), contentOf(c, u))
+func (w *Writer) barredByAdmission(c *adapters.Child, u *unstructured.Unstructured) bool {
+	return w.Repeats.BarredByAdmission(parentOf(c), w.object(c.Name), contentOf(c, u))
 }
 
-// stands notes that a child is as it was written.
-func (w *Writer) stands(c *adapters.Child) {
-	w.Repeats.Stands(parentOf(c), w.object(c.Name), w.now())
+// writeStands notes that a child is as it was written.
+func (w *Writer) writeStands(c *adapters.Child) {
+	w.Repeats.RecordStanding(parentOf(c), w.object(c.Name), w.now())
 }
 
-// wrote notes a write of a child, and gives the first place in which what the API server
+// recordWrite notes a write of a child, and gives the first place in which what the API server
 // answered is not as it was written.
-func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) place {
-	at, override := place{}, Override{}
+func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) fieldLocation {
+	at, override := fieldLocation{}, Override{}
 	barred := false
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
 		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
 	}
 	if label := lostLabel(c, answer); at.text == "" && label != "" {
-		at = labelPlace(label)
+		at = labelAt(label)
 	}
 	if at.text == "" {
 		at = unrecorded(c, answer)
@@ -96,20 +96,20 @@ func (w *Writer) wrote(c *adapters.Child, content, fingerprint string, answer *u
 	if at.text != "" {
 		override = Override{Field: at.text, Admission: true, Barred: barred}
 	}
-	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
+	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	return at
 }
 
 // unrecorded gives the place of an annotation that is not on a child as it was just
 // written there; none when all are.
-func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) place {
+func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) fieldLocation {
 	wanted, has := adapters.Record(c), answer.GetAnnotations()
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		if v, there := has[key]; !there || v != wanted[key] {
-			return annotationPlace(key)
+			return annotationAt(key)
 		}
 	}
-	return place{}
+	return fieldLocation{}
 }
 
 // lostLabel is the label that a child should have to be found, and has not; "" when it has
@@ -123,19 +123,19 @@ func lostLabel(c *adapters.Child, has metav1.Object) string {
 	return ""
 }
 
-// Labelled tells whether an object has the labels by which the child of a subset is found.
+// Labelled reports whether an object has the labels by which the child of a subset is found.
 func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
 
 // labelling is the content of a write of nothing but the labels by which a child is found.
 func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
 
-// relabelled notes that the labels were put back, and whether the answer has them.
-func (w *Writer) relabelled(c *adapters.Child, content string, answer metav1.Object) {
+// recordRelabel notes that the labels were put back, and whether the answer has them.
+func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.Object) {
 	override := Override{}
 	if label := lostLabel(c, answer); label != "" {
-		override = Override{Field: labelPlace(label).text, Admission: true}
+		override = Override{Field: labelAt(label).text, Admission: true}
 	}
-	w.Repeats.Wrote(parentOf(c), w.object(c.Name), content, content, override, w.now())
+	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
 
 // now is the time; without Repeats and Contests nobody needs it.
@@ -156,26 +156,26 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}
-	if field := w.Looks.altered(parent, current); field != "" {
-		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, Left: true}
+	if field := w.Comparisons.altered(parent, current); field != "" {
+		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
 	}
 	return nil
 }
 
 // A child whose subset is going is only told its replicas.
 
-func (w *Writer) putOffShrink(current *unstructured.Unstructured, replicas int32) error {
-	return w.putOffWrite(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
-		fieldPlace(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
+func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
+	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
+		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
-// shrunk notes that, and tells whether the answer has other replicas all the same.
-func (w *Writer) shrunk(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
+// recordShrink notes that, and tells whether the answer has other replicas all the same.
+func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
-		override = Override{Field: fieldPlace(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
+		override = Override{Field: fieldAt(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
 	}
-	w.Repeats.Wrote(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
+	w.Repeats.RecordWrite(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
 	return override.Admission
 }
 

@@ -18,23 +18,23 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// place is where a field is: as text for people, and as managedFields have it.
-type place struct {
+// fieldLocation is where a field is: as text for people, and as managedFields have it.
+type fieldLocation struct {
 	text string
 	path fieldpath.Path
 }
 
-func (p place) field(name string) place {
-	return place{p.text + "." + name, append(p.path[:len(p.path):len(p.path)], fieldpath.PathElement{FieldName: &name})}
+func (p fieldLocation) field(name string) fieldLocation {
+	return fieldLocation{p.text + "." + name, append(p.path[:len(p.path):len(p.path)], fieldpath.PathElement{FieldName: &name})}
 }
 
-func (p place) item(index int, element fieldpath.PathElement) place {
-	return place{fmt.Sprintf("%s[%d]", p.text, index), append(p.path[:len(p.path):len(p.path)], element)}
+func (p fieldLocation) item(index int, element fieldpath.PathElement) fieldLocation {
+	return fieldLocation{fmt.Sprintf("%s[%d]", p.text, index), append(p.path[:len(p.path):len(p.path)], element)}
 }
 
-// fieldPlace is a field of the object.
-func fieldPlace(names ...string) place {
-	at := place{}
+// fieldAt is a field of the object.
+func fieldAt(names ...string) fieldLocation {
+	at := fieldLocation{}
 	for _, name := range names {
 		at = at.field(name)
 	}
@@ -42,19 +42,19 @@ func fieldPlace(names ...string) place {
 	return at
 }
 
-// annotationPlace is an annotation of the object; nowhere without a name.
-func annotationPlace(key string) place {
+// annotationAt is an annotation of the object; nowhere without a name.
+func annotationAt(key string) fieldLocation {
 	if key == "" {
-		return place{}
+		return fieldLocation{}
 	}
-	at := fieldPlace("metadata", "annotations", key)
+	at := fieldAt("metadata", "annotations", key)
 	at.text = fmt.Sprintf("metadata.annotations[%q]", key)
 	return at
 }
 
-// labelPlace is a label of the object.
-func labelPlace(key string) place {
-	at := fieldPlace("metadata", "labels", key)
+// labelAt is a label of the object.
+func labelAt(key string) fieldLocation {
+	at := fieldAt("metadata", "labels", key)
 	at.text = fmt.Sprintf("metadata.labels[%q]", key)
 	return at
 }
@@ -65,15 +65,15 @@ func labelPlace(key string) place {
 // The API server takes a field from its owner when somebody else gives it
 // another value, so what is still ours still has the value we gave it, however
 // the server writes that ("1Gi" for "1024Mi"). Comparing values cannot tell.
-func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (place, error) {
+func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (fieldLocation, error) {
 	owned, err := ownedIn(managed)
 	switch {
 	case err != nil:
-		return place{}, fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
+		return fieldLocation{}, fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
 	case owned == nil:
-		return place{text: "everything"}, nil
+		return fieldLocation{text: "everything"}, nil
 	}
-	at := lostIn(withoutIdentity(applied.Object), owned, place{})
+	at := lostIn(withoutIdentity(applied.Object), owned, fieldLocation{})
 	at.text = strings.TrimPrefix(at.text, ".")
 	return at, nil
 }
@@ -120,10 +120,10 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return nil, nil //nolint:nilnil // nothing is ours
 }
 
-// Taken gives those of the recorded annotations that another has removed or changed
+// TakenAnnotations gives those of the recorded annotations that another has removed or changed
 // since United wrote the child, in a fixed order; and their checksum, unless it was never
 // there: earlier versions wrote none.
-func Taken(meta metav1.Object) ([]string, error) {
+func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	owned, err := ownedFields(meta)
 	if err != nil {
 		return nil, err
@@ -145,17 +145,17 @@ func Taken(meta metav1.Object) ([]string, error) {
 // forged gives the place of an annotation that is not as it was written, where the
 // checksum of the record does not match; none when it does. Admission has changed it as it
 // was written: it is still ours by managedFields.
-func forged(u, current *unstructured.Unstructured) place {
+func forged(u, current *unstructured.Unstructured) fieldLocation {
 	if adapters.VerifyRecord(current.GetNamespace(), current.GetName(), current.GetAnnotations()) != adapters.Forged {
-		return place{}
+		return fieldLocation{}
 	}
 	wanted, has := u.GetAnnotations(), current.GetAnnotations()
 	for _, key := range adapters.RecordKeys() {
 		if wanted[key] != has[key] {
-			return annotationPlace(key)
+			return annotationAt(key)
 		}
 	}
-	return annotationPlace(v1alpha1.AnnotationRecordChecksum)
+	return annotationAt(v1alpha1.AnnotationRecordChecksum)
 }
 
 // withoutIdentity drops what managedFields never list.
@@ -179,7 +179,7 @@ func withoutIdentity(object map[string]any) map[string]any {
 	return rest
 }
 
-func lostIn(v any, owned *fieldpath.Set, at place) place {
+func lostIn(v any, owned *fieldpath.Set, at fieldLocation) fieldLocation {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) { // in order, since the first is told
@@ -195,12 +195,13 @@ func lostIn(v any, owned *fieldpath.Set, at place) place {
 			}
 		}
 	}
-	return place{}
+	return fieldLocation{}
 }
 
-// lostItem: an item is lost when none of the elements that it can be is ours whole.
-func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at place, index int) place {
-	where := place{fmt.Sprintf("%s[%d]", at.text, index), nil}
+// lostItem gives the place of an item that is lost, which it is when none of the elements
+// that it can be is ours whole.
+func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at fieldLocation, index int) fieldLocation {
+	where := fieldLocation{fmt.Sprintf("%s[%d]", at.text, index), nil}
 	for _, element := range elements {
 		if where = lostMember(item, owned, element, at.item(index, element)); where.text == "" {
 			break
@@ -209,17 +210,17 @@ func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, 
 	return where
 }
 
-func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at place) place {
+func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at fieldLocation) fieldLocation {
 	if inside, ok := owned.Children.Get(element); ok {
 		return lostIn(v, inside, at)
 	}
 	if owned.Members.Has(element) || empty(v) {
-		return place{} // owned whole, or nothing that could be owned
+		return fieldLocation{} // owned whole, or nothing that could be owned
 	}
 	return at
 }
 
-// empty tells whether v is a list without items. Trap: when its items would have
+// empty reports whether v is a list without items. Trap: when its items would have
 // a merge key, the API server lists nothing of it.
 func empty(v any) bool {
 	list, isList := v.([]any)

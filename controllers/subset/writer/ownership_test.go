@@ -276,7 +276,7 @@ func FuzzLost(f *testing.F) {
 func TestTaken(t *testing.T) {
 	b := newBench(t)
 	whole := b.asStored(childSpec(), nil)
-	if taken, err := Taken(whole); err != nil || len(taken) > 0 {
+	if taken, err := TakenAnnotations(whole); err != nil || len(taken) > 0 {
 		t.Fatal("nobody has touched it", taken, err)
 	}
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
@@ -287,21 +287,21 @@ func TestTaken(t *testing.T) {
 		annotations := removed.GetAnnotations()
 		delete(annotations, key)
 		removed.SetAnnotations(annotations)
-		if taken, err := Taken(changed); err != nil || !slices.Equal(taken, []string{key}) {
+		if taken, err := TakenAnnotations(changed); err != nil || !slices.Equal(taken, []string{key}) {
 			t.Error(key, "was changed:", taken, err)
 		}
-		if taken, err := Taken(removed); err != nil || !slices.Equal(taken, []string{key}) {
+		if taken, err := TakenAnnotations(removed); err != nil || !slices.Equal(taken, []string{key}) {
 			t.Error(key, "was removed:", taken, err)
 		}
 	}
 	whole.SetManagedFields(nil)
-	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)) {
+	if taken, err := TakenAnnotations(whole); err != nil || !slices.Equal(taken, append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)) {
 		t.Error("managedFields were cleared:", taken, err)
 	}
 	annotations := whole.GetAnnotations()
 	delete(annotations, v1alpha1.AnnotationRecordChecksum)
 	whole.SetAnnotations(annotations)
-	if taken, err := Taken(whole); err != nil || !slices.Equal(taken, adapters.RecordKeys()) {
+	if taken, err := TakenAnnotations(whole); err != nil || !slices.Equal(taken, adapters.RecordKeys()) {
 		t.Error("an earlier version wrote no checksum:", taken, err)
 	}
 }

@@ -39,10 +39,10 @@ var ErrForgets = errors.New("forgets what its protected replicas run, and is rem
 // replicas are known of later than the child, and a revision that is gone would be
 // forgotten at once.
 func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	if err := w.stillForgotten(ctx, current); err != nil {
+	if err := w.checkStillForgotten(ctx, current); err != nil {
 		return current, false, err
 	}
-	if err := w.keeps(ctx, hash, current); err != nil {
+	if err := w.checkRevisionKept(ctx, hash, current); err != nil {
 		return current, false, err
 	}
 	raw, err := json.Marshal(reminder(hash, current))
@@ -77,7 +77,7 @@ func reminder(hash string, current *unstructured.Unstructured) []map[string]any 
 	}
 }
 
-func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstructured) error {
+func (w *Writer) checkStillForgotten(ctx context.Context, current *unstructured.Unstructured) error {
 	list := &corev1.PodList{}
 	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
 		return fmt.Errorf("list replicas of %s: %w", current.GetName(), err)
@@ -96,12 +96,12 @@ func (w *Writer) stillForgotten(ctx context.Context, current *unstructured.Unstr
 	return nil
 }
 
-// keeps looks whether a revision of the child's own is there, and is not to be collected
+// checkRevisionKept looks whether a revision of the child's own is there, and is not to be collected
 // with an earlier child.
 //
 // One that nobody controls, because that was orphaned, will do: its controller counts it
 // in, and adopts it when it next looks. Trap: nothing but the reminder may make it look.
-func (w *Writer) keeps(ctx context.Context, hash string, current *unstructured.Unstructured) error {
+func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current *unstructured.Unstructured) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {

@@ -88,14 +88,14 @@ type OverriddenError struct {
 	Until time.Time
 	// Lasting: that has been going on for half a minute.
 	Lasting bool
-	// Left: it is not written again by itself.
-	Left bool
+	// NotRetried: it is not written again by itself.
+	NotRetried bool
 	// Contested: it is written again each time, and nothing else is.
 	Contested bool
 }
 
 func (e *OverriddenError) Error() string {
-	if e.Left {
+	if e.NotRetried {
 		return fmt.Sprintf("%s: %s; it is left so until something else is written", e.Object, e.Override)
 	}
 	if e.Contested {
@@ -104,11 +104,11 @@ func (e *OverriddenError) Error() string {
 	return fmt.Sprintf("%s: %s, again and again; it is written less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }
 
-// PutOff gives why a write is put off, and nil when it is not: it is another write than
+// Delay gives why a write is put off, and nil when it is not: it is another write than
 // the last ones, what it wrote last stood, or it is time again. standing is the content
 // of the object as it is now: when the last write still stands, it is we who want
 // something else now. override is asked what was undone when that is new.
-func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing string, override func() Override, now time.Time) *OverriddenError {
+func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing string, override func() Override, now time.Time) *OverriddenError {
 	if r == nil {
 		return nil
 	}
@@ -132,15 +132,15 @@ func (r *Repeats) PutOff(parent types.NamespacedName, object, content, standing 
 	return w.error(object)
 }
 
-// Wrote notes a write. written is what the object is by it, override what the answer to it
+// RecordWrite notes a write. written is what the object is by it, override what the answer to it
 // had changed already; zero if nothing.
-func (r *Repeats) Wrote(parent types.NamespacedName, object, content, written string, override Override, now time.Time) {
+func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, written string, override Override, now time.Time) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.take(parent, object, content)
+	w := r.addOrFind(parent, object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= stands {
 		// The last one stood, and this one only takes back what was said of it: not to be
 		// doubted, or it would be said again, and taken back, for ever.
@@ -152,8 +152,8 @@ func (r *Repeats) Wrote(parent types.NamespacedName, object, content, written st
 	}
 }
 
-// Stands notes that the object is as it was written last.
-func (r *Repeats) Stands(parent types.NamespacedName, object string, now time.Time) {
+// RecordStanding notes that the object is as it was written last.
+func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now time.Time) {
 	if r == nil {
 		return
 	}
@@ -184,9 +184,9 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 	return e
 }
 
-// Futile tells whether the same write, when it was made last, was kept by admission from
+// BarredByAdmission reports whether the same write, when it was made last, was kept by admission from
 // raising a partition.
-func (r *Repeats) Futile(parent types.NamespacedName, object, content string) bool {
+func (r *Repeats) BarredByAdmission(parent types.NamespacedName, object, content string) bool {
 	if r == nil {
 		return false
 	}
@@ -238,8 +238,8 @@ func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 	return writes[len(writes)-1]
 }
 
-// take makes a write the last one. The oldest is dropped when there are too many.
-func (r *Repeats) take(parent types.NamespacedName, object, content string) *repeat {
+// addOrFind makes a write the last one. The oldest is dropped when there are too many.
+func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string) *repeat {
 	if r.writes == nil {
 		r.writes = map[types.NamespacedName]map[string][]*repeat{}
 	}

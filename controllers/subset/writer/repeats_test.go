@@ -34,10 +34,10 @@ type opponent struct {
 }
 
 func (o *opponent) pass(content, standing string) *OverriddenError {
-	e := o.PutOff(webParent, "child", content, standing, func() Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
+	e := o.Delay(webParent, "child", content, standing, func() Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
 	if e == nil {
 		o.writes = append(o.writes, o.now)
-		o.Wrote(webParent, "child", content, content, Override{}, o.now)
+		o.RecordWrite(webParent, "child", content, content, Override{}, o.now)
 	}
 	return e
 }
@@ -143,7 +143,7 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 	if e == nil {
 		t.Fatal("the positive control: it is put off")
 	}
-	o.Stands(webParent, "child", o.now)
+	o.RecordStanding(webParent, "child", o.now)
 	if e := o.Overridden(webParent, "child", o.now); e == nil || e.Until != o.now.Add(stands) {
 		t.Error("not sure yet:", e)
 	}
@@ -163,12 +163,12 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 func TestWhatIsTakenBackIsNotDoubted(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 	o.fight("A", time.Hour)
-	o.Wrote(webParent, "child", "A", "A", Override{}, o.now)
+	o.RecordWrite(webParent, "child", "A", "A", Override{}, o.now)
 	if o.Overridden(webParent, "child", o.now) == nil {
 		t.Fatal("the positive control: it is doubted")
 	}
 	o.now = o.now.Add(stands)
-	o.Wrote(webParent, "child", "A", "A", Override{}, o.now)
+	o.RecordWrite(webParent, "child", "A", "A", Override{}, o.now)
 	if e := o.Overridden(webParent, "child", o.now); e != nil {
 		t.Error(e)
 	}
@@ -187,11 +187,11 @@ func TestForgetRepeats(t *testing.T) {
 		}
 	}
 	var none *Repeats
-	none.Wrote(webParent, "child", "A", "A", Override{}, time.Now())
-	none.Stands(webParent, "child", time.Now())
+	none.RecordWrite(webParent, "child", "A", "A", Override{}, time.Now())
+	none.RecordStanding(webParent, "child", time.Now())
 	none.Forget(webParent)
 	none.ForgetObject(webParent, "child")
-	if none.PutOff(webParent, "child", "A", "", nil, time.Now()) != nil || none.Overridden(webParent, "child", time.Now()) != nil || none.Futile(webParent, "child", "A") {
+	if none.Delay(webParent, "child", "A", "", nil, time.Now()) != nil || none.Overridden(webParent, "child", time.Now()) != nil || none.BarredByAdmission(webParent, "child", "A") {
 		t.Error("nothing is spaced without it")
 	}
 }
@@ -368,7 +368,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 		c := childSpec()
 		var err error
 		for range 50 {
-			err = b.Vacant(t.Context(), &c)
+			err = b.CheckNameFree(t.Context(), &c)
 		}
 		e := (*OverriddenError)(nil)
 		if !errors.As(err, &e) || b.patches != repeatsAtOnce+1 || e.Until != now.Add(time.Second) {
@@ -378,7 +378,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 			t.Error(e)
 		}
 		now = e.Until
-		if err := b.Vacant(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
+		if err := b.CheckNameFree(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
 			t.Error("it is time again:", err)
 		}
 	}

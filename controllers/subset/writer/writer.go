@@ -54,8 +54,8 @@ type Writer struct {
 	Client client.Client
 	// Live reads past the cache: strangers and orphans are not in it.
 	Live client.Reader
-	// Looks remembers the children that are as they were written. Nil remembers nothing.
-	Looks *Looks
+	// Comparisons remembers the children that are as they were written. Nil remembers nothing.
+	Comparisons *Comparisons
 	// Repeats spaces writes that are undone, by the time that Now tells. Without Repeats
 	// none is spaced.
 	Repeats *Repeats
@@ -65,11 +65,11 @@ type Writer struct {
 	Now      func() time.Time
 }
 
-// Carry carries out a step on a child that was read as current, nil when there
+// Execute carries out a step on a child that was read as current, nil when there
 // is none. It gives the child as it is now, and whether it was written. Errors
 // are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
 // wrote, or what the API server answered; the child is then as it was.
-func (w *Writer) Carry(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	switch s.Action {
 	case subset.ActionWait, subset.ActionHalt:
 		return current, false, nil
@@ -87,14 +87,14 @@ func (w *Writer) Carry(ctx context.Context, s subset.Step, current *unstructured
 }
 
 func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstructured, bool, error) {
-	if err := w.Vacant(ctx, &s.Child); err != nil {
+	if err := w.CheckNameFree(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
-	if err := w.clean(ctx, &s.Child); err != nil {
+	if err := w.checkRevisionsCollected(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
 	if s.Action == subset.ActionSeed {
-		if err := w.keepsOrphans(ctx, &s.Child); err != nil {
+		if err := w.checkRoomForOrphans(ctx, &s.Child); err != nil {
 			return nil, false, err
 		}
 	}
@@ -102,7 +102,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	if err != nil {
 		return nil, false, err
 	}
-	if err := w.putOffWrite(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", place{}, nil); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", fieldLocation{}, nil); err != nil {
 		return nil, false, err
 	}
 	u.SetResourceVersion(absent)
@@ -112,9 +112,9 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	return u, true, nil
 }
 
-// Vacant looks, past the cache, whether the child's name is free. The error says who has
+// CheckNameFree looks, past the cache, whether the child's name is free. The error says who has
 // it; a child of ours that has lost its labels gets them back, and it is an ErrStale.
-func (w *Writer) Vacant(ctx context.Context, c *adapters.Child) error {
+func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
 	gvk := w.Adapter.GroupVersionKind()
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(gvk)
@@ -161,7 +161,7 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 		return &WaitError{c.Name + " is there, and is not known here yet"}
 	}
 	content := labelling(live)
-	if err := w.putOffWrite(parentOf(c), c.Name, content, "", labelPlace(lost), live.GetManagedFields()); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -174,17 +174,17 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 	case err != nil:
 		return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
 	default:
-		w.relabelled(c, content, live)
+		w.recordRelabel(c, content, live)
 	}
 	return &WaitError{c.Name + " is there, and has lost its labels"}
 }
 
-// clean looks, past the cache, whether the garbage collector is done with the
+// checkRevisionsCollected looks, past the cache, whether the garbage collector is done with the
 // revisions of an earlier child of the name. Trap: the new child's controller
 // takes one of the same name and content for its own, and settles on it; when it
 // is collected the controller forgets what it was to remember. Revisions of a
 // child that was orphaned have no controller any more, and are adopted.
-func (w *Writer) clean(ctx context.Context, c *adapters.Child) error {
+func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child) error {
 	revisions := &metav1.PartialObjectMetadataList{}
 	revisions.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	err := w.Live.List(ctx, revisions, client.InNamespace(c.Namespace),
@@ -212,9 +212,9 @@ func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string)
 	return pods.Items, nil
 }
 
-// keepsOrphans looks whether a seed still has room for the pods that outlived an earlier
-// child (subset.Around). It is an ErrStale when more have been orphaned since.
-func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
+// checkRoomForOrphans looks whether a seed still has room for the pods that outlived an earlier
+// child (subset.KeepOutlived). It is an ErrStale when more have been orphaned since.
+func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) error {
 	pods, err := w.Outlived(ctx, c.Namespace, c.Parent, c.Subset)
 	if err != nil {
 		return err
@@ -236,9 +236,9 @@ func (w *Writer) keepsOrphans(ctx context.Context, c *adapters.Child) error {
 // update writes the child when it differs from what it shall be, in one write, and
 // tells whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	if w.Looks.stands(c, current) {
+	if w.Comparisons.upToDate(c, current) {
 		// It need not be rendered to be compared, which would be most of the work of a pass.
-		w.stands(c)
+		w.writeStands(c)
 		return current, false, nil
 	}
 	u, err := w.build(c)
@@ -254,17 +254,17 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return current, false, err
 	}
 	if at.text == "" {
-		w.stands(c)
+		w.writeStands(c)
 		return current, false, nil
 	}
-	if c.Partition <= observed.Partition || w.futile(c, u) {
-		if err := w.putOff(c, u, at, current, observed); err != nil {
+	if c.Partition <= observed.Partition || w.barredByAdmission(c, u) {
+		if err := w.delayIfRepeated(c, u, at, current, observed); err != nil {
 			return current, false, err
 		}
 	}
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
-	overridden, err := w.apply(ctx, c, u, unawaited(c, current)...)
+	overridden, err := w.apply(ctx, c, u, withoutReadYourWrites(c, current)...)
 	if err != nil {
 		return current, false, err
 	}
@@ -279,10 +279,10 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	return u, false, nil
 }
 
-// unawaited lets no read wait for a write of a child that is not in the cache. Trap: where
+// withoutReadYourWrites lets no read wait for a write of a child that is not in the cache. Trap: where
 // admission keeps it from getting its labels, the cache never hears of that write, and the
 // next pass would wait until it is given up.
-func unawaited(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
+func withoutReadYourWrites(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
 	if Labelled(c, current) {
 		return nil
 	}
@@ -290,18 +290,18 @@ func unawaited(c *adapters.Child, current *unstructured.Unstructured) []client.A
 }
 
 // differs gives the first place where applying u would change something.
-func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (place, error) {
+func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (fieldLocation, error) {
 	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
 		return at, nil
 	}
 	if label := lostLabel(c, current); label != "" {
-		return labelPlace(label), nil // what admission has taken is ours by managedFields
+		return labelAt(label), nil // what admission has taken is ours by managedFields
 	}
-	if w.Looks.unharmed(c, current, u) {
-		return place{}, nil
+	if w.Comparisons.nothingLost(c, current, u) {
+		return fieldLocation{}, nil
 	}
-	if taken, err := Taken(current); err != nil || len(taken) > 0 {
-		return annotationPlace(append(taken, "")[0]), err
+	if taken, err := TakenAnnotations(current); err != nil || len(taken) > 0 {
+		return annotationAt(append(taken, "")[0]), err
 	}
 	if at := forged(u, current); at.text != "" {
 		return at, nil
@@ -309,35 +309,35 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 	// What rides along with other writes alone is not worth one.
 	at, err := lost(withoutRecord(u), current.GetManagedFields())
 	if at.text == "" && err == nil {
-		w.Looks.saw(c, current, u, adapters.Altered(w.Adapter, u, current))
+		w.Comparisons.recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current))
 	}
 	return at, err
 }
 
 // differsFrom is the part of differs that values tell.
-func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) place {
+func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) fieldLocation {
 	fields := w.Adapter.FieldPaths()
 	switch {
 	case observed.Replicas != c.Replicas:
-		return fieldPlace(fields.Replicas...)
+		return fieldAt(fields.Replicas...)
 	case observed.Paused != c.Paused:
-		return fieldPlace(fields.Paused...)
+		return fieldAt(fields.Paused...)
 	case observed.NoPartition:
-		return fieldPlace(fields.Strategy...)
+		return fieldAt(fields.Strategy...)
 	case observed.Partition != c.Partition && fields.Partition != nil:
-		return fieldPlace(fields.Partition...)
+		return fieldAt(fields.Partition...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// A partition that somebody else has set to what it is to be now is not on record.
-		return annotationPlace(v1alpha1.AnnotationPartition)
+		return annotationAt(v1alpha1.AnnotationPartition)
 	case subset.Seeding(observed) != c.Seeding:
-		return annotationPlace(v1alpha1.AnnotationSeeding)
+		return annotationAt(v1alpha1.AnnotationSeeding)
 	case subset.RevisionOf(observed) != c.Revision:
 		// Changed by admission as it was written it is still ours by managedFields.
-		return annotationPlace(v1alpha1.AnnotationRevision)
+		return annotationAt(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
-		return annotationPlace(v1alpha1.AnnotationFingerprint)
+		return annotationAt(v1alpha1.AnnotationFingerprint)
 	}
-	return place{}
+	return fieldLocation{}
 }
 
 // build makes the object to apply, with its fingerprint.
@@ -366,18 +366,18 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 
 // apply writes u, which is c, and makes of it what the API server answers. It gives the
 // first place in which that is not as it was written.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (place, error) {
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (fieldLocation, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		append(opts, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)...)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return place{}, ErrStale
+		return fieldLocation{}, ErrStale
 	case err != nil:
-		return place{}, err
+		return fieldLocation{}, err
 	}
-	w.Looks.wrote(c, u, adapters.Altered(w.Adapter, applied, u))
-	return w.wrote(c, content, fingerprint, u), nil
+	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
+	return w.recordWrite(c, content, fingerprint, u), nil
 }
 
 // Remove deletes the child of a subset that is gone, as it was read: one that has
@@ -389,7 +389,7 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	if apierrors.IsConflict(err) {
 		return ErrStale
 	}
-	w.Looks.forgetChild(current)
+	w.Comparisons.forgetChild(current)
 	w.Repeats.ForgetObject(parentOfObject(current), w.object(current.GetName()))
 	return client.IgnoreNotFound(err)
 }
@@ -398,7 +398,7 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 // then. Nothing else of it can be written: the spec does not know it any more. An
 // error is ErrStale or what the API server answered.
 func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	if err := w.putOffShrink(current, replicas); err != nil {
+	if err := w.delayShrinkIfRepeated(current, replicas); err != nil {
 		return nil, err
 	}
 	after := current.DeepCopy()
@@ -416,15 +416,15 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 	if err != nil {
 		return nil, err
 	}
-	if w.shrunk(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
+	if w.recordShrink(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
 		return nil, ErrStale // as in update: no watch tells of it
 	}
 	return after, nil
 }
 
-// Unchanged looks, past the cache, whether the spec of a child is as it was read; the error
+// CheckUnchanged looks, past the cache, whether the spec of a child is as it was read; the error
 // is ErrStale when it is not.
-func (w *Writer) Unchanged(ctx context.Context, current *unstructured.Unstructured) error {
+func (w *Writer) CheckUnchanged(ctx context.Context, current *unstructured.Unstructured) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(current), live)
@@ -439,8 +439,8 @@ func (w *Writer) Unchanged(ctx context.Context, current *unstructured.Unstructur
 	return nil
 }
 
-// Free deletes a released replica; a newer one of the same name is left alone.
-func (w *Writer) Free(ctx context.Context, namespace string, r adapters.Replica) error {
+// DeleteReplica deletes a released replica; a newer one of the same name is left alone.
+func (w *Writer) DeleteReplica(ctx context.Context, namespace string, r adapters.Replica) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})
 	if apierrors.IsConflict(err) {

@@ -127,7 +127,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 }
 
 func (b *bench) carry(s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	return b.Carry(b.t.Context(), s, current)
+	return b.Execute(b.t.Context(), s, current)
 }
 
 // childSpec is the child of subset zone-a of web.
@@ -137,7 +137,7 @@ func childSpec() adapters.Child {
 		Owner:    metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "web", UID: "u-1", Controller: ptr.To(true)},
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		Template: map[string]any{"spec": map[string]any{"serviceName": "web"}},
-		PodPart: map[string]any{
+		RevisionTemplate: map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "a:1"}}},
 		},
@@ -332,7 +332,7 @@ func TestSeedKeepsOrphans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			around := subset.Around(step, statefulset.New().Orphans(u, outlived))
+			around := subset.KeepOutlived(step, statefulset.New().Orphans(u, outlived))
 			if around.Child.Replicas != step.Child.Replicas {
 				if _, wrote, err := b.carry(step, nil); !errors.Is(err, ErrStale) || wrote || len(b.applied) > 0 {
 					t.Fatal("a child is made that deletes pods, which were orphaned after it was decided on:", wrote, err)
@@ -402,7 +402,7 @@ func TestUpdate(t *testing.T) {
 		{"revision", change(func(c *adapters.Child) { c.Revision = "web-3" }), true},
 		{"template", change(func(c *adapters.Child) { c.Template = map[string]any{"spec": map[string]any{"serviceName": "other"}} }), true},
 		{"minReadySeconds", change(func(c *adapters.Child) { c.MinReadySeconds = 7 }), true},
-		{"pods", change(func(c *adapters.Child) { c.PodPart["spec"] = map[string]any{"containers": []any{}} }), true},
+		{"pods", change(func(c *adapters.Child) { c.RevisionTemplate["spec"] = map[string]any{"containers": []any{}} }), true},
 		{"tolerations", change(func(c *adapters.Child) { c.Tolerations = []corev1.Toleration{{Key: "k"}} }), true},
 		{"selector", change(func(c *adapters.Child) { c.Selector.MatchLabels["app"] = "x" }), true},
 		{"owner", change(func(c *adapters.Child) { c.Owner.BlockOwnerDeletion = ptr.To(true) }), true},
@@ -583,7 +583,7 @@ func TestRemoveAndFree(t *testing.T) {
 		if err := b.Remove(t.Context(), current); err != nil {
 			t.Error(err)
 		}
-		if err := b.Free(t.Context(), "shop", replica); err != nil {
+		if err := b.DeleteReplica(t.Context(), "shop", replica); err != nil {
 			t.Error(err)
 		}
 	}

@@ -73,7 +73,7 @@ func next(weights []uint64, held []int32) int {
 	return best
 }
 
-// higher tells whether a has a higher quotient than b: a/(2*heldA+1) >
+// higher reports whether a has a higher quotient than b: a/(2*heldA+1) >
 // b/(2*heldB+1), multiplied out.
 func higher(a uint64, heldA int32, b uint64, heldB int32) bool {
 	ahi, alo := bits.Mul64(a, 2*uint64(heldB)+1)

@@ -10,17 +10,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// few are the first of those that a message is about, and how many more there are.
-type few struct {
+// nameList are the first of those that a message is about, and how many more there are.
+type nameList struct {
 	names []string
 	more  int
 }
 
-// most is how many a message names.
-const most = 3
+// maxNamed is how many a message names.
+const maxNamed = 3
 
-func (f *few) add(name func() string) {
-	if len(f.names) == most {
+func (f *nameList) add(name func() string) {
+	if len(f.names) == maxNamed {
 		f.more++
 		return
 	}
@@ -28,7 +28,7 @@ func (f *few) add(name func() string) {
 }
 
 // list names them; of says what the others are.
-func (f *few) list(of string) string {
+func (f *nameList) list(of string) string {
 	names := f.names
 	if f.more > 0 {
 		names = append(names, fmt.Sprintf("and %d more%s", f.more, of))
@@ -37,25 +37,25 @@ func (f *few) list(of string) string {
 }
 
 func (c *coordinator) failedMessage() string {
-	var failed few
+	var failed nameList
 	for _, r := range c.failed {
-		failed.add(func() string { return r.Name + " " + r.Trouble() })
+		failed.add(func() string { return r.Name + " " + r.WhyUnavailable() })
 	}
-	if c.back {
+	if c.goingBack {
 		return failed.list("") + "; all others go back"
 	}
 	return failed.list("") + "; nothing more is released: correct the template, or go back"
 }
 
-// raisingHelps: a subset whose turn it is could go on if maxUnavailable were
+// raisingHelps reports whether a subset whose turn it is could go on if maxUnavailable were
 // greater. One that works in order cannot while a replica of its own is down.
 func (c *coordinator) raisingHelps() bool {
-	for _, v := range c.views {
+	for _, v := range c.states {
 		switch {
-		case len(v.Unreleased) > 0 && !v.kept:
+		case len(v.Unreleased) > 0 && !v.cannotTakeBack:
 			return true
-		case v.Removed || v.through():
-		case !v.Observed.Ordered || v.unavailableBelow(v.live) < 0:
+		case v.Removed || v.stepDone():
+		case !v.Observed.Ordered || v.unavailableBelow(v.currentReplicas) < 0:
 			return true
 		case c.rules.sequential:
 			return false
@@ -67,17 +67,17 @@ func (c *coordinator) raisingHelps() bool {
 // blocked names the replicas that keep a rollout from going on by itself. It is a stall
 // when they are broken: they will not come back by themselves.
 func (c *coordinator) blocked() verdict {
-	var culprits few
+	var culprits nameList
 	broken := false
 	kept := true // all are protected, of children that work in order: not even force helps
-	for _, v := range c.views {
+	for _, v := range c.states {
 		if v.Removed {
 			continue
 		}
-		if !v.through() && !v.staged || v.live < v.Desired {
+		if !v.stepDone() && !v.staged || v.currentReplicas < v.Desired {
 			return verdict{} // something else goes on
 		}
-		p := v.unavailableBelow(min(v.partition, v.live))
+		p := v.unavailableBelow(min(v.partition, v.currentReplicas))
 		if c.inFlightOf(v, true) > 0 && (!v.barred || p < 0) {
 			return verdict{} // replicas are on their way
 		}
@@ -113,10 +113,10 @@ func blockedBy(what string, stall bool) verdict {
 // stuck names what keeps a subset on a first template that it does not come up on. It is a
 // stall when that will not come up by itself.
 func (c *coordinator) stuck() verdict {
-	for _, v := range c.views {
+	for _, v := range c.states {
 		p := int32(-1)
 		if v.stuck {
-			p = v.unavailableBelow(v.live)
+			p = v.unavailableBelow(v.currentReplicas)
 		}
 		if p < 0 {
 			continue
@@ -127,7 +127,7 @@ func (c *coordinator) stuck() verdict {
 		} else {
 			ways += fmt.Sprintf(", or set the annotation %s to %s", v1alpha1.AnnotationForceUpdate, c.Update)
 		}
-		return blockedBy(fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waits, ways), m != nil && m.Failure != "")
+		return blockedBy(fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waitReason, ways), m != nil && m.Failure != "")
 	}
 	return verdict{}
 }

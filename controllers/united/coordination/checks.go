@@ -13,18 +13,18 @@ import (
 
 // What the gates check, in the order of the table.
 
-// paused: the user has paused the rollout, or what it needs cannot be kept for the
+// paused is closed while the user has paused the rollout, or what it needs cannot be kept for the
 // moment. It is more than a gate, for not even staging goes on: see freeze. The subsets
-// keep the reason of their line; the rollout says it.
+// keep the reason of their partition; the rollout says it.
 func paused(c *coordinator, _ *release) verdict {
 	return verdict{closed: c.Paused != "", phase: v1alpha1.RolloutPaused, message: c.Paused}
 }
 
-// unreadable: a child cannot be read. Whether its replicas are available, or have failed on
+// unreadable is closed while a child cannot be read. Whether its replicas are available, or have failed on
 // the update revision, is not known; so nothing passes it by, neither force nor the way
 // back.
 func unreadable(c *coordinator, _ *release) verdict {
-	for _, v := range c.views {
+	for _, v := range c.states {
 		if v.Unreadable != "" {
 			return verdict{closed: true, stall: true, reason: "nothing is released while a child cannot be read: " + v.Unreadable}
 		}
@@ -32,7 +32,7 @@ func unreadable(c *coordinator, _ *release) verdict {
 	return verdict{}
 }
 
-// hasFailed: an updated replica failed, which shows that the update revision does not
+// hasFailed is closed while an updated replica failed, which shows that the update revision does not
 // work. All subsets halt together. It is a stall unless the replica may come up yet.
 func hasFailed(c *coordinator, _ *release) verdict {
 	if len(c.failed) == 0 {
@@ -46,72 +46,72 @@ func hasFailed(c *coordinator, _ *release) verdict {
 	}
 }
 
-// unobserved: a replica failed of a child whose controller has not observed its spec, so
+// unobserved is closed while a replica failed of a child whose controller has not observed its spec, so
 // that it is not known whether it is an updated one. That is known in a moment, so the
 // rollout says what it waits for otherwise.
 func unobserved(c *coordinator, _ *release) verdict {
-	return verdict{closed: c.unsure != "", reason: "waits until " + c.unsure + " has been observed by its controller"}
+	return verdict{closed: c.unobservedFailure != "", reason: "waits until " + c.unobservedFailure + " has been observed by its controller"}
 }
 
-// notStaged: the child has not got the update revision yet, or its controller has not
+// notStaged is closed while the child has not got the update revision yet, or its controller has not
 // looked at it, or it has forgotten what it protects. What stages it has said so.
 func notStaged(_ *coordinator, r *release) verdict { return verdict{closed: !r.staged} }
 
-// notTakenBack: replicas came up on the update revision without having been released, and
+// notTakenBack is closed while replicas came up on the update revision without having been released, and
 // are not back on what is protected. Those that cannot be taken back hold nothing.
 func notTakenBack(_ *coordinator, r *release) verdict {
-	return verdict{closed: len(r.Unreleased) > 0 && !r.kept}
+	return verdict{closed: len(r.Unreleased) > 0 && !r.cannotTakeBack}
 }
 
-// hasSurplus: the subset is being scaled down. Its surplus replicas lie above any
+// hasSurplus is closed while the subset is being scaled down. Its surplus replicas lie above any
 // partition that could be set, and would be taken down.
 func hasSurplus(_ *coordinator, r *release) verdict {
-	return verdict{closed: r.live > r.Desired, reason: cmp.Or(r.waits, "waits until its surplus replicas are gone")}
+	return verdict{closed: r.currentReplicas > r.Desired, reason: cmp.Or(r.waitReason, "waits until its surplus replicas are gone")}
 }
 
-// atTarget: the user's floor and the steps up to the running one release no more.
+// atTarget is closed while the user's floor and the steps up to the running one release no more.
 func atTarget(_ *coordinator, r *release) verdict { return verdict{closed: r.top <= r.target} }
 
-// outOfTurn: order is Sequential, and a subset before is not done.
+// outOfTurn is closed while order is Sequential and a subset before is not done.
 func outOfTurn(_ *coordinator, r *release) verdict {
-	return verdict{closed: r.behind != nil, reason: r.waits}
+	return verdict{closed: r.waitsForSubset != nil, reason: r.waitReason}
 }
 
-// countedAlready: as many are released or updated as the step releases. What is left is an
+// countedAlready is closed while as many are released or updated as the step releases. What is left is an
 // updated replica that is being deleted: it comes back as the partition says.
 func countedAlready(c *coordinator, r *release) verdict {
-	if room := r.size() - r.potential; room > 0 {
+	if room := r.toRelease() - r.releasedOrUpdated; room > 0 {
 		return verdict{atMost: room}
 	}
 	return verdict{closed: true, reason: c.ahead()}
 }
 
-// tooFarAhead: the subset would be further ahead of the slowest than maxSkew.
+// tooFarAhead is closed while the subset would be further ahead of the slowest than maxSkew.
 func tooFarAhead(c *coordinator, r *release) verdict {
-	if room := r.potentialCap - r.potential; room > 0 {
+	if room := r.releaseLimit - r.releasedOrUpdated; room > 0 {
 		return verdict{atMost: room}
 	}
 	return verdict{closed: true, reason: c.ahead()}
 }
 
-// outOfOrder: the child works in order (OrderedReady), and so moves an available replica
+// outOfOrder is closed while the child works in order (OrderedReady), and so moves an available replica
 // only while all of them are available.
 func outOfOrder(c *coordinator, r *release) verdict {
-	if !r.Observed.Ordered || r.down() {
+	if !r.Observed.Ordered || r.unavailableAnyway() {
 		return verdict{}
 	}
-	why := c.orderedWait(r.view)
+	why := c.orderedWait(r.subsetState)
 	return verdict{closed: why != "", reason: why}
 }
 
-// ledgerFull: one more available replica that goes down would be more than
+// ledgerFull is closed while one more available replica that goes down would be more than
 // maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
 	down := c.unavailable
 	switch {
-	case r.mark != nil && r.mark.usable:
+	case r.replica != nil && r.replica.usable:
 		down++
-	case r.mark == nil || !r.mark.raised: // that one is counted already
+	case r.replica == nil || !r.replica.raised: // that one is counted already
 		return verdict{}
 	}
 	if down <= c.rules.maxUnavailable {
@@ -120,11 +120,11 @@ func ledgerFull(c *coordinator, r *release) verdict {
 	return verdict{closed: true, reason: c.tooMany(c.unavailable, "unavailable")}
 }
 
-// tooManyInFlight: as many replicas as maxUnavailable are released and not back. It is
+// tooManyInFlight is closed while as many replicas as maxUnavailable are released and not back. It is
 // for replicas that are unavailable anyway, and under force for all.
 func tooManyInFlight(c *coordinator, r *release) verdict {
 	switch {
-	case r.mark != nil && r.mark.usable && !c.rules.forced:
+	case r.replica != nil && r.replica.usable && !c.rules.forced:
 		return verdict{} // it is the ledger's
 	case c.countsWithAnother(r):
 		return verdict{}
@@ -135,7 +135,7 @@ func tooManyInFlight(c *coordinator, r *release) verdict {
 	return verdict{closed: true, reason: c.tooMany(c.inFlight, "on the way")}
 }
 
-// soaking: the running step has a timed pause, and has not stood for as long.
+// soaking is closed while the running step has a timed pause, and has not stood for as long.
 func soaking(c *coordinator, r *release) verdict {
 	pause := time.Duration(0)
 	if r.step < len(c.rules.steps) {
@@ -152,12 +152,12 @@ func soaking(c *coordinator, r *release) verdict {
 	}
 }
 
-// notApproved: the running step waits for approval, and the annotation is not its key.
+// notApproved is closed while the running step waits for approval, and the annotation is not its key.
 func notApproved(c *coordinator, r *release) verdict {
 	if r.step >= len(c.rules.steps) || c.rules.steps[r.step].Pause == nil || c.rules.steps[r.step].pause > 0 {
 		return verdict{}
 	}
-	key := c.key(r.step)
+	key := c.approvalKey(r.step)
 	message := fmt.Sprintf("%s; goes on when the annotation %s is %s", c.stepReached(r.step), v1alpha1.AnnotationApproved, key)
 	if c.Approved != "" {
 		message += "; it " + quoted(c.Approved) + ", which is for another step or rollout"

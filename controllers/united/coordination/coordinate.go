@@ -65,12 +65,12 @@ type Subset struct {
 	// below its partition too. Asked only where there is no child, or one whose
 	// controller has not looked at it.
 	Same bool
-	// Completing: the child's template replaced another before any replica was ever
+	// FirstRolloutPending: the child's template replaced another before any replica was ever
 	// ready, and the child has not come up on it since. It is open for that.
-	Completing bool
-	// Known is the partition that was last in force, for a child that is gone;
+	FirstRolloutPending bool
+	// LastPartition is the partition that was last in force, for a child that is gone;
 	// Held if unknown.
-	Known int32
+	LastPartition int32
 	// Recorded is the partition that the child was last given, where it says so: that
 	// of its spec may be somebody else's. nil: it does not say.
 	Recorded *int32
@@ -108,7 +108,7 @@ type Plan struct {
 // Decision is what one pass decides for one subset.
 type Decision struct {
 	// Line is where the partition lies from now on.
-	Line
+	DesiredPartition
 	// Replicas is how many the child is asked for: Desired, or more while a
 	// scale-down would take too many away.
 	Replicas int32
@@ -121,10 +121,10 @@ type Decision struct {
 	Delete []adapters.Replica
 	// Remove: the child of a removed subset is empty and can go.
 	Remove bool
-	// Does says why the partition changes; "" when it does not.
-	Does string
-	// Waits says what keeps the subset from its target; "" when nothing does.
-	Waits string
+	// ChangeReason says why the partition changes; "" when it does not.
+	ChangeReason string
+	// WaitReason says what keeps the subset from its target; "" when nothing does.
+	WaitReason string
 }
 
 // Coordinate decides one pass. See the package comment for the algorithm.
@@ -132,21 +132,21 @@ func Coordinate(in Input) Plan { return coordinate(in, gates()) }
 
 func coordinate(in Input, gates []gate) Plan {
 	c := newCoordinator(in, gates)
-	c.aim()
+	c.setTargets()
 	c.scale()
-	c.held = c.ask(allReleases, &release{})
+	c.allHeld = c.checkGates(allReleases, &release{})
 	switch {
 	case c.Paused != "":
 		c.freeze()
-	case !c.goOn():
-		c.begin()
-	case c.empty():
-		c.rest()
+	case !c.onRecord():
+		c.startRollout()
+	case c.withoutReplicas():
+		c.keepWithoutReplicas()
 	default:
-		c.hold()
+		c.stageAndProtect()
 		c.takeBack()
 		c.release()
-		c.free()
+		c.deleteReplicas()
 		c.advance()
 	}
 	return c.plan()
@@ -155,71 +155,71 @@ func coordinate(in Input, gates []gate) Plan {
 // coordinator is one pass.
 type coordinator struct {
 	Input
-	rules rules
-	views []*view
-	state *v1alpha1.RolloutStatus
+	rules  rules
+	states []*subsetState
+	state  *v1alpha1.RolloutStatus
 	ledger
 	// gates are what a release passes, exempt why this rollout passes some of them.
 	gates  []gate
 	exempt exemption
-	// held is what keeps every release back; heldOne what keeps back one subset, if the
+	// allHeld is what keeps every release back; oneHeld what keeps back one subset, if the
 	// rollout is to say it.
-	held, heldOne verdict
-	// back: the update revision is the one that all replicas ran last. It is proven.
-	back bool
+	allHeld, oneHeld verdict
+	// goingBack: the update revision is the one that all replicas ran last. It is proven.
+	goingBack bool
 	// failed are the updated replicas that failed. They stop a rollout, but not the
 	// way back.
 	failed []adapters.Replica
-	// unsure names a child of which it is not known yet whether a replica that failed
+	// unobservedFailure names a child of which it is not known yet whether a replica that failed
 	// is an updated one; "" if none.
-	unsure string
-	// moved: something was released, deleted or removed in this pass.
-	moved   bool
-	stalled bool
-	wake    time.Time
+	unobservedFailure string
+	// progressed: something was released, deleted or removed in this pass.
+	progressed bool
+	stalled    bool
+	requeue    time.Time
 }
 
 func newCoordinator(in Input, gates []gate) *coordinator {
-	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, back: in.Update == in.Current}
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, goingBack: in.Update == in.Current}
 	if c.rules.forced {
 		c.exempt |= byForce
 	}
-	if c.back {
+	if c.goingBack {
 		c.exempt |= goingBack
 	}
 	for i := range in.Subsets {
-		c.views = append(c.views, c.look(&in.Subsets[i]))
+		c.states = append(c.states, c.newSubsetState(&in.Subsets[i]))
 	}
-	c.count()
+	c.countUnavailable()
 	return c
 }
 
-// goOn tells whether status.rollout speaks of the update revision, so that there
+// onRecord reports whether status.rollout speaks of the update revision, so that there
 // is something to go on from.
-func (c *coordinator) goOn() bool {
+func (c *coordinator) onRecord() bool {
 	return c.state != nil && c.state.Revision == c.Update
 }
 
 // freeze leaves everything as it is: the controller gives no child another template
 // meanwhile, so there is nothing to stage. Scaling goes on.
 func (c *coordinator) freeze() {
-	for _, v := range c.views {
-		v.next = v.partition
+	for _, v := range c.states {
+		v.nextPartition = v.partition
 		c.grow(v)
-		if v.next != v.floor.Partition {
+		if v.nextPartition != v.floor.Partition {
 			v.floor.Reason = "the partition in force stays"
 		}
 	}
-	if !c.goOn() || c.empty() {
+	if !c.onRecord() || c.withoutReplicas() {
 		return
 	}
 	c.soak(c.reached())
-	c.tell(c.held)
+	c.report(c.allHeld)
 }
 
-// empty: the parent has no replicas. That finishes nothing.
-func (c *coordinator) empty() bool {
-	for _, v := range c.views {
+// withoutReplicas reports whether the parent has no replicas. That finishes nothing.
+func (c *coordinator) withoutReplicas() bool {
+	for _, v := range c.states {
 		if v.Desired > 0 {
 			return false
 		}
@@ -227,10 +227,10 @@ func (c *coordinator) empty() bool {
 	return true
 }
 
-// rest leaves a rollout without replicas where it is, with its step and approvals.
+// keepWithoutReplicas leaves a rollout without replicas where it is, with its step and approvals.
 // It goes on when there are replicas again, which come up protected.
-func (c *coordinator) rest() {
-	c.hold()
+func (c *coordinator) keepWithoutReplicas() {
+	c.stageAndProtect()
 	c.soak(false)
 	if c.state.Phase != v1alpha1.RolloutComplete {
 		c.state.Phase, c.state.Message = v1alpha1.RolloutProgressing, noReplicas
@@ -240,29 +240,31 @@ func (c *coordinator) rest() {
 // noReplicas is why a rollout of nothing does not go on.
 const noReplicas = "there are no replicas; it goes on when there are"
 
-// stamp is now, as the API server keeps it.
-func (c *coordinator) stamp() *metav1.Time {
+// nowInSeconds is now, as the API server keeps it.
+func (c *coordinator) nowInSeconds() *metav1.Time {
 	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
 }
 
-// halted: a failed replica stops every release and deletion, but not on the way back.
-func (c *coordinator) halted() bool { return len(c.failed) > 0 && !c.rules.forced && !c.back }
+// haltedByFailure reports whether a failed replica stops every release and deletion, but not on the way back.
+func (c *coordinator) haltedByFailure() bool {
+	return len(c.failed) > 0 && !c.rules.forced && !c.goingBack
+}
 
 // terms are when a replica is broken.
 func (c *coordinator) terms() adapters.Terms {
 	return adapters.Terms{Now: c.Now, Deadline: c.ProgressDeadline, Paused: c.Paused != "", Resumed: c.Resumed}
 }
 
-func (c *coordinator) allClean() bool {
-	for _, v := range c.views {
-		if !v.Removed && !v.clean() {
+func (c *coordinator) allFullyUpdated() bool {
+	for _, v := range c.states {
+		if !v.Removed && !v.fullyUpdated() {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *coordinator) wakeAt(at time.Time) { c.wake = earlier(c.wake, at) }
+func (c *coordinator) requeueAt(at time.Time) { c.requeue = earlier(c.requeue, at) }
 
 // earlier is the earlier of two times, of which each may be zero: never.
 func earlier(a, b time.Time) time.Time {
@@ -273,57 +275,57 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (c *coordinator) plan() Plan {
-	if c.goOn() {
+	if c.onRecord() {
 		c.state.Forced = c.rules.forced
 	}
-	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.wake}
-	for _, v := range c.views {
-		v.does = c.explain(v)
+	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
+	for _, v := range c.states {
+		v.changeReason = c.changeReason(v)
 		c.setPace(v)
 		d := v.decision()
 		if c.Paused != "" && !v.Removed {
-			d.Line = FreezeChild(d.Line, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.Pause)
+			d.DesiredPartition = FreezeChild(d.DesiredPartition, v.Observed, ptr.Deref(v.Recorded, v.partition), d.Replicas, c.Pause)
 		}
 		p.Subsets = append(p.Subsets, d)
 	}
 	return p
 }
 
-// whyRaised says why a partition goes up.
-func (c *coordinator) whyRaised(v *view) string {
+// raiseReason says why a partition goes up.
+func (c *coordinator) raiseReason(v *subsetState) string {
 	running := c.running()
 	switch {
-	case v.next == v.floor.Partition:
+	case v.nextPartition == v.floor.Partition:
 		return "the floor: " + v.floor.Reason
-	case v.next == v.target && running < len(c.rules.steps):
+	case v.nextPartition == v.target && running < len(c.rules.steps):
 		return fmt.Sprintf("step %d of %d releases no more", running+1, len(c.rules.steps))
 	}
 	return "what has not moved yet is protected again"
 }
 
-// explain says why a partition changes.
-func (c *coordinator) explain(v *view) string {
+// changeReason says why a partition changes.
+func (c *coordinator) changeReason(v *subsetState) string {
 	switch {
-	case v.Observed == nil || v.next == v.partition:
+	case v.Observed == nil || v.nextPartition == v.partition:
 		return ""
-	case v.next == Held:
+	case v.nextPartition == Held:
 		return "everything is protected until " + c.Update + " is observed"
-	case v.next > v.partition && v.live < v.Desired:
-		return fmt.Sprintf("scaling from %d to %d releases %d", v.live, v.Desired, max(0, v.Desired-v.next))
-	case v.next > v.partition:
-		return c.whyRaised(v)
-	case v.freed == 0:
+	case v.nextPartition > v.partition && v.currentReplicas < v.Desired:
+		return fmt.Sprintf("scaling from %d to %d releases %d", v.currentReplicas, v.Desired, max(0, v.Desired-v.nextPartition))
+	case v.nextPartition > v.partition:
+		return c.raiseReason(v)
+	case v.releasedNow == 0:
 		return "what is above it runs " + c.Update + " already"
 	case c.rules.forced:
-		return fmt.Sprintf("releases %d by force", v.freed)
+		return fmt.Sprintf("releases %d by force", v.releasedNow)
 	default:
-		why := fmt.Sprintf("releases %d", v.freed)
-		if v.freedDown > 0 {
-			why += fmt.Sprintf(", %d of them unavailable anyway", v.freedDown)
+		why := fmt.Sprintf("releases %d", v.releasedNow)
+		if v.releasedUnavailable > 0 {
+			why += fmt.Sprintf(", %d of them unavailable anyway", v.releasedUnavailable)
 		}
 		why += fmt.Sprintf("; %d of maxUnavailable %d were in use", c.unavailableAtFirst, c.rules.maxUnavailable)
 		if c.rules.maxSkew >= 0 {
-			why += fmt.Sprintf("; skew allows %d of %d", v.potentialCap, v.size())
+			why += fmt.Sprintf("; skew allows %d of %d", v.releaseLimit, v.toRelease())
 		}
 		return why
 	}

@@ -130,7 +130,7 @@ func TestFloor(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition, s.MaxUnavailable = amount("80%"), amount("10%") }), 200, 100).roll("v2")
 	w.settle()
 	for i, from := range []int32{160, 80} {
-		for _, m := range w.subsets[i].Observed.Members {
+		for _, m := range w.subsets[i].Observed.Pods {
 			if (m.Position >= from) != (m.Hash == "v2") {
 				t.Fatalf("%s runs %s", m.Name, m.Hash)
 			}
@@ -147,8 +147,8 @@ func TestFloor(t *testing.T) {
 	}
 	w.strategy.Partition = amount("0")
 	w.settle()
-	if fmt.Sprint(w.updated()) != "[200 100]" || w.most > 30 {
-		t.Error(w.updated(), w.most)
+	if fmt.Sprint(w.updated()) != "[200 100]" || w.mostUnavailable > 30 {
+		t.Error(w.updated(), w.mostUnavailable)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestBrokenBefore(t *testing.T) {
 			if tt.ordered {
 				w.ordered()
 			}
-			w.sicken(0, tt.sick...)
+			w.fail(0, tt.sick...)
 			w.roll("v2")
 			if tt.force {
 				w.forced = "v2"
@@ -211,10 +211,10 @@ func TestSkewKeepsNothingThatIsDown(t *testing.T) {
 			if ordered {
 				w.ordered()
 			}
-			w.sicken(2, 1)
+			w.fail(2, 1)
 			w.roll("v2").settle()
-			if !w.complete() || w.most > 1 {
-				t.Errorf("%d down at most, %v\n%s", w.most, w.state, strings.Join(w.narrative, "\n"))
+			if !w.complete() || w.mostUnavailable > 1 {
+				t.Errorf("%d down at most, %v\n%s", w.mostUnavailable, w.state, strings.Join(w.narrative, "\n"))
 			}
 		})
 	}
@@ -243,7 +243,7 @@ func TestBlockedAdvice(t *testing.T) {
 			}
 			for i, n := range tt.sick {
 				for p := range n {
-					w.sicken(i, p)
+					w.fail(i, p)
 				}
 			}
 			w.roll("v2").settle()
@@ -274,12 +274,12 @@ func TestBrokenImage(t *testing.T) {
 						}
 						w.broken["v2"] = true
 						w.roll("v2").settle()
-						if w.most > most || w.state.Phase != v1alpha1.RolloutFailed || !w.last.Stalled {
-							t.Errorf("%d down, %+v", w.most, w.state)
+						if w.mostUnavailable > most || w.state.Phase != v1alpha1.RolloutFailed || !w.last.Stalled {
+							t.Errorf("%d down, %+v", w.mostUnavailable, w.state)
 						}
 						w.roll(then).settle()
-						if !w.complete() || w.most > most {
-							t.Errorf("%d down\n%s", w.most, strings.Join(w.story, "\n"))
+						if !w.complete() || w.mostUnavailable > most {
+							t.Errorf("%d down\n%s", w.mostUnavailable, strings.Join(w.story, "\n"))
 						}
 					})
 				}
@@ -298,8 +298,8 @@ func TestSequentialIsOneAfterTheOther(t *testing.T) {
 			}
 		}
 	}
-	if !w.complete() || w.most > 2 {
-		t.Error(w.most, strings.Join(w.story, "\n"))
+	if !w.complete() || w.mostUnavailable > 2 {
+		t.Error(w.mostUnavailable, strings.Join(w.story, "\n"))
 	}
 }
 
@@ -315,7 +315,7 @@ func TestMove(t *testing.T) {
 			w.round()
 			available := 0
 			for _, c := range w.subsets {
-				for _, m := range c.Observed.Members {
+				for _, m := range c.Observed.Pods {
 					if m.Ready {
 						available++
 					}
@@ -325,7 +325,7 @@ func TestMove(t *testing.T) {
 				t.Fatal(w.picture())
 			}
 		}
-		if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+		if len(w.subsets[0].Observed.Pods) != 3 || len(w.subsets[1].Observed.Pods) != 6 {
 			t.Error(w.picture())
 		}
 	}
@@ -340,16 +340,16 @@ func TestMoveUnobserved(t *testing.T) {
 	if got := w.subsets[0].Observed.Replicas; got != 5 {
 		t.Fatalf("%d replicas after the first pass, want 5", got)
 	}
-	w.subsets[0].Observed.CaughtUp = false
+	w.subsets[0].Observed.SpecObserved = false
 	for range 3 {
 		w.decide()
 		if got := w.subsets[0].Observed.Replicas; got != 5 {
 			t.Fatalf("%d replicas, though none has come in the other subset", got)
 		}
 	}
-	w.subsets[0].Observed.CaughtUp = true
+	w.subsets[0].Observed.SpecObserved = true
 	w.settle()
-	if len(w.subsets[0].Observed.Members) != 3 || len(w.subsets[1].Observed.Members) != 6 {
+	if len(w.subsets[0].Observed.Pods) != 3 || len(w.subsets[1].Observed.Pods) != 6 {
 		t.Error(w.picture())
 	}
 }
@@ -404,7 +404,7 @@ func TestCorrectedAndScaledUp(t *testing.T) {
 // not updated on the way out.
 func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2, 1, 1)
-	w.sicken(2, 0)
+	w.fail(2, 0)
 	w.subsets[1].desired, w.subsets[2].desired = 0, 2
 	w.slow = 5 * time.Second
 	w.roll("v2")
@@ -454,7 +454,7 @@ func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
 		t.Fatal(w.picture())
 	}
 	w.subsets[0].drop(5)
-	w.subsets[0].Observed.CaughtUp = false
+	w.subsets[0].Observed.SpecObserved = false
 	for range 3 {
 		w.decide()
 	}
@@ -471,7 +471,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		*world
 		b *adapters.Observed
 	}
-	alsoReady := func(s scene) { s.b.Members[0].Hash = "v1" }
+	alsoReady := func(s scene) { s.b.Pods[0].Hash = "v1" }
 	const stuck = "web-b-2 CrashLoopBackOff since 2026-01-01T00:00:03Z; b comes up on v1 before it is given another: repair it, "
 	for _, c := range []struct {
 		name    string
@@ -480,43 +480,43 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		message string
 	}{
 		{"broken", func(scene) {}, true, ""},
-		{"starting", func(s scene) { s.b.Members[2].Failure = "" }, true, ""},
-		{"not seen by its controller", func(s scene) { s.b.CaughtUp = false }, false, ""},
+		{"starting", func(s scene) { s.b.Pods[2].Failure = "" }, true, ""},
+		{"not seen by its controller", func(s scene) { s.b.SpecObserved = false }, false, ""},
 		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "or protect nothing of it (partition 0, no steps)"},
 		{"halted", func(s scene) {
 			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
-			s.subsets[0].Observed.Members[1].Hash = "v2"
-			s.subsets[0].Observed.Members[1].Created = s.now.Add(time.Hour)
-			s.sicken(0, 1)
+			s.subsets[0].Observed.Pods[1].Hash = "v2"
+			s.subsets[0].Observed.Pods[1].Created = s.now.Add(time.Hour)
+			s.fail(0, 1)
 		}, false, "web-a-1 CrashLoopBackOff since 2026-01-01T00:00:03Z; nothing more is released: correct the template, or go back"},
-		{"half starting", func(s scene) { alsoReady(s); s.b.Members[2].Failure = "" }, false, ""},
+		{"half starting", func(s scene) { alsoReady(s); s.b.Pods[2].Failure = "" }, false, ""},
 		{"half broken", alsoReady, false, stuck + "or set the annotation united.dev/force-update to v2"},
 		{"half overdue", func(s scene) {
 			alsoReady(s)
-			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)
 		}, false, ""},
 		{"half broken, forced", func(s scene) { alsoReady(s); s.forced = "v2" }, true, ""},
 		{"half overdue, forced", func(s scene) {
 			alsoReady(s)
-			s.b.Members[2].Failure, s.b.Members[2].Since = "", s.now.Add(-time.Hour)
+			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)
 			s.forced = "v2"
 		}, true, ""},
-		{"half starting, forced", func(s scene) { alsoReady(s); s.b.Members[2].Failure, s.forced = "", "v2" }, false, ""},
+		{"half starting, forced", func(s scene) { alsoReady(s); s.b.Pods[2].Failure, s.forced = "", "v2" }, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(strategy(nil), 2, 3)
 			b := w.subsets[1]
-			b.Completing, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
-			for i := range b.Observed.Members[:2] {
-				b.Observed.Members[i].Hash = "v0"
+			b.FirstRolloutPending, b.Observed.CurrentHash, b.Observed.Partition = true, "v0", 0
+			for i := range b.Observed.Pods[:2] {
+				b.Observed.Pods[i].Hash = "v0"
 			}
-			w.sicken(1, 2)
+			w.fail(1, 2)
 			c.change(scene{w, b.Observed})
 			in := w.roll("v2").input()
 			in.State = coordination.Coordinate(in).State // it is put on record first
 			p := coordination.Coordinate(in)
 			if a := p.Subsets[0]; w.subsets[0].Revision != "v2" && a.Partition != coordination.Held {
-				t.Error("what works is not staged first:", a.Line)
+				t.Error("what works is not staged first:", a.DesiredPartition)
 			}
 			if open := p.Subsets[1].Partition == 0; open != c.open {
 				t.Error("open", open, p.Subsets[1])
@@ -533,7 +533,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
 	w.roll("v2").settle()
 	w.strategy.Partition = amount("2")
-	if does := w.decide().Subsets[0].Does; does != "the floor: partition 2 of 3 replicas protects 2" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "the floor: partition 2 of 3 replicas protects 2" {
 		t.Error(does)
 	}
 	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -541,7 +541,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	}), 3)
 	w.roll("v2").settle()
 	w.strategy.Steps[0].Partition = amount("2")
-	if does := w.decide().Subsets[0].Does; does != "step 1 of 1 releases no more" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "step 1 of 1 releases no more" {
 		t.Error(does)
 	}
 }

@@ -5,15 +5,15 @@ package coordination
 
 import "github.com/unitedworkloads/united/adapters"
 
-// Proven is the line of a child that counts (adapters.ByCount) and protects what the update
+// Proven is the partition of a child that counts (adapters.ByCount) and protects what the update
 // revision is. There a partition keeps so many replicas on whatever else they run, after a
 // canary that is taken back for one; and nobody asks for that. So there is none, unless it
 // protects all replicas: then nothing is to move.
-func (l Line) Proven(replicas int32) Line {
+func (l DesiredPartition) Proven(replicas int32) DesiredPartition {
 	if l.Held || l.Partition <= 0 || l.Partition >= replicas {
 		return l
 	}
-	return Line{Reason: l.Reason + ", which run the update revision"}
+	return DesiredPartition{Reason: l.Reason + ", which run the update revision"}
 }
 
 // counts: the child's controller counts its replicas, and chooses among them.

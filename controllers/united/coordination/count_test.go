@@ -14,14 +14,14 @@ import (
 func TestProvenLine(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		line coordination.Line
+		line coordination.DesiredPartition
 		want int32
 	}{
-		{"nothing", coordination.Line{}, 0},
-		{"some", coordination.Line{Partition: 2}, 0},
-		{"all", coordination.Line{Partition: 4}, 4},
-		{"more than there are", coordination.Line{Partition: 9}, 9},
-		{"held", coordination.Line{Partition: 3, Held: true}, 3},
+		{"nothing", coordination.DesiredPartition{}, 0},
+		{"some", coordination.DesiredPartition{Partition: 2}, 0},
+		{"all", coordination.DesiredPartition{Partition: 4}, 4},
+		{"more than there are", coordination.DesiredPartition{Partition: 9}, 9},
+		{"held", coordination.DesiredPartition{Partition: 3, Held: true}, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.line.Proven(4); got.Partition != tc.want || got.Held != tc.line.Held {
@@ -63,10 +63,10 @@ func TestGoingBackByCount(t *testing.T) {
 	}{{adapters.ByCount, 0}, {adapters.ByOrdinal, 1}} {
 		t.Run(string(tc.kind), func(t *testing.T) {
 			o := &adapters.Observed{
-				Traits: adapters.Traits{Partition: tc.kind}, Replicas: 4, Partition: 1, CaughtUp: true, CurrentHash: "v1", UpdateHash: "v1",
+				Traits: adapters.Traits{Partition: tc.kind}, Replicas: 4, Partition: 1, SpecObserved: true, CurrentHash: "v1", UpdateHash: "v1",
 			}
 			for p, hash := range []string{"v2", "v1", "v1", "v1"} {
-				o.Members = append(o.Members, adapters.Replica{Name: hash, Position: int32(p), Hash: hash, Ready: true})
+				o.Pods = append(o.Pods, adapters.Replica{Name: hash, Position: int32(p), Hash: hash, Ready: true})
 			}
 			in := coordination.Input{Strategy: floor, Update: "v1", Current: "v1", Subsets: []coordination.Subset{{
 				Name: "a", Desired: 4, Revision: "v1", Proven: true, Same: true, Observed: o,

@@ -4,26 +4,26 @@
 // Package coordination decides which ordinals of a subset may run the update
 // revision, and says why. It is pure: no client, no clock, no logger.
 //
-// The line is a partition P. Ordinals below P are protected: they are never
+// What is decided is a partition P. Ordinals below P are protected: they are never
 // moved to, re-created on or created on the update revision. Ordinals from P up
 // to the subset's replicas R go to it. An integer is P as it is, also above R. A
 // percentage keeps a share of the subset's own replicas, P = ceil(p * R / 100),
 // and is computed anew whenever the subset scales, so scaling down may release
 // ordinals. "100%" is a hold: P is R at every R.
 //
-// [Manual] is the line that the user asks for, [Freeze] that while spec.paused,
+// [Manual] gives the partition that the user asks for, [Freeze] that while spec.paused,
 // and [Coordinate] those of a coordinated rollout (type RollingUpdate).
 //
 // # The coordinated rollout
 //
 // Coordinate looks at all subsets at once. It remembers nothing but
 // status.rollout, so it can be killed between any two writes. A pass goes through
-// aim (targets), scale, hold (staging, growth), takeBack, release, free (deletions)
+// setTargets, scale, stageAndProtect (staging, growth), takeBack, release, deleteReplicas
 // and advance (steps, status), in this order.
 //
 // Gates. Everything that is released, and every step that ends, passes the gates of the
 // table in gates.go. Each is one function in checks.go that tells whether it is closed, why,
-// when time alone may open it, and whether it is a stall. Its line in the table says what it
+// when time alone may open it, and whether it is a stall. Its entry in the table says what it
 // holds: all releases (and deletions), one subset, the next replica of a subset, or the end
 // of a step; and which releases pass it all the same: by force, on the way back, because
 // the replica is broken or updated already, and so on. The first gate that is closed gives
@@ -61,10 +61,10 @@
 //
 // Failed is an updated replica that is broken for one of the first two reasons: it
 // shows that the update revision does not work. Updated is asked of the pod's hash and
-// of a child that is caught up. When the pod was made is not asked, for that would
-// compare the API server's clock with ours. Where a child is not caught up, and so it
-// cannot be known whether a failed replica is an updated one, nothing is released
-// either.
+// of a child whose controller has observed its spec. When the pod was made is not asked,
+// for that would compare the API server's clock with ours. Where the controller has not,
+// and so it cannot be known whether a failed replica is an updated one, nothing is
+// released either.
 //
 // While a replica is failed nothing is released, and nothing is deleted, in any
 // subset. What a scale-up adds comes up protected. It is over when the replica is
@@ -132,7 +132,7 @@
 // Without a single replica nothing is finished: the step, its soaked time and its
 // approvals stay, and phase Complete is not reached. What comes up from 0 comes up
 // protected, and the rollout goes on where it was. A child without replicas has
-// forgotten what it protected, so it counts as not staged (vacant).
+// forgotten what it protected, so it counts as not staged (hasNoReplicas).
 //
 // # Skew, order
 //

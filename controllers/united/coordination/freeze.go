@@ -10,7 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// Freeze is the line while spec.paused: not below the one asked for, not below
+// Freeze gives the partition while spec.paused: not below the one asked for, not below
 // the one in force, and nothing is released, not by scaling either.
 //
 // live is the partition in force on the child, liveReplicas the replicas it has
@@ -24,7 +24,7 @@ import (
 // above it. When the child does not grow, the partition is at least updatedFrom:
 // a replica that was released but has not moved yet is not moved, and an updated
 // one is repaired on the update revision.
-func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
+func Freeze(asked DesiredPartition, live, liveReplicas, desired, updatedFrom int32) DesiredPartition {
 	partition := max(asked.Partition, live)
 	why := "the one in force stays"
 	if updatedFrom > partition {
@@ -34,9 +34,9 @@ func Freeze(asked Line, live, liveReplicas, desired, updatedFrom int32) Line {
 		partition, why = desired, fmt.Sprintf("scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
 	}
 	if partition == asked.Partition {
-		return Line{Partition: partition, Held: asked.Held, Reason: "paused; " + asked.Reason}
+		return DesiredPartition{Partition: partition, Held: asked.Held, Reason: "paused; " + asked.Reason}
 	}
-	return Line{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
+	return DesiredPartition{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
 }
 
 // Pause is what freezes a rollout.
@@ -54,7 +54,7 @@ const (
 
 // FreezeChild is Freeze of a child as it was observed, nil without one; recorded is the
 // partition that it was last given.
-func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, pause Pause) Line {
+func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired int32, pause Pause) DesiredPartition {
 	if o == nil {
 		return Freeze(asked, 0, 0, desired, 0)
 	}
@@ -75,7 +75,7 @@ func FreezeChild(asked Line, o *adapters.Observed, recorded, desired int32, paus
 // the partition up with it, and come back on the old revision.
 func updatedFrom(o *adapters.Observed, frozen bool) int32 {
 	from := o.Replicas
-	for _, r := range slices.Backward(o.Members) {
+	for _, r := range slices.Backward(o.Pods) {
 		if r.Position >= o.Replicas {
 			continue
 		}

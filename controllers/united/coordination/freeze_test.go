@@ -41,7 +41,7 @@ func TestUpdatedFrom(t *testing.T) {
 			if _, err := fmt.Sscanf(text, "%d:%s", &r.Position, &r.Hash); err != nil {
 				t.Fatal(err)
 			}
-			o.Members = append(o.Members, r)
+			o.Pods = append(o.Pods, r)
 		}
 		if got := updatedFrom(o, false); got != tc.want {
 			t.Errorf("%q of %d: want %d, have %d", tc.members, tc.replicas, tc.want, got)

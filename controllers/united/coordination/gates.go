@@ -108,10 +108,10 @@ type verdict struct {
 
 // release is what a gate is asked about.
 type release struct {
-	// view is the subset; nil where all of them are asked about.
-	*view
-	// mark is the replica; nil if it is missing, or no single one is asked about.
-	mark *mark
+	// subsetState is the subset; nil where all of them are asked about.
+	*subsetState
+	// replica is the one that is asked about; nil if it is missing, or no single one is asked about.
+	replica *replicaState
 	// top: the positions from here down are next.
 	top int32
 	// count is how many would be released at once: one that exists, or all that are
@@ -125,9 +125,9 @@ type release struct {
 
 func (r *release) is(e exemption) bool { return r.exempt&e != 0 }
 
-// ask is the verdict of the first closed gate in the way of a release; if none is, of an
+// checkGates is the verdict of the first closed gate in the way of a release; if none is, of an
 // open one with the least that may pass.
-func (c *coordinator) ask(what scope, r *release) verdict {
+func (c *coordinator) checkGates(what scope, r *release) verdict {
 	open := verdict{}
 	for i := range c.gates {
 		g := &c.gates[i]
@@ -148,24 +148,24 @@ func (c *coordinator) ask(what scope, r *release) verdict {
 	return open
 }
 
-// waitFor has a subset say what holds it.
-func (c *coordinator) waitFor(v *view, held verdict) {
+// setWaitReason has a subset say what holds it.
+func (c *coordinator) setWaitReason(v *subsetState, held verdict) {
 	if held.reason != "" {
-		v.waits = held.reason
+		v.waitReason = held.reason
 	}
-	c.wakeAt(held.again)
-	if held.phase != "" && !c.heldOne.closed {
+	c.requeueAt(held.again)
+	if held.phase != "" && !c.oneHeld.closed {
 		held.message = v.Name + ": " + cmp.Or(held.message, held.reason)
-		c.heldOne = held
+		c.oneHeld = held
 	}
 }
 
-// tell has the rollout say what holds it.
-func (c *coordinator) tell(held verdict) {
+// report has the rollout say what holds it.
+func (c *coordinator) report(held verdict) {
 	s := c.state
 	s.Phase = cmp.Or(held.phase, v1alpha1.RolloutProgressing)
 	s.Message = cmp.Or(held.message, held.reason)
 	s.ApprovalKey = cmp.Or(held.approvalKey, s.ApprovalKey)
 	c.stalled = held.stall
-	c.wakeAt(held.again)
+	c.requeueAt(held.again)
 }

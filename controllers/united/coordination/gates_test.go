@@ -30,13 +30,13 @@ const closedFor = "waits: the error budget is spent"
 // gated adds a gate that is closed.
 func (w *world) gated(g coordination.Gate) *world {
 	g.Reason = closedFor
-	w.more = append(w.more, g)
+	w.extraGates = append(w.extraGates, g)
 	return w
 }
 
 // open removes the gates of the test.
 func (w *world) open() *world {
-	w.more = nil
+	w.extraGates = nil
 	return w
 }
 
@@ -83,7 +83,7 @@ func TestAGateHoldsEveryRelease(t *testing.T) {
 				}
 				for i, d := range w.last.Subsets {
 					c := w.subsets[i]
-					if toRelease := floorOf(w.strategy.Partition.StrVal, c.desired) < c.desired; toRelease && d.Waits == "" {
+					if toRelease := floorOf(w.strategy.Partition.StrVal, c.desired) < c.desired; toRelease && d.WaitReason == "" {
 						t.Fatalf("%s does not say why it waits: %s", c.Name, w.picture())
 					}
 				}
@@ -116,7 +116,7 @@ func randomWorld(t *rapid.T) *world {
 	for i, size := range sizes {
 		for p := range size {
 			if rapid.IntRange(0, 3).Draw(t, "sick") == 0 {
-				w.sicken(i, p)
+				w.fail(i, p)
 			}
 		}
 	}
@@ -136,8 +136,8 @@ func TestAGateIsTold(t *testing.T) {
 				again := w.now.Add(time.Hour)
 				w.gated(coordination.Gate{Holds: []string{scope}, Again: again, Stall: stall}).settle()
 				for _, d := range w.last.Subsets {
-					if d.Waits != closedFor {
-						t.Errorf("a subset says %q", d.Waits)
+					if d.WaitReason != closedFor {
+						t.Errorf("a subset says %q", d.WaitReason)
 					}
 				}
 				phase := v1alpha1.RolloutProgressing
@@ -171,7 +171,7 @@ func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 		if w.settle(); w.state.Step != 0 {
 			t.Errorf("force ends a step: %s", w.picture())
 		}
-		w.more[0].Open = true
+		w.extraGates[0].Open = true
 		if w.settle(); !w.complete() {
 			t.Error(w.picture())
 		}
@@ -192,7 +192,7 @@ func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 // toReplace has a released replica that is broken, and not updated.
 func toReplace() *world {
 	w := staged(newWorld(nil, 2))
-	w.sicken(0, 1)
+	w.fail(0, 1)
 	w.subsets[0].Observed.Partition = 1
 	return w
 }
@@ -231,7 +231,7 @@ func TestAGateIsPassedByWhatItsLineSays(t *testing.T) {
 		}, []string{"goingBack"}},
 		"isBroken": {"nextReplica", func() *world {
 			w := staged(newWorld(nil, 3))
-			w.sicken(0, 2)
+			w.fail(0, 2)
 			return w
 		}, nil},
 		"updatedAlready": {"nextReplica", func() *world {
@@ -242,7 +242,7 @@ func TestAGateIsPassedByWhatItsLineSays(t *testing.T) {
 		}, nil},
 		"unlocking": {"nextReplica", func() *world {
 			w := staged(newWorld(nil, 3).ordered())
-			w.sicken(0, 0)
+			w.fail(0, 0)
 			w.forced = "v2"
 			return w
 		}, []string{"byForce"}},
@@ -273,7 +273,7 @@ func staged(w *world) *world {
 	if w.update == "v1" && w.current == "v1" && w.running("v2") == 0 {
 		w.roll("v2")
 	}
-	w.more = []coordination.Gate{{Holds: heldScopes}}
+	w.extraGates = []coordination.Gate{{Holds: heldScopes}}
 	w.decide()
 	w.decide()
 	w.decide()
@@ -293,8 +293,8 @@ func halfWay() *world {
 func neverUp() *world {
 	w := newWorld(nil, 2)
 	c := w.subsets[0]
-	c.Completing, c.Observed.CurrentHash, c.Observed.Partition = true, "v0", 0
-	w.sicken(0, 0, 1)
+	c.FirstRolloutPending, c.Observed.CurrentHash, c.Observed.Partition = true, "v0", 0
+	w.fail(0, 0, 1)
 	w.roll("v2")
 	w.state = &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing}
 	c.Recorded = ptr.To(int32(0))

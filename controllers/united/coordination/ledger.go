@@ -11,7 +11,7 @@ import (
 type ledger struct {
 	// unavailable is U, spare the usable surplus replicas: N - A = unavailable -
 	// spare.
-	unavailable, spare int64
+	unavailable, usableSurplus int64
 	// unavailableAtFirst is U before the pass.
 	unavailableAtFirst int64
 	// inFlight are released replicas that are not back; under force, those of them
@@ -19,19 +19,19 @@ type ledger struct {
 	inFlight int64
 }
 
-func (c *coordinator) count() {
-	for _, v := range c.views {
+func (c *coordinator) countUnavailable() {
+	for _, v := range c.states {
 		if !v.Removed {
 			c.unavailable += int64(v.Desired - min(v.LastAvailable, v.Desired))
 		}
-		for _, m := range v.marks {
-			if m.Position >= v.live {
+		for _, m := range v.replicaStates {
+			if m.Position >= v.currentReplicas {
 				continue // it comes in place of another, which is counted
 			}
 			surplus := v.Removed || m.Position >= v.Desired
 			switch {
 			case m.usable && surplus:
-				c.spare++
+				c.usableSurplus++
 			case m.usable:
 				c.unavailable--
 			}
@@ -47,41 +47,41 @@ func (c *coordinator) count() {
 
 // scale adds replicas at once, and takes surplus ones away as the ledger allows.
 func (c *coordinator) scale() {
-	for _, v := range c.views {
-		v.replicas = v.Desired
-		if v.Observed == nil || v.live <= v.Desired {
+	for _, v := range c.states {
+		v.nextReplicas = v.Desired
+		if v.Observed == nil || v.currentReplicas <= v.Desired {
 			continue
 		}
-		v.replicas = c.shrink(v)
-		if v.replicas > v.Desired {
-			v.waits = fmt.Sprintf("keeps %s until others are available", plural(int64(v.replicas-v.Desired), "surplus replica"))
+		v.nextReplicas = c.shrink(v)
+		if v.nextReplicas > v.Desired {
+			v.waitReason = fmt.Sprintf("keeps %s until others are available", plural(int64(v.nextReplicas-v.Desired), "surplus replica"))
 		}
-		c.moved = c.moved || v.replicas < v.live
+		c.progressed = c.progressed || v.nextReplicas < v.currentReplicas
 	}
 }
 
-// mayRemove tells whether an available surplus replica may go. Force changes
+// mayRemoveSurplus reports whether an available surplus replica may go. Force changes
 // nothing about that: it lets a rollout go on, and takes no capacity.
-func (c *coordinator) mayRemove() bool {
-	return c.unavailable-c.spare+1 <= c.rules.maxUnavailable
+func (c *coordinator) mayRemoveSurplus() bool {
+	return c.unavailable-c.usableSurplus+1 <= c.rules.maxUnavailable
 }
 
-func (c *coordinator) shrink(v *view) int32 {
-	to := v.live
+func (c *coordinator) shrink(v *subsetState) int32 {
+	to := v.currentReplicas
 	for to > v.Desired {
 		switch m := v.at(to - 1); {
 		case m == nil:
-			to = max(v.Desired, to-v.gap(to-1))
+			to = max(v.Desired, to-v.missingDownFrom(to-1))
 			continue
 		case m.usable:
-			if !c.mayRemove() {
+			if !c.mayRemoveSurplus() {
 				return to
 			}
-			c.spare--
+			c.usableSurplus--
 		case m.available:
 			// It counts as down, since its controller may be about to replace it. But it
 			// may as well be one that serves.
-			if c.unavailable-c.spare > c.rules.maxUnavailable {
+			if c.unavailable-c.usableSurplus > c.rules.maxUnavailable {
 				return to
 			}
 		}

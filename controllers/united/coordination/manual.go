@@ -12,8 +12,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
-// Line is where the partition of one subset lies, and why.
-type Line struct {
+// DesiredPartition is where the partition of one subset lies, and why.
+type DesiredPartition struct {
 	// Partition: the ordinals [0, Partition) are protected. It may be above the
 	// replicas. Where the workload's ordinals do not start at 0, it counts
 	// positions.
@@ -44,17 +44,17 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 	return amount.Value
 }
 
-// Manual is the line that the user asks for in one subset. Without a strategy
+// Manual gives the partition that the user asks for in one subset. Without a strategy
 // nothing is protected. A subset that partitions do not name takes the default
 // partition; without that, in an object stored past the CRD's default, it is
 // held. So naming or un-naming one subset changes no other.
 //
-// With an error, which names the field and the value, comes a line that holds
+// With an error, which names the field and the value, comes a partition that holds
 // the subset: whoever goes on regardless releases nothing.
-func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, error) {
+func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
-		return Line{Partition: 0, Reason: "no manualUpdate: nothing is protected"}, nil
+		return DesiredPartition{Partition: 0, Reason: "no manualUpdate: nothing is protected"}, nil
 	}
 	value, named := m.Partitions[subset]
 	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"
@@ -64,11 +64,11 @@ func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (Line, erro
 	}
 	amount, err := percent.Parse(value)
 	if err != nil {
-		return Line{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas"},
+		return DesiredPartition{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas"},
 			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
 	}
 	partition := resolve(amount, replicas)
-	return Line{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas)}, nil
+	return DesiredPartition{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas)}, nil
 }
 
 func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {

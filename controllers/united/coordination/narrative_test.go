@@ -94,7 +94,7 @@ func TestNarratives(t *testing.T) {
 		},
 		"blocked-then-forced": func() *world {
 			w := newWorld(nil, 4).ordered()
-			w.sicken(0, 1)
+			w.fail(0, 1)
 			w.say("web-a-1 crashes; image v2").roll("v2").settled()
 			w.forced = "v2"
 			return w.say("forces v2").settled()

@@ -87,7 +87,9 @@ func assertLine(t interface{ Fatalf(string, ...any) }, m *v1alpha1.ManualUpdate,
 }
 
 // holds: the line says that everything is protected, whatever the scale.
-func holds(line coordination.Line) bool { return strings.HasSuffix(line.Reason, "holds all replicas") }
+func holds(line coordination.DesiredPartition) bool {
+	return strings.HasSuffix(line.Reason, "holds all replicas")
+}
 
 func TestNamingOneSubsetChangesNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,7 +123,7 @@ func TestFreezeReleasesNothing(t *testing.T) {
 			updated[i] = true
 		}
 		for range 5 {
-			asked := coordination.Line{Partition: small.Draw(t, "asked"), Reason: "asked"}
+			asked := coordination.DesiredPartition{Partition: small.Draw(t, "asked"), Reason: "asked"}
 			desired := small.Draw(t, "desired")
 			got := coordination.Freeze(asked, live, count, desired, updatedFrom)
 			if got.Partition < asked.Partition || got.Partition < live || got.Reason == "" {

@@ -11,49 +11,49 @@ import (
 // release lowers partitions as far as the gates allow.
 func (c *coordinator) release() {
 	candidates := c.candidates()
-	c.capPotential(candidates)
+	c.setReleaseLimits(candidates)
 	for {
-		var next *view
+		var next *subsetState
 		for _, v := range candidates {
 			// The furthest behind goes first.
-			if !v.idle && (next == nil || v.potential*next.size() < next.potential*v.size()) {
+			if !v.exhausted && (next == nil || v.releasedOrUpdated*next.toRelease() < next.releasedOrUpdated*v.toRelease()) {
 				next = v
 			}
 		}
 		if next == nil {
 			return
 		}
-		next.idle = !c.releaseNext(next)
+		next.exhausted = !c.releaseNext(next)
 	}
 }
 
 // candidates are the subsets of which something may be released.
-func (c *coordinator) candidates() []*view {
-	if c.held.closed {
-		for _, v := range c.views {
-			if !v.through() {
-				v.waits = cmp.Or(v.waits, c.held.reason)
+func (c *coordinator) candidates() []*subsetState {
+	if c.allHeld.closed {
+		for _, v := range c.states {
+			if !v.stepDone() {
+				v.waitReason = cmp.Or(v.waitReason, c.allHeld.reason)
 			}
 		}
 		return nil
 	}
-	var list []*view
-	var first *view // the first that is not done
-	for _, v := range c.views {
-		if v.Removed || v.through() && v.next <= v.target {
+	var list []*subsetState
+	var first *subsetState // the first that is not done
+	for _, v := range c.states {
+		if v.Removed || v.stepDone() && v.nextPartition <= v.target {
 			continue
 		}
 		if c.rules.sequential {
-			v.behind = first
+			v.waitsForSubset = first
 		}
-		if v.behind != nil && v.size() > 0 {
-			v.waits = "waits for its turn: " + v.behind.Name + " is not done"
+		if v.waitsForSubset != nil && v.toRelease() > 0 {
+			v.waitReason = "waits for its turn: " + v.waitsForSubset.Name + " is not done"
 		}
-		if v.Desired > 0 && !v.staged || v.size() > 0 && !c.doneByForce(v) {
+		if v.Desired > 0 && !v.staged || v.toRelease() > 0 && !c.doneByForce(v) {
 			first = cmp.Or(first, v)
 		}
-		if held := c.ask(oneSubset, &release{view: v}); held.closed {
-			c.waitFor(v, held)
+		if held := c.checkGates(oneSubset, &release{subsetState: v}); held.closed {
+			c.setWaitReason(v, held)
 			continue
 		}
 		list = append(list, v)
@@ -61,26 +61,26 @@ func (c *coordinator) candidates() []*view {
 	return list
 }
 
-// doneByForce: all of it is released, and force passes by what is not available of
+// doneByForce reports whether all of it is released, and force passes by what is not available of
 // that, since it failed.
-func (c *coordinator) doneByForce(v *view) bool {
+func (c *coordinator) doneByForce(v *subsetState) bool {
 	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0
 }
 
 // releaseNext lowers the partition of a subset by one replica, or by several that
 // are missing; false when it may not.
-func (c *coordinator) releaseNext(v *view) bool {
-	r := c.next(v)
-	held := c.ask(nextReplica, r)
+func (c *coordinator) releaseNext(v *subsetState) bool {
+	r := c.nextRelease(v)
+	held := c.checkGates(nextReplica, r)
 	switch {
 	case held.closed:
-		c.waitFor(v, held)
+		c.setWaitReason(v, held)
 		return false
 	case v.Whole:
 		return c.releaseWhole(v)
 	case r.is(updatedAlready):
-		v.next = r.top - 1
-		if r.down() {
+		v.nextPartition = r.top - 1
+		if r.unavailableAnyway() {
 			c.inFlight++
 		}
 		return true
@@ -92,33 +92,33 @@ func (c *coordinator) releaseNext(v *view) bool {
 	if !c.countsWithAnother(r) {
 		c.inFlight += count
 	}
-	v.next = r.top - int32(count)
-	v.potential += count
-	v.freed += count
-	if r.mark != nil && r.mark.usable {
+	v.nextPartition = r.top - int32(count)
+	v.releasedOrUpdated += count
+	v.releasedNow += count
+	if r.replica != nil && r.replica.usable {
 		c.unavailable++
 	} else {
-		v.freedDown += count
+		v.releasedUnavailable += count
 	}
-	c.moved, v.busy = true, true
+	c.progressed, v.releasedInPass = true, true
 	return true
 }
 
-// next is what would be released next of a subset, from the top of what is protected down:
+// nextRelease is what would be released next of a subset, from the top of what is protected down:
 // one replica that exists, or as many as are missing.
-func (c *coordinator) next(v *view) *release {
-	r := &release{view: v, top: min(v.next, v.Desired), count: 1}
-	if r.mark = v.at(r.top - 1); r.mark == nil {
-		r.count = int64(min(v.gap(r.top-1), r.top-v.target))
+func (c *coordinator) nextRelease(v *subsetState) *release {
+	r := &release{subsetState: v, top: min(v.nextPartition, v.Desired), count: 1}
+	if r.replica = v.at(r.top - 1); r.replica == nil {
+		r.count = int64(min(v.missingDownFrom(r.top-1), r.top-v.target))
 	}
 	switch {
-	case r.mark != nil && r.mark.updated && !r.mark.Terminating: // one that is comes back as the partition says
+	case r.replica != nil && r.replica.updated && !r.replica.Terminating: // one that is comes back as the partition says
 		r.exempt |= updatedAlready
-	case c.back && r.down():
+	case c.goingBack && r.unavailableAnyway():
 		r.exempt |= downGoingBack // nobody loses anything, and what it gets is proven
-	case r.mark != nil && r.mark.broken && !v.takesMore():
+	case r.replica != nil && r.replica.broken && !v.releasesHealthyToo():
 		r.exempt |= isBroken
-	case c.rules.forced && v.Observed.Ordered && !r.down() && c.orderedWait(v) != "":
+	case c.rules.forced && v.Observed.Ordered && !r.unavailableAnyway() && c.orderedWait(v) != "":
 		if count := c.unlock(v, r.top); count > 0 {
 			r.exempt, r.count = r.exempt|unlocking, count
 		}
@@ -126,34 +126,34 @@ func (c *coordinator) next(v *view) *release {
 	return r
 }
 
-// takesMore: with a broken replica the child would release others that are not.
-func (v *view) takesMore() bool {
-	return v.Whole && slices.ContainsFunc(v.marks, func(m mark) bool { return !m.broken })
+// releasesHealthyToo reports whether the child would release others with a broken replica that are not.
+func (v *subsetState) releasesHealthyToo() bool {
+	return v.Whole && slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.broken })
 }
 
-// down: what is released is not available anyway.
-func (r *release) down() bool { return r.mark == nil || !r.mark.available }
+// unavailableAnyway reports whether what is released is not available anyway.
+func (r *release) unavailableAnyway() bool { return r.replica == nil || !r.replica.available }
 
-// countsWithAnother: of the broken replicas of a child that works in order no more than
-// one is on the way at a time, and one is already.
+// countsWithAnother reports whether a release counts together with one that is on the way: of the
+// broken replicas of a child that works in order no more than one is at a time.
 func (c *coordinator) countsWithAnother(r *release) bool {
 	return r.is(isBroken) && r.Observed.Ordered && r.releasedBroken()
 }
 
-// releasedBroken tells whether a broken replica is released that is not updated.
-func (v *view) releasedBroken() bool {
-	return slices.ContainsFunc(v.marks, func(m mark) bool {
-		return m.Position >= v.next && m.Position < v.Desired && m.broken && !m.updated
+// releasedBroken reports whether a broken replica is released that is not updated.
+func (v *subsetState) releasedBroken() bool {
+	return slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
+		return m.Position >= v.nextPartition && m.Position < v.Desired && m.broken && !m.updated
 	})
 }
 
 // orderedWait says what keeps a child that works in order from moving a replica that is
 // available; "" if nothing does.
-func (c *coordinator) orderedWait(v *view) string {
-	if p := v.unavailableBelow(v.live); p >= 0 {
+func (c *coordinator) orderedWait(v *subsetState) string {
+	if p := v.unavailableBelow(v.currentReplicas); p >= 0 {
 		return "waits: " + v.name(p) + "; OrderedReady moves nothing while a replica is not available"
 	}
-	if v.busy || c.inFlightOf(v, false) > 0 {
+	if v.releasedInPass || c.inFlightOf(v, false) > 0 {
 		return "moves its replicas one by one"
 	}
 	return ""
@@ -161,7 +161,7 @@ func (c *coordinator) orderedWait(v *view) string {
 
 // unlock is how many replicas force releases in a child that works in order, so
 // as to reach the one that it waits for.
-func (c *coordinator) unlock(v *view, top int32) int64 {
+func (c *coordinator) unlock(v *subsetState, top int32) int64 {
 	lowest := v.unavailableBelow(top)
 	others := c.inFlight - c.inFlightOf(v, true) // what this child has released cannot move
 	if lowest < v.target || others+1 > c.rules.maxUnavailable {

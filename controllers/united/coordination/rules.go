@@ -151,7 +151,7 @@ func checkStep(s *v1alpha1.RolloutStep, known func(name string) bool, at *field.
 	return errs
 }
 
-// names tells whether the step moves a subset.
+// names reports whether the step moves a subset.
 func (s *step) names(subset string) bool {
 	return len(s.Subsets) == 0 || slices.Contains(s.Subsets, subset)
 }
@@ -166,14 +166,14 @@ func (s *step) target(replicas int32) int32 {
 	return partition
 }
 
-// floorOf is the line that the user asks for in a subset.
-func (r *rules) floorOf(replicas int32) Line {
+// floorOf gives the partition that the user asks for in a subset.
+func (r *rules) floorOf(replicas int32) DesiredPartition {
 	partition := resolve(r.floor, replicas)
-	return Line{Partition: partition, Held: r.floor == everything, Reason: "partition " + effect(r.floor, partition, replicas)}
+	return DesiredPartition{Partition: partition, Held: r.floor == everything, Reason: "partition " + effect(r.floor, partition, replicas)}
 }
 
-// Floor is the line of a subset once the rollout is through.
-func Floor(s *v1alpha1.RollingUpdate, replicas int32) Line {
+// Floor gives the partition of a subset once the rollout is complete.
+func Floor(s *v1alpha1.RollingUpdate, replicas int32) DesiredPartition {
 	r := readRules(Input{Strategy: s})
 	return r.floorOf(max(replicas, 0))
 }

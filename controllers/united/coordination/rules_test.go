@@ -77,8 +77,8 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 		}
 	}
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("all") }), 4).roll("v2").settled()
-	if !w.complete() || w.most > 1 {
-		t.Error(w.most, w.picture())
+	if !w.complete() || w.mostUnavailable > 1 {
+		t.Error(w.mostUnavailable, w.picture())
 	}
 }
 
@@ -98,8 +98,8 @@ func TestMaxUnavailable(t *testing.T) {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = &tc.value }), tc.sizes...).roll("v2")
 		w.slow = 3 * time.Second
 		w.settle()
-		if !w.complete() || w.most != tc.want {
-			t.Errorf("%s of %v: %d down at most, want %d", tc.value.String(), tc.sizes, w.most, tc.want)
+		if !w.complete() || w.mostUnavailable != tc.want {
+			t.Errorf("%s of %v: %d down at most, want %d", tc.value.String(), tc.sizes, w.mostUnavailable, tc.want)
 		}
 	}
 }

@@ -8,43 +8,43 @@ import (
 	"math/bits"
 )
 
-// capPotential says how far skew lets each subset go in this pass.
-func (c *coordinator) capPotential(candidates []*view) {
-	var slowest *view
-	for _, v := range c.views {
-		if v.Removed || v.size() == 0 {
+// setReleaseLimits says how far skew lets each subset go in this pass.
+func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
+	var slowest *subsetState
+	for _, v := range c.states {
+		if v.Removed || v.toRelease() == 0 {
 			continue
 		}
-		if slowest == nil || v.arrived*slowest.size() < slowest.arrived*v.size() {
+		if slowest == nil || v.updatedAvailable*slowest.toRelease() < slowest.updatedAvailable*v.toRelease() {
 			slowest = v
 		}
 	}
 	skewed := c.rules.maxSkew >= 0 && slowest != nil
 	anybody := false
 	for _, v := range candidates {
-		v.potential = v.released()
-		v.potentialCap = v.size()
+		v.releasedOrUpdated = v.countReleasedOrUpdated()
+		v.releaseLimit = v.toRelease()
 		if skewed {
-			v.potentialCap = share(v.size(), slowest.arrived, slowest.size(), c.rules.maxSkew)
+			v.releaseLimit = share(v.toRelease(), slowest.updatedAvailable, slowest.toRelease(), c.rules.maxSkew)
 		}
-		if skewed && v.size() > 0 && v.arrived*slowest.size() == slowest.arrived*v.size() && v.nextIsDown() {
+		if skewed && v.toRelease() > 0 && v.updatedAvailable*slowest.toRelease() == slowest.updatedAvailable*v.toRelease() && v.nextIsDown() {
 			// It costs nothing, and others may wait for it.
-			v.potentialCap = max(v.potentialCap, v.arrived+1)
+			v.releaseLimit = max(v.releaseLimit, v.updatedAvailable+1)
 			anybody = true
 		}
-		anybody = anybody || v.potential < v.potentialCap
+		anybody = anybody || v.releasedOrUpdated < v.releaseLimit
 	}
 	if slowest != nil && !anybody {
-		slowest.potentialCap = max(slowest.potentialCap, slowest.arrived+1)
+		slowest.releaseLimit = max(slowest.releaseLimit, slowest.updatedAvailable+1)
 	}
 }
 
-// nextIsDown: the replica that is to be updated next is down: it is on its way, or is
+// nextIsDown reports whether the replica that is to be updated next is down: it is on its way, or is
 // not usable.
-func (v *view) nextIsDown() bool {
-	top := min(v.next, v.Desired)
+func (v *subsetState) nextIsDown() bool {
+	top := min(v.nextPartition, v.Desired)
 	m := v.at(top - 1)
-	return v.potential > v.arrived || top > v.target && (m == nil || !m.usable)
+	return v.releasedOrUpdated > v.updatedAvailable || top > v.target && (m == nil || !m.usable)
 }
 
 // share is floor(n * (u/m + percent/100)), at most n.
@@ -55,15 +55,15 @@ func share(n, u, m, percent int64) int64 {
 	return min(n, int64(quotient))
 }
 
-// released is how many ordinals from target on are released, or updated already.
-func (v *view) released() int64 {
-	end := min(v.live, v.Desired)
-	from := max(v.target, min(v.next, end))
+// countReleasedOrUpdated is how many ordinals from target on are released, or updated already.
+func (v *subsetState) countReleasedOrUpdated() int64 {
+	end := min(v.currentReplicas, v.Desired)
+	from := max(v.target, min(v.nextPartition, end))
 	count := int64(end - from)
 	if end < from {
 		count = 0
 	}
-	for _, m := range v.marks {
+	for _, m := range v.replicaStates {
 		switch {
 		case m.Position < v.target || m.Position >= end || !m.updated:
 		case m.Position < from:

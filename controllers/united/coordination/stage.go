@@ -5,100 +5,100 @@ package coordination
 
 import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
 
-// begin puts a new revision on record and stages it: nothing is released.
-func (c *coordinator) begin() {
-	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.stamp(), Phase: v1alpha1.RolloutStaging}
+// startRollout puts a new revision on record and stages it: nothing is released.
+func (c *coordinator) startRollout() {
+	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.nowInSeconds(), Phase: v1alpha1.RolloutStaging}
 	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
-	for _, v := range c.views {
+	for _, v := range c.states {
 		switch {
 		case v.Removed:
-		case v.clean():
-			v.next = max(v.partition, v.target)
-		case v.staged && !v.Whole && updatedFrom(v.Observed, false) < v.live:
+		case v.fullyUpdated():
+			v.nextPartition = max(v.partition, v.target)
+		case v.staged && !v.Whole && updatedFrom(v.Observed, false) < v.currentReplicas:
 			// Another strategy, or a status that was lost, has released some already.
 			// What has not moved yet stays.
-			v.next = max(v.partition, updatedFrom(v.Observed, false), v.target)
+			v.nextPartition = max(v.partition, updatedFrom(v.Observed, false), v.target)
 		default:
-			v.next = Held
+			v.nextPartition = Held
 		}
-		v.waits = c.stagedFirst()
+		v.waitReason = c.stagedFirst()
 		c.grow(v)
 	}
-	if c.allClean() && !c.empty() {
+	if c.allFullyUpdated() && !c.withoutReplicas() {
 		c.complete()
-		for _, v := range c.views {
-			v.next, v.waits = max(v.partition, v.floor.Partition), ""
+		for _, v := range c.states {
+			v.nextPartition, v.waitReason = max(v.partition, v.floor.Partition), ""
 		}
 	}
-	c.wakeAt(c.Now) // the state is to be acted on as soon as it is on record
+	c.requeueAt(c.Now) // the state is to be acted on as soon as it is on record
 }
 
-// hold stages what is not staged yet, and raises partitions to higher targets.
-func (c *coordinator) hold() {
-	for _, v := range c.views {
+// stageAndProtect stages what is not staged yet, and raises partitions to higher targets.
+func (c *coordinator) stageAndProtect() {
+	for _, v := range c.states {
 		switch {
 		case v.Removed:
 		case v.Observed == nil && v.Same:
-			v.next = v.target
-		case v.vacant():
-			v.next = c.vacantAt(v)
-		case v.Observed != nil && !v.given(c.Update):
+			v.nextPartition = v.target
+		case v.hasNoReplicas():
+			v.nextPartition = c.partitionWithoutReplicas(v)
+		case v.Observed != nil && !v.hasRevision(c.Update):
 			c.stage(v)
 		case !v.staged:
-			v.next = max(v.partition, v.target)
-			v.waits = "waits until its controller has observed it"
+			v.nextPartition = max(v.partition, v.target)
+			v.waitReason = "waits until its controller has observed it"
 		default:
-			v.next = max(v.partition, v.target)
+			v.nextPartition = max(v.partition, v.target)
 		}
 		c.grow(v)
 	}
 }
 
-// vacantAt is the partition of a child without replicas. It has forgotten what it
+// partitionWithoutReplicas is the partition of a child without replicas. It has forgotten what it
 // protected, so what it gets comes up protected, unless all replicas ran the update
 // revision since.
-func (c *coordinator) vacantAt(v *view) int32 {
+func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	switch {
-	case v.Proven || c.back && c.state.Phase == v1alpha1.RolloutComplete:
+	case v.Proven || c.goingBack && c.state.Phase == v1alpha1.RolloutComplete:
 		return v.target
 	case v.Desired == 0:
 		return v.partition
 	}
-	v.waits = "comes up protected"
+	v.waitReason = "comes up protected"
 	return Held
 }
 
 // grow protects replicas that a scale-up adds in mid-rollout. Those that the ledger
 // allows are released after that, as any other.
-func (c *coordinator) grow(v *view) {
-	if v.Observed == nil || v.Removed || c.back || v.live >= v.Desired || v.clean() {
+func (c *coordinator) grow(v *subsetState) {
+	if v.Observed == nil || v.Removed || c.goingBack || v.currentReplicas >= v.Desired || v.fullyUpdated() {
 		return
 	}
-	if v.Whole && v.next == 0 {
+	if v.Whole && v.nextPartition == 0 {
 		return // all of it is released, and so is what it grows by
 	}
-	v.next = max(v.next, v.Desired)
+	v.nextPartition = max(v.nextPartition, v.Desired)
 }
 
 // stage gives a child the update revision, with everything protected. One that has
 // yet to come up on a first template gets it when that is done; or at once, in place
 // of a template of which nothing is ready: all of the child is released to that. Force
 // does the same for one that is broken half-way.
-func (c *coordinator) stage(v *view) {
-	v.next = Held
-	v.waits = c.stagedFirst()
-	if !v.Completing || !v.Observed.CaughtUp {
+func (c *coordinator) stage(v *subsetState) {
+	v.nextPartition = Held
+	v.waitReason = c.stagedFirst()
+	if !v.FirstRolloutPending || !v.Observed.SpecObserved {
 		return
 	}
-	ready, broken := c.comesUp(v)
+	ready, broken := c.startupState(v)
 	open := v.target == 0 && v.partition == 0
 	switch {
-	case open && (!ready || broken && c.rules.forced) && !c.ask(allReleases, &release{view: v, exempt: neverUp}).closed:
-		v.next = v.partition
-		v.waits = "is given " + c.Update + " at once: it never came up on what it has"
+	case open && (!ready || broken && c.rules.forced) && !c.checkGates(allReleases, &release{subsetState: v, exempt: neverUp}).closed:
+		v.nextPartition = v.partition
+		v.waitReason = "is given " + c.Update + " at once: it never came up on what it has"
 	case broken:
 		v.stuck = true
-		v.waits = "comes up on " + v.Revision + " before it is given another"
+		v.waitReason = "comes up on " + v.Revision + " before it is given another"
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// aim sets the targets of the running step.
-func (c *coordinator) aim() {
+// setTargets sets the targets of the running step.
+func (c *coordinator) setTargets() {
 	running := c.running()
-	for _, v := range c.views {
+	for _, v := range c.states {
 		if v.floor = c.rules.floorOf(v.Desired); v.counts() && v.Proven {
 			v.floor = v.floor.Proven(v.Desired)
 		}
@@ -30,12 +30,12 @@ func (c *coordinator) aim() {
 		if running < len(c.rules.steps) {
 			target = max(target, c.stepTarget(v, running))
 		}
-		v.aimAt(target)
+		v.setTarget(target)
 	}
 }
 
 // stepTarget is how far the steps up to the running one bring a subset.
-func (c *coordinator) stepTarget(v *view, running int) int32 {
+func (c *coordinator) stepTarget(v *subsetState, running int) int32 {
 	target := Held // nobody has named it yet
 	for i := range c.rules.steps[:running+1] {
 		if s := &c.rules.steps[i]; s.names(v.Name) {
@@ -56,7 +56,7 @@ func (c *coordinator) running() int {
 // position finds the running step by what the steps before it did to each subset.
 // known is false when they were edited.
 func (c *coordinator) position() (step int, known bool) {
-	if !c.goOn() || c.state.Step <= 0 || c.state.StepKey == "" {
+	if !c.onRecord() || c.state.Step <= 0 || c.state.StepKey == "" {
 		return 0, true
 	}
 	passed := map[string]string{} // what they did, by subset
@@ -65,22 +65,22 @@ func (c *coordinator) position() (step int, known bool) {
 		passed[name] = did
 	}
 	for step := range len(c.rules.steps) + 1 {
-		if c.didTo(step, passed) {
+		if c.stepsMatch(step, passed) {
 			return step, true
 		}
 	}
 	return 0, false
 }
 
-// didTo tells whether the steps before the given one do to the subsets what was done to
+// stepsMatch reports whether the steps before the given one do to the subsets what was done to
 // those of them that are on record.
-func (c *coordinator) didTo(step int, passed map[string]string) bool {
+func (c *coordinator) stepsMatch(step int, passed map[string]string) bool {
 	matched := false
-	for _, v := range c.views {
+	for _, v := range c.states {
 		did, known := passed[short(v.Name)]
 		switch {
 		case v.Removed || !known:
-		case did != c.did(step, v.Name):
+		case did != c.stepsHash(step, v.Name):
 			return false
 		default:
 			matched = true
@@ -89,8 +89,8 @@ func (c *coordinator) didTo(step int, passed map[string]string) bool {
 	return matched
 }
 
-// did is a hash of what the steps before the given one do to a subset.
-func (c *coordinator) did(step int, subset string) string {
+// stepsHash is a hash of what the steps before the given one do to a subset.
+func (c *coordinator) stepsHash(step int, subset string) string {
 	var text strings.Builder
 	for i := range c.rules.steps[:step] {
 		if s := &c.rules.steps[i]; s.names(subset) {
@@ -100,13 +100,13 @@ func (c *coordinator) did(step int, subset string) string {
 	return short(text.String())
 }
 
-// passedKey is what the steps before the given one did to each subset. A subset that is
+// stepKey is what the steps before the given one did to each subset. A subset that is
 // removed takes its part along.
-func (c *coordinator) passedKey(step int) string {
+func (c *coordinator) stepKey(step int) string {
 	var parts []string
-	for _, v := range c.views {
+	for _, v := range c.states {
 		if !v.Removed && step > 0 {
-			parts = append(parts, short(v.Name)+":"+c.did(step, v.Name))
+			parts = append(parts, short(v.Name)+":"+c.stepsHash(step, v.Name))
 		}
 	}
 	return strings.Join(parts, ",")
@@ -118,36 +118,36 @@ func short(text string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// number is what status.rollout.step says of a step: after the last it is the
+// statusStep is what status.rollout.step says of a step: after the last it is the
 // number of those that the user wrote, also where they are passed by.
-func (c *coordinator) number(step int) int32 {
+func (c *coordinator) statusStep(step int) int32 {
 	if step >= len(c.rules.steps) {
 		return c.rules.written
 	}
 	return int32(step)
 }
 
-// key is good for this rollout to the revision and the given step alone. The time it
+// approvalKey is good for this rollout to the revision and the given step alone. The time it
 // began is in it, so that what was approved when the revision was rolled out before
 // opens nothing now. The steps before are not: who edits them so that they do
 // something else starts the rollout over, and to remove a subset that they name takes
 // back no approval.
-func (c *coordinator) key(step int) string {
+func (c *coordinator) approvalKey(step int) string {
 	if step >= len(c.rules.steps) || c.state.StartTime == nil {
 		return ""
 	}
 	same := 0 // steps before it that ask for the same
 	for i := range step {
-		if c.asks(i) == c.asks(step) {
+		if c.stepAsWritten(i) == c.stepAsWritten(step) {
 			same++
 		}
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", c.Update, c.state.StartTime.Unix(), same, c.asks(step)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", c.Update, c.state.StartTime.Unix(), same, c.stepAsWritten(step)))
 	return hex.EncodeToString(sum[:6])
 }
 
-// asks is a step as the user wrote it.
-func (c *coordinator) asks(step int) string {
+// stepAsWritten is a step as the user wrote it.
+func (c *coordinator) stepAsWritten(step int) string {
 	raw, err := json.Marshal(c.rules.steps[step].RolloutStep)
 	if err != nil {
 		return "" // strings and numbers alone: it cannot fail
@@ -158,7 +158,7 @@ func (c *coordinator) asks(step int) string {
 // advance tells where the rollout stands, and goes to the next step when the
 // running one is through.
 func (c *coordinator) advance() {
-	if c.allClean() {
+	if c.allFullyUpdated() {
 		c.complete()
 		return
 	}
@@ -170,17 +170,17 @@ func (c *coordinator) advance() {
 	if added := s.Phase == v1alpha1.RolloutComplete && running < len(c.rules.steps); !known || added {
 		s.ReachedTime, s.SoakedSeconds = nil, 0 // what was complete before the step was added does not count
 	}
-	s.Step, s.StepKey = c.number(running), c.passedKey(running)
+	s.Step, s.StepKey = c.statusStep(running), c.stepKey(running)
 	s.ApprovalKey = ""
 	reached := c.reached()
 	c.soak(reached)
 	if !reached {
-		c.judge()
+		c.reportWaiting()
 		return
 	}
-	switch held := c.ask(endOfStep, &release{step: running}); {
+	switch held := c.checkGates(endOfStep, &release{step: running}); {
 	case held.closed:
-		c.tell(held)
+		c.report(held)
 	case running == len(c.rules.steps):
 		c.complete()
 	default:
@@ -191,22 +191,22 @@ func (c *coordinator) advance() {
 // startOver voids what was approved before the steps were edited that were gone through.
 // Two rollouts that start within a second are told apart too.
 func (c *coordinator) startOver() {
-	now, was := c.stamp(), ptr.Deref(c.state.StartTime, metav1.Time{})
+	now, was := c.nowInSeconds(), ptr.Deref(c.state.StartTime, metav1.Time{})
 	if !now.After(was.Time) {
 		now = ptr.To(metav1.NewTime(was.Add(time.Second)))
 	}
 	c.state.StartTime = now
 }
 
-// reached: all that the running step releases is released and available.
+// reached reports whether all that the running step releases is released and available.
 func (c *coordinator) reached() bool {
-	for _, v := range c.views {
+	for _, v := range c.states {
 		switch {
 		case v.Removed:
 			return false // it is being drained
-		case !v.through(), len(v.Unreleased) > 0:
+		case !v.stepDone(), len(v.Unreleased) > 0:
 			return false
-		case v.Observed != nil && !v.given(c.Update):
+		case v.Observed != nil && !v.hasRevision(c.Update):
 			return false // not staged yet
 		}
 	}
@@ -217,7 +217,7 @@ func (c *coordinator) reached() bool {
 func (c *coordinator) soak(stands bool) {
 	s := c.state
 	switch {
-	case c.halted(), len(c.failed) > 0 && !stands:
+	case c.haltedByFailure(), len(c.failed) > 0 && !stands:
 		s.ReachedTime, s.SoakedSeconds = nil, 0
 	case !stands:
 		if s.ReachedTime != nil {
@@ -227,11 +227,11 @@ func (c *coordinator) soak(stands bool) {
 		s.ReachedTime = nil
 	default:
 		// A replica that was not ready for a moment may be back before anybody looked.
-		since := ptr.Deref(s.ReachedTime, *c.stamp())
+		since := ptr.Deref(s.ReachedTime, *c.nowInSeconds())
 		if last := c.lastAvailable(since.Time); last.After(since.Time) {
 			since = metav1.NewTime(last.Truncate(time.Second))
 		}
-		if now := c.stamp(); since.After(now.Time) {
+		if now := c.nowInSeconds(); since.After(now.Time) {
 			since = *now
 		}
 		s.ReachedTime = &since
@@ -242,8 +242,8 @@ func (c *coordinator) soak(stands bool) {
 // step released, and that became ready after the given time; else that time.
 func (c *coordinator) lastAvailable(since time.Time) time.Time {
 	last := since
-	for _, v := range c.views {
-		for _, m := range v.marks {
+	for _, v := range c.states {
+		for _, m := range v.replicaStates {
 			if !m.updated || m.Position < v.target || !m.ReadySince.After(since) {
 				continue
 			}
@@ -260,11 +260,11 @@ func (c *coordinator) lastAvailable(since time.Time) time.Time {
 // or was made anew, does not tell: then none of the time since it was reached counts.
 func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 	until := c.Now
-	for _, v := range c.views {
-		if v.Observed == nil && v.Known != Held {
+	for _, v := range c.states {
+		if v.Observed == nil && v.LastPartition != Held {
 			return reached // its child is gone
 		}
-		for p := v.target; p < min(v.live, v.Desired); p++ {
+		for p := v.target; p < min(v.currentReplicas, v.Desired); p++ {
 			switch m := v.at(p); {
 			case m == nil || !m.available && m.Created.After(reached):
 				return reached
@@ -279,11 +279,11 @@ func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 // nextStep goes on to the step after the running one.
 func (c *coordinator) nextStep(running int) {
 	s := c.state
-	s.Step, s.StepKey = c.number(running+1), c.passedKey(running+1)
+	s.Step, s.StepKey = c.statusStep(running+1), c.stepKey(running+1)
 	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
-	c.wakeAt(c.Now) // the next step is acted on when it is on record
+	c.requeueAt(c.Now) // the next step is acted on when it is on record
 }
 
 // quoted says what a text is; of a long one, how it begins.
@@ -295,45 +295,45 @@ func quoted(text string) string {
 	return fmt.Sprintf("is %q", text)
 }
 
-// complete: nothing is left to do for the revision.
+// complete ends the rollout: nothing is left to do for the revision.
 func (c *coordinator) complete() {
 	s := c.state
 	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
-		s.ReachedTime = c.stamp()
+		s.ReachedTime = c.nowInSeconds()
 	}
-	s.Step, s.StepKey, s.ApprovalKey, s.SoakedSeconds = c.rules.written, c.passedKey(len(c.rules.steps)), "", 0
+	s.Step, s.StepKey, s.ApprovalKey, s.SoakedSeconds = c.rules.written, c.stepKey(len(c.rules.steps)), "", 0
 	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
 }
 
-// judge says what a rollout waits for that has something to do.
-func (c *coordinator) judge() {
-	c.wakeAt(c.held.again)
+// reportWaiting says what a rollout waits for that has something to do.
+func (c *coordinator) reportWaiting() {
+	c.requeueAt(c.allHeld.again)
 	held := verdict{}
 	switch {
-	case c.held.phase != "":
-		held = c.held
-	case c.back && !c.moved && len(c.failed) > 0 && c.onlyFailedAreAway():
+	case c.allHeld.phase != "":
+		held = c.allHeld
+	case c.goingBack && !c.progressed && len(c.failed) > 0 && c.onlyFailedAreAway():
 		held = hasFailed(c, nil)
-	case c.moved, c.back && len(c.failed) > 0:
+	case c.progressed, c.goingBack && len(c.failed) > 0:
 	default:
-		for _, why := range []func() verdict{func() verdict { return c.heldOne }, c.stuck, c.blocked} {
+		for _, why := range []func() verdict{func() verdict { return c.oneHeld }, c.stuck, c.blocked} {
 			if held = why(); held.closed {
 				break
 			}
 		}
 	}
-	c.tell(held)
-	c.state.Message = cmp.Or(c.state.Message, c.onTheWay(), c.firstWait())
+	c.report(held)
+	c.state.Message = cmp.Or(c.state.Message, c.inFlightMessage(), c.firstWaitReason())
 }
 
-// onTheWay names replicas that are released and not back.
-func (c *coordinator) onTheWay() string {
-	var waiting few
-	for _, v := range c.views {
+// inFlightMessage names replicas that are released and not back.
+func (c *coordinator) inFlightMessage() string {
+	var waiting nameList
+	for _, v := range c.states {
 		if v.Removed || v.Observed == nil {
 			continue
 		}
-		for p := min(v.next, v.live); p < v.live && p < v.Desired; p++ {
+		for p := min(v.nextPartition, v.currentReplicas); p < v.currentReplicas && p < v.Desired; p++ {
 			switch m := v.at(p); {
 			case m != nil && m.updated && m.available:
 			case m == nil || m.updated || m.Terminating || m.Failure != "":
@@ -349,7 +349,7 @@ func (c *coordinator) onTheWay() string {
 	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
 }
 
-// failedForGood: waiting alone will not help. A container that crashed once may
+// failedForGood reports whether waiting alone will not help. A container that crashed once may
 // come up yet; then, since nothing else tells of one that runs and is not ready, at is
 // when it will have taken too long.
 func (c *coordinator) failedForGood() (failed bool, at time.Time) {
@@ -364,9 +364,9 @@ func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	return false, at
 }
 
-// onlyFailedAreAway: nothing is on its way that has not failed.
+// onlyFailedAreAway reports whether nothing is on its way that has not failed.
 func (c *coordinator) onlyFailedAreAway() bool {
-	for _, v := range c.views {
+	for _, v := range c.states {
 		if !v.Removed && c.inFlightOf(v, true) > 0 {
 			return false
 		}
@@ -374,17 +374,17 @@ func (c *coordinator) onlyFailedAreAway() bool {
 	return true
 }
 
-// firstWait is what the first subset waits for that is not through; else what one
+// firstWaitReason is what the first subset waits for that is not through; else what one
 // waits for that has nothing to release.
-func (c *coordinator) firstWait() string {
+func (c *coordinator) firstWaitReason() string {
 	first := ""
-	for _, v := range c.views {
+	for _, v := range c.states {
 		switch {
-		case v.waits == "":
-		case !v.through():
-			return v.Name + ": " + v.waits
+		case v.waitReason == "":
+		case !v.stepDone():
+			return v.Name + ": " + v.waitReason
 		case first == "":
-			first = v.Name + ": " + v.waits
+			first = v.Name + ": " + v.waitReason
 		}
 	}
 	return first

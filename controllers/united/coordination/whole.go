@@ -11,15 +11,15 @@ import "github.com/unitedworkloads/united/adapters"
 // it is done, whether they are or not. When there is nothing left for it, it is stopped
 // where it is.
 
-// releasing: the child is released, and not done.
-func (v *view) releasing() bool {
-	return v.Whole && !v.Removed && v.Observed != nil && v.live > 0 && v.partition == 0 && v.pending() > 0
+// releasing reports whether the child is released, and not done.
+func (v *subsetState) releasing() bool {
+	return v.Whole && !v.Removed && v.Observed != nil && v.currentReplicas > 0 && v.partition == 0 && v.pending() > 0
 }
 
 // pending is how many replicas of a released child are not updated and available.
-func (v *view) pending() int64 {
+func (v *subsetState) pending() int64 {
 	done := int64(0)
-	for _, m := range v.marks {
+	for _, m := range v.replicaStates {
 		if m.updated && m.available {
 			done++
 		}
@@ -27,10 +27,10 @@ func (v *view) pending() int64 {
 	return max(0, int64(v.Desired)-done)
 }
 
-// down is how many of a child's replicas are unavailable.
-func (v *view) down() int64 {
+// unavailableReplicas is how many of a child's replicas are unavailable.
+func (v *subsetState) unavailableReplicas() int64 {
 	usable := int64(0)
-	for _, m := range v.marks {
+	for _, m := range v.replicaStates {
 		if m.usable {
 			usable++
 		}
@@ -38,11 +38,11 @@ func (v *view) down() int64 {
 	return max(0, int64(v.Desired)-usable)
 }
 
-// handed is how many replicas a child that is being released may have unavailable: none
+// allowance is how many replicas a child that is being released may have unavailable: none
 // while it is known to stand still.
-func (v *view) handed() int64 {
+func (v *subsetState) allowance() int64 {
 	switch {
-	case v.Observed.Paused && v.Observed.CaughtUp:
+	case v.Observed.Paused && v.Observed.SpecObserved:
 		return 0
 	case v.Observed.Pace == nil:
 		return v.pending()
@@ -51,20 +51,20 @@ func (v *view) handed() int64 {
 }
 
 // reservedBy is what a child may take of the ledger beside what is unavailable of it.
-func (c *coordinator) reservedBy(v *view) int64 {
+func (c *coordinator) reservedBy(v *subsetState) int64 {
 	if !v.releasing() {
 		return 0
 	}
-	return max(0, v.handed()-v.down())
+	return max(0, v.allowance()-v.unavailableReplicas())
 }
 
 // inFlightWhole is inFlightOf such a child.
-func (c *coordinator) inFlightWhole(v *view, healthy bool) int64 {
+func (c *coordinator) inFlightWhole(v *subsetState, healthy bool) int64 {
 	if !v.releasing() {
 		return 0
 	}
 	failed := int64(0)
-	for _, m := range v.marks {
+	for _, m := range v.replicaStates {
 		if m.failed {
 			failed++
 		}
@@ -72,47 +72,47 @@ func (c *coordinator) inFlightWhole(v *view, healthy bool) int64 {
 	if !healthy {
 		failed = 0
 	}
-	return max(0, v.handed()-failed)
+	return max(0, v.allowance()-failed)
 }
 
 // releaseWhole releases a child, if the ledger has anything left for it: the gates have let
 // its worst replica pass.
-func (c *coordinator) releaseWhole(v *view) bool {
-	left := c.leftFor(v)
+func (c *coordinator) releaseWhole(v *subsetState) bool {
+	left := c.remainingAllowance(v)
 	if left == 0 {
-		v.waits = c.tooMany(c.unavailable, "unavailable")
+		v.waitReason = c.tooMany(c.unavailable, "unavailable")
 		return false
 	}
-	v.next = v.target
-	v.potential, v.freed = v.size(), v.size()
-	v.freedDown = min(v.down(), v.freed)
-	c.hand(v, left)
-	c.moved, v.busy = true, true
+	v.nextPartition = v.target
+	v.releasedOrUpdated, v.releasedNow = v.toRelease(), v.toRelease()
+	v.releasedUnavailable = min(v.unavailableReplicas(), v.releasedNow)
+	c.setAllowance(v, left)
+	c.progressed, v.releasedInPass = true, true
 	return true
 }
 
-// leftFor is how many replicas a child may have unavailable: what the ledger has left by
+// remainingAllowance is how many replicas a child may have unavailable: what the ledger has left by
 // what is unavailable, or handed out, elsewhere.
 //
 // What is unavailable of its own is no more than that: should it recover, the child would
 // take others in its place at once. Only what goes back may be replaced whatever is down
 // elsewhere, for it is proven, and would else wait for ever.
-func (c *coordinator) leftFor(v *view) int64 {
-	elsewhere := c.unavailable - v.down() - c.reservedBy(v)
+func (c *coordinator) remainingAllowance(v *subsetState) int64 {
+	elsewhere := c.unavailable - v.unavailableReplicas() - c.reservedBy(v)
 	if c.rules.forced {
 		elsewhere = c.inFlight - c.inFlightOf(v, true)
 	}
 	left := c.rules.maxUnavailable - elsewhere
-	if c.back {
-		left = max(left, v.down())
+	if c.goingBack {
+		left = max(left, v.unavailableReplicas())
 	}
 	return min(max(0, left), int64(v.Desired))
 }
 
-// hand gives a child what is left for it, and takes that from what is left for others.
+// setAllowance gives a child what is left for it, and takes that from what is left for others.
 // What it was handed before is in force until it has been told.
-func (c *coordinator) hand(v *view, left int64) {
-	c.unavailable += max(0, left-v.down()-c.reservedBy(v))
+func (c *coordinator) setAllowance(v *subsetState, left int64) {
+	c.unavailable += max(0, left-v.unavailableReplicas()-c.reservedBy(v))
 	c.inFlight += max(0, left-c.inFlightOf(v, c.rules.forced))
 	if v.stopped = left == 0; v.stopped {
 		left = 1 // it has to be something
@@ -132,16 +132,16 @@ func RestingPace(o *adapters.Observed) *adapters.Pace {
 
 // setPace hands a child that is being released what the ledger has left by now, the first
 // one first. A failed replica stops all of them where they are.
-func (c *coordinator) setPace(v *view) {
+func (c *coordinator) setPace(v *subsetState) {
 	switch {
 	case v.pace != nil || !v.Whole || v.Removed:
-	case !v.releasing() || v.next != 0:
+	case !v.releasing() || v.nextPartition != 0:
 		v.pace = RestingPace(v.Observed)
 	case c.Paused != "":
 		v.pace = v.Observed.Pace // it stands still already
-	case c.halted():
-		c.hand(v, 0)
+	case c.haltedByFailure():
+		c.setAllowance(v, 0)
 	default:
-		c.hand(v, c.leftFor(v))
+		c.setAllowance(v, c.remainingAllowance(v))
 	}
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// world is children and a StatefulSet controller, as small as the planner needs
-// them: what the planner decides is carried out at once, and every pod that is not
-// of a broken revision becomes available in the next round. (The API server, the
-// cache and the caller are simulated elsewhere.)
+// world is children and a StatefulSet controller (test/statefulset, which does what the
+// real ones do), as small as the planner needs them: what the planner decides is carried
+// out at once, and every pod that is not of a broken revision becomes available in the next
+// round. (The API server, the cache and the caller are simulated elsewhere.)
 type world struct {
 	strategy *v1alpha1.RollingUpdate
 	update   string
@@ -40,11 +41,11 @@ type world struct {
 	began     time.Time
 	// slow is how long a pod takes to become ready.
 	slow time.Duration
-	// most is how many replicas were unavailable at once at most.
-	most int
-	last coordination.Plan
-	// more are gates that a test adds.
-	more []coordination.Gate
+	// mostUnavailable is how many replicas were unavailable at once at most.
+	mostUnavailable int
+	last            coordination.Plan
+	// extraGates are gates that a test adds.
+	extraGates []coordination.Gate
 }
 
 type child struct {
@@ -58,8 +59,8 @@ func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
 	w := &world{strategy: strategy, update: "v1", current: "v1", now: time.Unix(1767225600, 0), broken: map[string]bool{}}
 	for i, size := range sizes {
 		c := &child{desired: size, protects: "v1"}
-		c.Name, c.Desired, c.Revision, c.Known = string(rune('a'+i)), size, "v1", coordination.Held
-		c.Observed = &adapters.Observed{Replicas: size, CaughtUp: true, CurrentHash: "v1", UpdateHash: "v1"}
+		c.Name, c.Desired, c.Revision, c.LastPartition = string(rune('a'+i)), size, "v1", coordination.Held
+		c.Observed = &adapters.Observed{Replicas: size, SpecObserved: true, CurrentHash: "v1", UpdateHash: "v1"}
 		c.Observed.Meta.Name = "web-" + c.Name
 		w.subsets = append(w.subsets, c)
 		for p := range size {
@@ -85,26 +86,26 @@ func (w *world) make(c *child, position int32, revision string) {
 		Name: fmt.Sprintf("web-%s-%d", c.Name, position), UID: types.UID(fmt.Sprint(w.uid)), Position: position,
 		Hash: revision, Created: w.now, Since: w.now,
 	}
-	c.Observed.Members = append(c.Observed.Members, r)
-	slices.SortFunc(c.Observed.Members, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
+	c.Observed.Pods = append(c.Observed.Pods, r)
+	slices.SortFunc(c.Observed.Pods, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
 }
 
 // member is the replica at a position, nil without one.
 func (c *child) member(position int32) *adapters.Replica {
-	for i := range c.Observed.Members {
-		if c.Observed.Members[i].Position == position {
-			return &c.Observed.Members[i]
+	for i := range c.Observed.Pods {
+		if c.Observed.Pods[i].Position == position {
+			return &c.Observed.Pods[i]
 		}
 	}
 	return nil
 }
 
 func (c *child) drop(position int32) {
-	c.Observed.Members = slices.DeleteFunc(c.Observed.Members, func(r adapters.Replica) bool { return r.Position == position })
+	c.Observed.Pods = slices.DeleteFunc(c.Observed.Pods, func(r adapters.Replica) bool { return r.Position == position })
 }
 
-// sicken makes a replica unready until it is replaced.
-func (w *world) sicken(subset int, positions ...int32) {
+// fail makes a replica unready until it is replaced.
+func (w *world) fail(subset int, positions ...int32) {
 	for _, p := range positions {
 		m := w.subsets[subset].member(p)
 		m.Ready, m.ReadySince, m.Since, m.Failure = false, time.Time{}, w.now, "CrashLoopBackOff"
@@ -114,8 +115,8 @@ func (w *world) sicken(subset int, positions ...int32) {
 // ready lets every pod become ready that can.
 func (w *world) ready() {
 	for _, c := range w.subsets {
-		for i := range c.Observed.Members {
-			m := &c.Observed.Members[i]
+		for i := range c.Observed.Pods {
+			m := &c.Observed.Pods[i]
 			if w.broken[m.Hash] && !m.Ready {
 				m.Failure = "ImagePullBackOff"
 			}
@@ -126,65 +127,80 @@ func (w *world) ready() {
 	}
 }
 
-// sync is the StatefulSet controller: it makes what is missing and replaces at
-// most one released replica.
-func (w *world) sync(c *child) {
+// The versions of a child's pods, as its StatefulSet controller tells them apart.
+const (
+	updateVersion statefulset.Version = iota + 1
+	protectedVersion
+	otherVersion
+)
+
+// set is the child as its StatefulSet controller has it.
+func (c *child) set() *statefulset.Wide {
 	o := c.Observed
-	healthy := true
-	for p := range o.Replicas {
-		m := c.member(p)
-		if m == nil {
-			revision := c.protects
-			if p >= o.Partition {
-				revision = o.UpdateHash
-			}
-			w.make(c, p, revision)
-			healthy = false
-			if o.Ordered {
-				return
-			}
-			continue
+	version := func(hash string) statefulset.Version {
+		switch hash {
+		case o.UpdateHash:
+			return updateVersion
+		case c.protects:
+			return protectedVersion
 		}
-		if !m.Ready {
-			healthy = false
-			if o.Ordered {
-				return
-			}
+		return otherVersion
+	}
+	set := &statefulset.Wide{
+		Template: updateVersion, Replicas: int(o.Replicas), Partition: int(o.Partition), Current: version(c.protects),
+		Pods: make([]statefulset.Pod, o.Replicas),
+	}
+	for i := range o.Pods {
+		m := &o.Pods[i]
+		for int(m.Position) >= len(set.Pods) {
+			set.Pods = append(set.Pods, statefulset.Pod{})
+		}
+		pod := &set.Pods[m.Position]
+		pod.Phase, pod.Version, pod.Owner = statefulset.Unready, version(m.Hash), statefulset.Mine
+		if m.Ready {
+			pod.Phase = statefulset.Ready
 		}
 	}
-	for p := int32(len(o.Members)); p >= o.Replicas; p-- {
-		if c.member(p) != nil {
-			c.drop(p)
-			if o.Ordered {
-				return
-			}
-		}
+	return set
+}
+
+// sync is the StatefulSet controller of Kubernetes 1.36. A pod that it deletes is gone at
+// once, and what replaces it is created in the same round.
+func (w *world) sync(c *child) {
+	if replaced := w.syncOnce(c); replaced {
+		w.syncOnce(c)
 	}
-	for p := o.Replicas - 1; p >= o.Partition && p >= 0; p-- {
-		m := c.member(p)
-		if m == nil {
-			return
+}
+
+// syncOnce is one pass of it, and reports whether it deleted a replica to replace it.
+func (w *world) syncOnce(c *child) (replaced bool) {
+	set, o := c.set(), c.Observed
+	created, deleted := set.Sync(statefulset.Kind{Ordered: o.Ordered})
+	for _, i := range created {
+		revision := c.protects
+		if set.Pods[i].Version == updateVersion {
+			revision = o.UpdateHash
 		}
-		if m.Hash != o.UpdateHash {
-			c.drop(p)
-			w.make(c, p, o.UpdateHash)
-			return
-		}
-		if !m.Ready {
-			return
-		}
+		w.make(c, int32(i), revision)
 	}
-	if done := healthy && !slices.ContainsFunc(o.Members, func(m adapters.Replica) bool { return m.Hash != o.UpdateHash }); done && o.Replicas > 0 {
+	for _, i := range deleted {
+		c.drop(int32(i))
+		replaced = replaced || i < set.Replicas
+	}
+	// A set without replicas finishes as well, and forgets what it protected. To remind it is
+	// the work of controllers/subset, which is no part of this world: so it does not forget.
+	if set.Current == updateVersion && set.Replicas > 0 {
 		o.CurrentHash, c.protects = o.UpdateHash, o.UpdateHash
 	}
+	return replaced
 }
 
 // decide is one pass of the planner, carried out.
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
 	in := w.input()
-	p := coordination.CoordinateWith(in, w.more...)
-	w.tell(in, p)
+	p := coordination.CoordinateWith(in, w.extraGates...)
+	w.record(in, p)
 	for i, d := range p.Subsets {
 		c := w.subsets[i]
 		if c.Revision != w.update && !w.paused {
@@ -201,8 +217,8 @@ func (w *world) decide() coordination.Plan {
 	return p
 }
 
-// tell adds what a pass decides, and why, to the narrative: one line a decision.
-func (w *world) tell(in coordination.Input, p coordination.Plan) {
+// record adds what a pass decides, and why, to the narrative: one line a decision.
+func (w *world) record(in coordination.Input, p coordination.Plan) {
 	line := func(format string, args ...any) {
 		w.narrative = append(w.narrative, fmt.Sprintf("%3.0fs  ", w.now.Sub(w.began).Seconds())+fmt.Sprintf(format, args...))
 	}
@@ -212,7 +228,7 @@ func (w *world) tell(in coordination.Input, p coordination.Plan) {
 			line("%s: replicas %d -> %d", s.Name, s.Observed.Replicas, d.Replicas)
 		}
 		if d.Partition != s.Observed.Partition {
-			line("%s: partition %s -> %s of %d: %s", s.Name, held(s.Observed.Partition), held(d.Partition), s.Desired, d.Does)
+			line("%s: partition %s -> %s of %d: %s", s.Name, held(s.Observed.Partition), held(d.Partition), s.Desired, d.ChangeReason)
 		}
 		for _, r := range d.Delete {
 			line("%s: deletes %s", s.Name, r.Name)
@@ -255,7 +271,7 @@ func (w *world) round() bool {
 	for _, c := range w.subsets {
 		w.sync(c)
 	}
-	w.most = max(w.most, w.down())
+	w.mostUnavailable = max(w.mostUnavailable, w.down())
 	w.ready()
 	if w.complete() {
 		w.current = w.update
@@ -270,7 +286,7 @@ func (w *world) round() bool {
 // starting: a pod will become ready if one waits.
 func (w *world) starting() bool {
 	return slices.ContainsFunc(w.subsets, func(c *child) bool {
-		return slices.ContainsFunc(c.Observed.Members, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
+		return slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
 	})
 }
 
@@ -279,12 +295,12 @@ func (w *world) complete() bool {
 		return false
 	}
 	for _, c := range w.subsets {
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Hash != w.update || !m.Ready {
 				return false
 			}
 		}
-		if len(c.Observed.Members) != int(c.desired) {
+		if len(c.Observed.Pods) != int(c.desired) {
 			return false
 		}
 	}
@@ -295,7 +311,7 @@ func (w *world) down() int {
 	n := 0
 	for _, c := range w.subsets {
 		n += int(c.desired)
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Ready && m.Position < c.desired {
 				n--
 			}
@@ -319,7 +335,7 @@ func (w *world) updated() []int {
 	counts := make([]int, 0, len(w.subsets))
 	for _, c := range w.subsets {
 		n := 0
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			if m.Hash == w.update && m.Ready {
 				n++
 			}
@@ -334,7 +350,7 @@ func (w *world) picture() string {
 	var text []string
 	for _, c := range w.subsets {
 		line := fmt.Sprintf("%s %s/%d:", c.Name, held(c.Observed.Partition), c.Observed.Replicas)
-		for _, m := range c.Observed.Members {
+		for _, m := range c.Observed.Pods {
 			line += " " + m.Hash
 			if !m.Ready {
 				line += "!"

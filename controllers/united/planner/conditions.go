@@ -18,12 +18,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// judge sets the conditions.
-func judge(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
+// setConditions sets the conditions.
+func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
 	set := setter(status, in.Parent.Generation, in.Now)
-	judgeInitialized(p, set)
-	judgeAllocation(p, set)
-	judgeAvailable(in, status, set)
+	setInitialized(p, set)
+	setReplicasHonored(p, set)
+	setAvailable(in, status, set)
 
 	ready, reason, message := readiness(in, tallies, status)
 	stalledReason, stalledMessage := stalledBy(p, status, tallies)
@@ -46,7 +46,7 @@ func judge(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeployme
 		return
 	}
 	set(v1alpha1.ConditionProgressing, !ready, reason, message)
-	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 }
 
 // maxMessage bounds the message of a condition. The API server would take 32768
@@ -72,7 +72,7 @@ func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now tim
 	})
 }
 
-func judgeInitialized(p *Plan, set setCondition) {
+func setInitialized(p *Plan, set setCondition) {
 	if p.Initialized {
 		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "a replica was ready: from then on partitions protect")
 		return
@@ -81,7 +81,7 @@ func judgeInitialized(p *Plan, set setCondition) {
 		"no replica was ever ready: a new template replaces this one everywhere, whatever the partitions")
 }
 
-func judgeAllocation(p *Plan, set setCondition) {
+func setReplicasHonored(p *Plan, set setCondition) {
 	reason := v1alpha1.ReasonAllocatedAsAsked
 	if !p.Allocation.Honored {
 		reason = v1alpha1.ReasonScaledInProportion
@@ -89,7 +89,7 @@ func judgeAllocation(p *Plan, set setCondition) {
 	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, p.Allocation.Reason)
 }
 
-func judgeAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
+func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
 	wanted := replicasOf(in.Parent)
 	if len(in.Spec.Subsets) == 0 {
 		wanted = 0
@@ -109,21 +109,21 @@ func judgeAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setC
 	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, wanted))
 }
 
-// readiness tells whether the cluster is what the spec asks for now.
+// readiness reports whether the cluster is what the spec asks for now.
 func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
-	if said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
+	if said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
-	if said := fights(tallies); len(said) > 0 {
+	if said := overriddenMessages(tallies); len(said) > 0 {
 		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
 	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
-	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.tellsAll:
+	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.coversAllSubsets:
 		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
-	case phase.trouble != "":
-		return false, phase.trouble, rollout.Message
+	case phase.failureReason != "":
+		return false, phase.failureReason, rollout.Message
 	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
@@ -134,8 +134,8 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
-		if said := sayings(status, blocker.phases); len(said) > 0 {
-			if blocker.reason != v1alpha1.ReasonReconciling && phase.tellsAll && rollout.Message != "" {
+		if said := messagesOf(status, blocker.phases); len(said) > 0 {
+			if blocker.reason != v1alpha1.ReasonReconciling && phase.coversAllSubsets && rollout.Message != "" {
 				return false, v1alpha1.ReasonRollingOut, rollout.Message // it knows what keeps all of them
 			}
 			return false, blocker.reason, shorten(said, "; ")
@@ -145,7 +145,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
-	switch held := protecting(status); {
+	switch held := heldMessages(status); {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
 	case in.Parent.Spec.Paused:
@@ -156,9 +156,9 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	return true, v1alpha1.ReasonRolloutComplete, updated
 }
 
-// fights are the messages of the subsets of which what is written is undone, with their
+// overriddenMessages are the messages of the subsets of which what is written is undone, with their
 // names. That comes before what they wait for, which cannot come of it.
-func fights(tallies []*tally) []string {
+func overriddenMessages(tallies []*tally) []string {
 	var said []string
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Reason == v1alpha1.ReasonOverridden {
@@ -168,8 +168,8 @@ func fights(tallies []*tally) []string {
 	return said
 }
 
-// protecting says how many replicas each held subset keeps back.
-func protecting(status *v1alpha1.UnitedDeploymentStatus) []string {
+// heldMessages says how many replicas each held subset keeps back.
+func heldMessages(status *v1alpha1.UnitedDeploymentStatus) []string {
 	var held []string
 	for _, s := range status.Subsets {
 		if s.Phase == v1alpha1.PhaseHeld {
@@ -179,8 +179,8 @@ func protecting(status *v1alpha1.UnitedDeploymentStatus) []string {
 	return held
 }
 
-// sayings are the messages of the subsets in the given phases, with their names.
-func sayings(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.SubsetPhase) []string {
+// messagesOf are the messages of the subsets in the given phases, with their names.
+func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.SubsetPhase) []string {
 	var said []string
 	for _, s := range status.Subsets {
 		if slices.Contains(phases, s.Phase) {
@@ -201,14 +201,14 @@ func shorten(said []string, separator string) string {
 
 // stalledBy is the first failure that does not pass by itself.
 func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
-	said := sayings(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
+	said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
 		}
 	}
 	if p.Rollout != nil && p.Rollout.Stalled {
-		return cmp.Or(meaningOf(status.Rollout, false).trouble, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
+		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
 	return "", ""
 }
@@ -253,15 +253,15 @@ func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 		setState(status, parent.Generation, now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, failure.Reason,
 			"the replicas are not looked at: "+failure.Message)
 	} else {
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 	}
 	return status
 }
 
-// JudgeOverridden lets the conditions say that the status itself is overridden: none of it
+// SetOverridden lets the conditions say that the status itself is overridden: none of it
 // can be relied on. What stalls otherwise comes first.
 // why says by what, lasting that it does not pass by itself.
-func JudgeOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why string, lasting bool, now time.Time) {
+func SetOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why string, lasting bool, now time.Time) {
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
 		return
 	}

@@ -26,8 +26,8 @@ func TestJudgeOverridden(t *testing.T) {
 		set := setter(status, 1, now)
 		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
 		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
-		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonProgressing, "")
-		JudgeOverridden(parent, status, "status.x is changed", lasts, now)
+		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
+		SetOverridden(parent, status, "status.x is changed", lasts, now)
 		return status
 	}
 	for _, lasting := range []bool{false, true} {
@@ -43,7 +43,7 @@ func TestJudgeOverridden(t *testing.T) {
 	}
 	setter(&parent.Status, 1, first)(v1alpha1.ConditionStalled, true, v1alpha1.ReasonReplicaFailed, "a failure")
 	before := parent.Status.DeepCopy()
-	JudgeOverridden(parent, &parent.Status, "status.x is changed", lasts, first)
+	SetOverridden(parent, &parent.Status, "status.x is changed", lasts, first)
 	if diff := cmp.Diff(before, &parent.Status); diff != "" {
 		t.Error("what stalls otherwise comes first:", diff)
 	}

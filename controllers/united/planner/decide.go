@@ -21,7 +21,7 @@ func (in *Input) decide(p *Plan) {
 	}
 	for _, s := range p.Subsets {
 		if !s.Removed {
-			s.Decision = coordination.Decision{Replicas: s.Desired, Line: in.line(p, s)}
+			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: in.desiredPartition(p, s)}
 			if in.coordinates() && in.whole() {
 				s.Decision.Pace = coordination.RestingPace(in.observed(s.Name))
 			}
@@ -40,41 +40,41 @@ func (in *Input) unbound(p *Plan) {
 	}
 }
 
-// line is where the subset's partition lies where no ledger decides. ReadSpec has refused
+// desiredPartition is that of a subset where no ledger decides. ReadSpec has refused
 // what Manual cannot read; were it not so, Manual holds everything.
-func (in *Input) line(p *Plan, s *SubsetPlan) coordination.Line {
+func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPartition {
 	observed := in.observed(s.Name)
 	switch {
 	case observed == nil || p.Initialized:
 	case !in.paused() && subset.RevisionOf(observed) != in.Update.Name:
 		// A corrected template must reach every replica. Without one the child
 		// knows one revision only, and there is nothing to tell apart.
-		return openLine(0)
-	case subset.Completing(observed):
-		return openLine(subset.RecordedPartition(observed))
+		return openPartition(0)
+	case subset.FirstRolloutPending(observed):
+		return openPartition(subset.RecordedPartition(observed))
 	}
-	line := in.floor(s)
+	asked := in.floor(s)
 	if !in.paused() {
-		return line
+		return asked
 	}
 	recorded := int32(0)
 	if observed != nil {
 		recorded = subset.RecordedPartition(observed)
 	}
-	return coordination.FreezeChild(line, observed, recorded, s.Desired, in.pause())
+	return coordination.FreezeChild(asked, observed, recorded, s.Desired, in.pause())
 }
 
-// floor is the line that the user asks for, whatever a coordinated rollout does now.
-func (in *Input) floor(s *SubsetPlan) coordination.Line {
+// floor gives the partition that the user asks for, whatever a coordinated rollout does now.
+func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
 	strategy := &in.Parent.Spec.UpdateStrategy
-	line, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
+	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
 	if in.coordinates() {
-		line = coordination.Floor(strategy.RollingUpdate, s.Desired)
+		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
 	}
 	if in.counts() && in.proven(s) {
-		return line.Proven(s.Desired)
+		return asked.Proven(s.Desired)
 	}
-	return line
+	return asked
 }
 
 // proven reports whether what a subset protects makes the pods of the update revision.
@@ -97,9 +97,9 @@ func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNo
 // counts reports whether a child's controller counts its replicas, and chooses among them.
 func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCount }
 
-// openLine is the line of a child of which no replica was ever ready, and whose
+// openPartition is the partition of a child of which no replica was ever ready, and whose
 // template was corrected: open until the child's controller has forgotten the
 // revision before, which never worked. Freezing it would hold replicas on that.
-func openLine(partition int32) coordination.Line {
-	return coordination.Line{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
+func openPartition(partition int32) coordination.DesiredPartition {
+	return coordination.DesiredPartition{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
 }

@@ -47,7 +47,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 		s := &after.Subsets[i]
 		if old := SubsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
 			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
-			if why := p.whyMoved(s.Name, results); why != "" {
+			if why := p.changeReason(s.Name, results); why != "" {
 				note += ": " + why
 			}
 			list = append(list, Event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
@@ -64,13 +64,13 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	return list
 }
 
-// whyMoved is why the partition of a subset was changed, "" if it is not known.
-func (p *Plan) whyMoved(name string, results Results) string {
+// changeReason is why the partition of a subset was changed, "" if it is not known.
+func (p *Plan) changeReason(name string, results Results) string {
 	if p == nil || results[name] == nil || results[name].Refused() {
 		return ""
 	}
 	i := slices.IndexFunc(p.Subsets, func(s *SubsetPlan) bool { return s.Name == name })
-	return p.Subsets[i].Decision.Does
+	return p.Subsets[i].Decision.ChangeReason
 }
 
 // maxNote is how long the API server lets the note of an event be.
@@ -164,17 +164,17 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	}
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if o := results.of(s.Name); len(o.Freed) > 0 {
+		if o := results.of(s.Name); len(o.DeletedStuck) > 0 {
 			reason := eventStuckDeleted
 			if after.Rollout != nil {
 				reason = eventReplicaDeleted
 			}
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.Freed, ", "), after.UpdateRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.DeletedStuck, ", "), after.UpdateRevision), s.Workload})
 		}
-		if o := results.of(s.Name); len(o.Undone) > 0 {
+		if o := results.of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",
-				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.Undone, ", "), s.CurrentRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
 		}
 	}
 	return list

@@ -188,7 +188,7 @@ func (c *smallConfig) possibleOf(pod *statefulset.Pod, f func(what)) {
 	}
 }
 
-// approvable tells whether a step waits for an approval that is not given.
+// approvable reports whether a step waits for an approval that is not given.
 func approvable(s *smallState) bool {
 	rollout := statuses.at(s.parent.status).Rollout
 	return rollout != nil && rollout.ApprovalKey != "" && textID(rollout.ApprovalKey) != s.parent.approved

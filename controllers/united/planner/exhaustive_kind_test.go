@@ -239,7 +239,7 @@ func (j *judged) missedPod(k, i int, n *kindness) string {
 	return ""
 }
 
-// bars tells whether a protected replica that is not available, on a revision that it
+// bars reports whether a protected replica that is not available, on a revision that it
 // may run, bars a child that works in order: nobody but a human may touch it.
 func (c *smallConfig) bars(e *seam, s *smallState) bool {
 	j := c.view(e, s)

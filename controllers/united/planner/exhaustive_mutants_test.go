@@ -65,7 +65,7 @@ func mutants() []mutant {
 		{"deletes what is unready", "I2", unready, func(w *planner.Input, p *planner.Plan) {
 			for _, s := range p.Subsets {
 				if now := observed(w, s.Name); now != nil {
-					for _, r := range now.Members {
+					for _, r := range now.Pods {
 						if !r.Ready {
 							s.Deletes = append(s.Deletes, planner.Deletion{Replica: r})
 						}
@@ -126,7 +126,7 @@ func mutants() []mutant {
 		{"makes children without a seed", "I1", comes, func(w *planner.Input, p *planner.Plan) {
 			for _, s := range p.Subsets {
 				if observed(w, s.Name) == nil {
-					s.Step.Child.PodPart, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
+					s.Step.Child.RevisionTemplate, s.Step.Child.Revision = w.Update.Template(), w.Update.Name
 					s.Step.Child.Replicas = s.Decision.Replicas
 				}
 			}

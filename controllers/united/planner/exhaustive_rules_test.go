@@ -152,7 +152,7 @@ func (j *judged) positionLost() bool {
 	return told == nil || !sameSteps(told.Steps, j.rolling.Steps, n)
 }
 
-// sameSteps tells whether the first n steps are the same; those after the last are.
+// sameSteps reports whether the first n steps are the same; those after the last are.
 func sameSteps(a, b []v1alpha1.RolloutStep, n int) bool {
 	return equality.Semantic.DeepEqual(a[:min(n, len(a))], b[:min(n, len(b))])
 }
@@ -208,13 +208,13 @@ func (j *judged) broken(k, i int) bool {
 	return !pod.WasReady && !j.askedFor(k, pod.Version)
 }
 
-// askedFor tells whether a subset's replicas are to be made of a version. Where it may
+// askedFor reports whether a subset's replicas are to be made of a version. Where it may
 // protect either of two, neither is held against the controller.
 func (j *judged) askedFor(k int, v statefulset.Version) bool {
 	return v == j.version || j.s.kids[k].protects == bit(v)
 }
 
-// hasFailed tells whether a replica of the subset that this rollout made has failed so
+// hasFailed reports whether a replica of the subset that this rollout made has failed so
 // that anybody sees it.
 func (j *judged) hasFailed(k int) bool {
 	for i := range j.s.kids[k].set.Pods {
@@ -578,7 +578,7 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 	return j.said
 }
 
-// allRun tells whether every replica of every child, or every one that is asked for
+// allRun reports whether every replica of every child, or every one that is asked for
 // now, is ready on the version.
 func (j *judged) allRun(v statefulset.Version) bool {
 	if v == j.version && j.allDone() {
@@ -668,7 +668,7 @@ func (j *judged) judgeLeaving(n int32) {
 	}
 }
 
-// approves tells whether the approval was given for this step of this revision, and
+// approves reports whether the approval was given for this step of this revision, and
 // neither the step nor one before it was edited since.
 func (c *smallConfig) approves(p *smallParent, n int32) bool {
 	given := p.approval
@@ -679,7 +679,7 @@ func (c *smallConfig) approves(p *smallParent, n int32) bool {
 	return was != nil && int(n) < len(was.Steps) && sameSteps(was.Steps, is.Steps, int(n)+1)
 }
 
-// stands tells whether the running step stands: everything that it releases is done.
+// stands reports whether the running step stands: everything that it releases is done.
 func (c *smallConfig) stands(e *seam, s *smallState) bool {
 	j := c.view(e, s)
 	rollout := j.rollout()

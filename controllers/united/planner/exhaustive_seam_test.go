@@ -288,10 +288,10 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	}
 	for i := range s.kids[k].set.Pods {
 		if pod := &s.kids[k].set.Pods[i]; pod.Exists() && pod.Owner == statefulset.Mine {
-			observed.Members = append(observed.Members, e.replica(s, k, i, pod))
+			observed.Pods = append(observed.Pods, e.replica(s, k, i, pod))
 		}
 	}
-	observed.Trailing = false // it speaks of the last few seconds, which a small clock does not know
+	observed.StatusOutdated = false // it speaks of the last few seconds, which a small clock does not know
 	return &planner.Child{Object: c.Object, Observed: &observed}
 }
 
@@ -404,11 +404,11 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 		made.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
 	observed, err := e.registry[0].Observe(set, adapters.Dependents{Pods: []*corev1.Pod{made}})
-	if err != nil || len(observed.Members) != 1 {
+	if err != nil || len(observed.Pods) != 1 {
 		panic(fmt.Sprint(err, observed))
 	}
-	e.replicas[key] = observed.Members[0]
-	return observed.Members[0]
+	e.replicas[key] = observed.Pods[0]
+	return observed.Pods[0]
 }
 
 // timesOf gives a pod times that say what the state says: whether it was ready since it
@@ -544,7 +544,7 @@ func (e *seam) freed(sub *planner.SubsetPlan) uint8 {
 
 // versionIn looks into the pod part itself.
 func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
-	containers, _, err := unstructured.NestedFieldNoCopy(c.PodPart, "spec", "containers")
+	containers, _, err := unstructured.NestedFieldNoCopy(c.RevisionTemplate, "spec", "containers")
 	if err != nil {
 		panic(err)
 	}
@@ -631,7 +631,7 @@ func (e *seam) currentOf(s *smallState) statefulset.Version {
 	return e.versions[statuses.at(s.parent.status).CurrentRevision]
 }
 
-// initialized tells whether the status says that a replica was ever ready.
+// initialized reports whether the status says that a replica was ever ready.
 func initialized(s *smallState) bool {
 	return meta.IsStatusConditionTrue(statuses.at(s.parent.status).Conditions, v1alpha1.ConditionInitialized)
 }
@@ -646,7 +646,7 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 		for i := range kid.set.Pods {
 			if write.free&(1<<i) != 0 && kid.set.Pods[i].Exists() {
 				kid.set.Delete(i)
-				o.Freed = append(o.Freed, fmt.Sprintf("web-%s-%d", name, i))
+				o.DeletedStuck = append(o.DeletedStuck, fmt.Sprintf("web-%s-%d", name, i))
 			}
 		}
 		switch {

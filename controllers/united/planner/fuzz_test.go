@@ -120,7 +120,7 @@ func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 		return err
 	}
 	in := &planner.Input{Parent: parent, Spec: read, Now: time.Unix(0, 0)}
-	if err := in.Want(); err != nil {
+	if err := in.SetUpdateRevision(); err != nil {
 		return err
 	}
 	for _, s := range planner.Make(in).Subsets {

@@ -21,11 +21,11 @@ func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step
 	if observed == nil || !shrinks(s.Step.Action) || s.Step.Child.Replicas >= observed.Replicas {
 		return s.Step, ""
 	}
-	refused := p.refused(in, results)
+	refused := p.firstNotGrown(in, results)
 	if refused == "" {
 		return s.Step, ""
 	}
-	spare := max(0, in.living(results)-int64(replicasOf(in.Parent)))
+	spare := max(0, in.currentReplicas(results)-int64(replicasOf(in.Parent)))
 	keep := observed.Replicas - int32(min(spare, int64(observed.Replicas)))
 	if keep <= s.Step.Child.Replicas {
 		return s.Step, ""
@@ -47,8 +47,8 @@ func shrinks(a subset.Action) bool {
 	return a == subset.ActionApply || a == subset.ActionShrink || a == subset.ActionRemove
 }
 
-// refused names the first subset that could not grow in this pass; "" if none.
-func (p *Plan) refused(in *Input, results Results) string {
+// firstNotGrown names the first subset that could not grow in this pass; "" if none.
+func (p *Plan) firstNotGrown(in *Input, results Results) string {
 	for _, s := range p.Order(in) {
 		if r := results[s.Name]; !s.Removed && r != nil && r.Refused() && in.replicas(s.Name, r) < s.Decision.Replicas {
 			return s.Name
@@ -57,8 +57,8 @@ func (p *Plan) refused(in *Input, results Results) string {
 	return ""
 }
 
-// living is how many replicas the children are asked for now.
-func (in *Input) living(results Results) int64 {
+// currentReplicas is how many replicas the children are asked for now.
+func (in *Input) currentReplicas(results Results) int64 {
 	living := int64(0)
 	for name := range in.Children {
 		living += int64(in.replicas(name, results[name]))

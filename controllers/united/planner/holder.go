@@ -16,18 +16,18 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Sought is the name of the pod that a child lacks, and that its controller should have
+// MissingReplicaName is the name of the pod that a child lacks, and that its controller should have
 // made; "" if there is none.
-func Sought(observed *adapters.Observed) string {
-	if !observed.Awaits() {
+func MissingReplicaName(observed *adapters.Observed) string {
+	if !observed.ExpectsMissing() {
 		return ""
 	}
-	return observed.Vacant
+	return observed.MissingName
 }
 
-// HeldBy says what has the name of a missing replica, why it is none of the child's, and
+// WhyNameTaken says what has the name of a missing replica, why it is none of the child's, and
 // what to do; "" when nothing has it, or it becomes a replica by itself.
-func HeldBy(pod *corev1.Pod, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
+func WhyNameTaken(pod *corev1.Pod, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
 	if pod == nil {
 		return ""
 	}

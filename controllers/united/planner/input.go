@@ -75,11 +75,11 @@ func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{}
 }
 
-// paused: no new template, no release, no replica deleted.
-func (in *Input) paused() bool { return in.whyPaused() != "" }
+// paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
+func (in *Input) paused() bool { return in.pauseReason() != "" }
 
-// whyPaused says what freezes the rollout; "" when nothing does.
-func (in *Input) whyPaused() string {
+// pauseReason says what freezes the rollout; "" when nothing does.
+func (in *Input) pauseReason() string {
 	switch {
 	case in.Parent.Spec.Paused:
 		return "spec.paused freezes the rollout"
@@ -100,9 +100,9 @@ func (in *Input) pause() coordination.Pause {
 	return coordination.PausedBefore
 }
 
-// Want sets the revision that the spec asks for, from those that are kept: one of them, or
+// SetUpdateRevision sets the revision that the spec asks for, from those that are kept: one of them, or
 // one that is yet to be kept, which is added to them. See Plan.Ensure.
-func (in *Input) Want() error {
+func (in *Input) SetUpdateRevision() error {
 	content := in.Spec.Content()
 	if in.Update = revision.Find(in.Revisions, content, in.Parent.Status.UpdateRevision); in.Update != nil {
 		return nil
@@ -123,22 +123,22 @@ func (in *Input) Kept() []*revision.Revision {
 // kept reports whether the API server has a revision.
 func kept(r *revision.Revision) bool { return r.Object.UID != "" }
 
-// With is the input with these revisions, the update revision among them.
-func (in *Input) With(kept []*revision.Revision, update *revision.Revision) *Input {
+// WithRevisions is the input with these revisions, the update revision among them.
+func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revision) *Input {
 	out := *in
 	out.Revisions, out.Update = kept, update
 	return &out
 }
 
-// Without is the input while the revision that the spec asks for cannot be kept. The last
+// WithoutUpdate is the input while the revision that the spec asks for cannot be kept. The last
 // one that is kept stands in for it; nil if there is none, so that nothing can be made.
-func (in *Input) Without(unkept *subset.Failure) *Input {
+func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	status, kept := &in.Parent.Status, in.Kept()
 	last := cmp.Or(revision.ByName(kept, status.UpdateRevision), revision.ByName(kept, status.CurrentRevision))
 	if last == nil {
 		return nil
 	}
-	out := in.With(kept, last)
+	out := in.WithRevisions(kept, last)
 	out.Unkept = unkept
 	return out
 }
@@ -199,7 +199,7 @@ func (in *Input) Initialized() bool {
 		return true
 	}
 	for _, c := range in.Children {
-		if subset.Protects(c.Observed) || slices.ContainsFunc(c.Observed.Members, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
+		if subset.Protects(c.Observed) || slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
 			return true
 		}
 	}
@@ -233,7 +233,7 @@ func (in *Input) finishedOn(name string) bool {
 			continue
 		}
 		observed := in.observed(was.Name)
-		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !finished(observed) || in.unmade(was.Name, observed) {
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !finished(observed) || in.templateReverted(was.Name, observed) {
 			return false
 		}
 		any = true
@@ -244,7 +244,7 @@ func (in *Input) finishedOn(name string) bool {
 // finished reports whether all replicas of the child are updated and ready, and were
 // released to what they run.
 func finished(observed *adapters.Observed) bool {
-	return observed.CaughtUp && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
+	return observed.SpecObserved && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
 }
 
 // oldestProtected stands in for a lost status.
@@ -261,8 +261,8 @@ func (in *Input) oldestProtected() string {
 	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
 }
 
-// Who says which object the child of a subset is, and whose, and nothing of what it shall be.
-func (in *Input) Who(name string) adapters.Child {
+// ChildIdentity says which object the child of a subset is, and whose, and nothing of what it shall be.
+func (in *Input) ChildIdentity(name string) adapters.Child {
 	return adapters.Child{
 		Namespace: in.Parent.Namespace, Name: adapters.ChildName(in.Parent.Name, name),
 		Parent: in.Parent.Name, Subset: name, Owner: OwnerOf(in.Parent),

@@ -7,20 +7,20 @@ import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
 
 // phaseMeaning is what status.rollout.phase means to conditions, events and the status.
 type phaseMeaning struct {
-	// moves: the rollout is about to release more by itself, or will once what keeps it
+	// progresses: the rollout is about to release more by itself, or will once what keeps it
 	// is put right.
-	moves bool
-	// trouble is why Ready is False, and Stalled True where it does not pass by itself, ""
+	progresses bool
+	// failureReason is why Ready is False, and Stalled True where it does not pass by itself, ""
 	// if the phase is none.
-	trouble string
-	// stands: nothing is released, on purpose. What comes after it is progress.
-	stands bool
+	failureReason string
+	// holding: nothing is released, on purpose. What comes after it is progress.
+	holding bool
 	// clockStops: the time does not count for the progress deadline.
 	clockStops bool
 	// stepReached: the running step is reached, and waits for its end.
 	stepReached bool
-	// tellsAll: its message tells what keeps all subsets, and so says more than theirs.
-	tellsAll bool
+	// coversAllSubsets: its message tells what keeps all subsets, and so says more than theirs.
+	coversAllSubsets bool
 	// done: nothing is left to do.
 	done bool
 	// ready and reason are those of condition Ready where every subset is as it should be.
@@ -37,24 +37,24 @@ func meaningOf(rollout *v1alpha1.RolloutStatus, paused bool) phaseMeaning {
 	}
 	switch rollout.Phase {
 	case v1alpha1.RolloutStaging:
-		return phaseMeaning{moves: true, reason: v1alpha1.ReasonRollingOut}
+		return phaseMeaning{progresses: true, reason: v1alpha1.ReasonRollingOut}
 	case v1alpha1.RolloutProgressing:
-		return phaseMeaning{moves: true, tellsAll: true, reason: v1alpha1.ReasonRollingOut}
+		return phaseMeaning{progresses: true, coversAllSubsets: true, reason: v1alpha1.ReasonRollingOut}
 	case v1alpha1.RolloutPaused:
 		if paused {
-			return phaseMeaning{stands: true, clockStops: true}
+			return phaseMeaning{holding: true, clockStops: true}
 		}
 		// A timed pause is not what the spec asks for in the end: it goes on by itself.
-		return phaseMeaning{stands: true, clockStops: true, stepReached: true, reason: v1alpha1.ReasonStepPaused}
+		return phaseMeaning{holding: true, clockStops: true, stepReached: true, reason: v1alpha1.ReasonStepPaused}
 	case v1alpha1.RolloutAwaitingApproval:
-		return phaseMeaning{stands: true, stepReached: true, ready: true, reason: v1alpha1.ReasonAwaitingApproval}
+		return phaseMeaning{holding: true, stepReached: true, ready: true, reason: v1alpha1.ReasonAwaitingApproval}
 	case v1alpha1.RolloutBlocked:
-		return phaseMeaning{moves: true, trouble: v1alpha1.ReasonBlocked}
+		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonBlocked}
 	case v1alpha1.RolloutFailed:
-		return phaseMeaning{moves: true, trouble: v1alpha1.ReasonReplicaFailed}
+		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonReplicaFailed}
 	case v1alpha1.RolloutComplete:
 		return phaseMeaning{done: true}
 	default:
-		return phaseMeaning{moves: true}
+		return phaseMeaning{progresses: true}
 	}
 }

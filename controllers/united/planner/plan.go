@@ -62,11 +62,11 @@ type SubsetPlan struct {
 	Step subset.Step
 	// Failure is why nothing can be done for the subset, where Step halts; nil elsewhere.
 	Failure *subset.Failure
-	// Defers: the step is left for the next pass, which comes soon.
-	Defers bool
+	// Deferred: the step is left for the next pass, which comes soon.
+	Deferred bool
 
-	// behind: the child missed the revision that the status says it protects.
-	behind bool
+	// missedProtectedRevision: the child missed the revision that the status says it protects.
+	missedProtectedRevision bool
 }
 
 // Make decides one pass.
@@ -126,23 +126,23 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.Step.Child = in.childOf(s)
 		why := "paused"
 		if !in.Parent.Spec.Paused {
-			why = in.whyPaused()
+			why = in.pauseReason()
 		}
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision that "+s.Workload+" has is lost")
 		return
 	}
-	s.behind = p.Initialized && in.behind(sub.Name, observed)
+	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(sub.Name, observed)
 	goal := subset.Goal{
-		Child:             in.childOf(s),
-		Update:            sub.version(update),
-		ProtectedRevision: s.Protected,
-		Before:            in.keptRecord(sub.Name),
-		Initialized:       p.Initialized,
-		Held:              s.Decision.Held,
-		Frozen:            in.Parent.Spec.Paused || s.Decision.Stopped,
-		Protection:        in.traits().Protection,
-		Behind:            s.behind,
-		Contested:         contested,
+		Child:                   in.childOf(s),
+		Update:                  sub.version(update),
+		ProtectedRevision:       s.Protected,
+		Before:                  in.recordInStatus(sub.Name),
+		Initialized:             p.Initialized,
+		Held:                    s.Decision.Held,
+		Frozen:                  in.Parent.Spec.Paused || s.Decision.Stopped,
+		Protection:              in.traits().Protection,
+		MissedProtectedRevision: s.missedProtectedRevision,
+		Contested:               contested,
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -155,12 +155,12 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		goal.Protected = ptr.To(sub.version(protected))
 		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
-	s.Step = in.around(subset.Next(goal, observed))
+	s.Step = in.keepOutlived(subset.Next(goal, observed))
 	if s.Step.Action == subset.ActionHalt {
 		s.Step.Child = in.childOf(s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
-	s.Defers = subset.Yields(s.Step, observed, in.Now)
+	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	in.planDeletes(p, s, goal.SamePods)
 	if contested {
 		s.Deletes = nil // no telling what would come in their place
@@ -176,9 +176,9 @@ func (in *Input) contested(name string) bool {
 	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }
 
-// around is a step with room for the pods that outlived the child before. What cannot be
+// keepOutlived is a step with room for the pods that outlived the child before. What cannot be
 // built gets no child, and the writer says why.
-func (in *Input) around(step subset.Step) subset.Step {
+func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	pods := in.Outlived[step.Child.Subset]
 	if step.Action != subset.ActionSeed || len(pods) == 0 {
 		return step
@@ -191,7 +191,7 @@ func (in *Input) around(step subset.Step) subset.Step {
 	if err != nil {
 		return step
 	}
-	return subset.Around(step, adopts.Orphans(u, pods))
+	return subset.KeepOutlived(step, adopts.Orphans(u, pods))
 }
 
 // Deletion is a replica to delete.
@@ -211,23 +211,23 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 		s.Deletes = nil
 	case p.Rollout != nil:
 	case s.Step.Action == subset.ActionRelearn:
-		s.delete(observed, subset.Undo(observed, in.Now))
+		s.delete(observed, subset.DeletableUnreleased(observed, in.Now))
 	default:
 		stuck, wake := subset.Stuck(observed, in.terms(), proven)
-		s.delete(observed, append(stuck, subset.Undo(observed, in.Now)...))
+		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}
-	in.heed(p, s)
+	in.deferUnreleased(p, s)
 }
 
-// heed leaves what came up unreleased until the child's controller knows what to make of it
+// deferUnreleased leaves what came up unreleased until the child's controller knows what to make of it
 // instead.
-func (in *Input) heed(p *Plan, s *SubsetPlan) {
+func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
 	unreleased := func(d Deletion) bool { return d.Unreleased }
 	if !slices.ContainsFunc(s.Deletes, unreleased) {
 		return
 	}
-	if until := subset.HeededBy(in.Children[s.Name].Object.GetManagedFields(), in.Now); !until.IsZero() {
+	if until := subset.ReminderSeenBy(in.Children[s.Name].Object.GetManagedFields(), in.Now); !until.IsZero() {
 		s.Deletes = slices.DeleteFunc(s.Deletes, unreleased)
 		p.wakeAt(until)
 	}
@@ -270,7 +270,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	default:
 		return cmp.Or(known, p.CurrentRevision)
 	}
-	if observed != nil && !in.behind(name, observed) {
+	if observed != nil && !in.missedProtectedRevision(name, observed) {
 		if told := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); told != "" {
 			return told
 		}
@@ -280,34 +280,34 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 
 // protected is what the child of a subset says that it protects (subset.Protected).
 func (in *Input) protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
-	if in.unmade(name, observed) {
-		return subset.Noted(observed)
+	if in.templateReverted(name, observed) {
+		return subset.RecordedProtectedRevision(observed)
 	}
 	return subset.Protected(observed, known, knownAt)
 }
 
-// Unmade reports whether a subset's child is, after what became of it, of the revision that
+// TemplateReverted reports whether a subset's child is, after what became of it, of the revision that
 // it protects, though it was written with another one.
-func (in *Input) Unmade(name string, o *Result) bool {
+func (in *Input) TemplateReverted(name string, o *Result) bool {
 	after := in.after(Results{name: o})
-	return after.unmade(name, after.observed(name))
+	return after.templateReverted(name, after.observed(name))
 }
 
-// unmade reports whether the child is of the revision that it protects, though it was written
+// templateReverted reports whether the child is of the revision that it protects, though it was written
 // with one that makes other pods: admission has kept its template as it was. So all its
 // replicas look updated, and it has not finished. Two revisions can also differ in their
 // words alone, as "1024Mi" and "1Gi" do: that is why the template is compared.
-func (in *Input) unmade(name string, observed *adapters.Observed) bool {
+func (in *Input) templateReverted(name string, observed *adapters.Observed) bool {
 	i := slices.IndexFunc(in.Spec.Subsets, func(s SubsetSpec) bool { return s.Name == name })
 	if i < 0 || observed == nil || !subset.LooksFinished(observed) {
 		return false
 	}
-	s, has, protects := in.Spec.Subsets[i], revision.ByName(in.Revisions, subset.RevisionOf(observed)), revision.ByName(in.Revisions, subset.Noted(observed))
+	s, has, protects := in.Spec.Subsets[i], revision.ByName(in.Revisions, subset.RevisionOf(observed)), revision.ByName(in.Revisions, subset.RecordedProtectedRevision(observed))
 	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.overlay) {
 		return false
 	}
 	version, child := s.version(has), in.childOf(&SubsetPlan{SubsetSpec: s, Workload: observed.Meta.Name})
-	child.PodPart, child.PodPatch, child.Tolerations = version.PodPart, version.PodPatch, version.Tolerations
+	child.RevisionTemplate, child.RevisionPatch, child.Tolerations = version.RevisionTemplate, version.RevisionPatch, version.Tolerations
 	built, err := adapters.Build(in.Spec.Adapter, &child)
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
 }
@@ -321,8 +321,8 @@ func (in *Input) knownRevision(name string) string {
 	return ""
 }
 
-func (in *Input) behind(name string, observed *adapters.Observed) bool {
-	return observed != nil && subset.Behind(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
+func (in *Input) missedProtectedRevision(name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.MissedProtectedRevision(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
 }
 
 func (in *Input) childOf(s *SubsetPlan) adapters.Child {
@@ -340,7 +340,7 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 // the subset uses what the subset changes today.
 func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
-	return subset.Version{Revision: r.Name, PodPart: r.Template(), PodPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+	return subset.Version{Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations}
 }
 
 // Order gives the subsets in the order in which their children are written:

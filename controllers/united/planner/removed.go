@@ -22,39 +22,39 @@ func (in *Input) planRemoved(p *Plan) {
 			Workload: adapters.ChildName(in.Parent.Name, name), Step: step,
 		})
 	}
-	for _, name := range in.unwanted() {
+	for _, name := range in.childrenToRemove() {
 		plan(name, subset.Step{Action: subset.ActionRemove})
 	}
-	for _, name := range in.unseen() {
-		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.Who(name)})
+	for _, name := range in.subsetsWithoutChild() {
+		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.ChildIdentity(name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
 		if !in.Spec.has(name) {
 			plan(name, subset.Step{Action: subset.ActionHalt})
 		}
 	}
-	for _, name := range in.leaving() {
+	for _, name := range in.terminatingRemoved() {
 		plan(name, subset.Step{Action: subset.ActionWait,
 			Reason: "waits: it is deleted, and held by the finalizers " + strings.Join(in.Children[name].Object.GetFinalizers(), ", ")})
 	}
 }
 
-// unwanted are the children that the spec does not ask for any more.
-func (in *Input) unwanted() []string {
-	return in.unasked(func(c *Child) bool {
+// childrenToRemove are the children that the spec does not ask for any more.
+func (in *Input) childrenToRemove() []string {
+	return in.childrenNotInSpec(func(c *Child) bool {
 		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && c.Object.GetDeletionTimestamp() == nil
 	})
 }
 
-// leaving are the children of subsets that are gone, which were deleted and are still
+// terminatingRemoved are the children of subsets that are gone, which were deleted and are still
 // there: something holds a finalizer.
-func (in *Input) leaving() []string {
-	return in.unasked(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
+func (in *Input) terminatingRemoved() []string {
+	return in.childrenNotInSpec(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 
-// unseen are the subsets that neither the spec has nor a child, and that the status still
+// subsetsWithoutChild are the subsets that neither the spec has nor a child, and that the status still
 // tells of.
-func (in *Input) unseen() []string {
+func (in *Input) subsetsWithoutChild() []string {
 	var names []string
 	for _, s := range in.Parent.Status.Subsets {
 		if in.Children[s.Name] == nil && in.Unreadable[s.Name] == nil && !in.Spec.has(s.Name) {
@@ -64,8 +64,8 @@ func (in *Input) unseen() []string {
 	return names
 }
 
-// unasked are those of the children whose subset the spec does not have, by name.
-func (in *Input) unasked(of func(*Child) bool) []string {
+// childrenNotInSpec are those of the children whose subset the spec does not have, by name.
+func (in *Input) childrenNotInSpec(of func(*Child) bool) []string {
 	var names []string
 	for name, c := range in.Children {
 		if of(c) && !in.Spec.has(name) {

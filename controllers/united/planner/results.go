@@ -19,18 +19,18 @@ type Result struct {
 	Failure *subset.Failure
 	// Stale: the cluster had moved on; nothing failed.
 	Stale bool
-	// Waits says for what it has to look again; "" when nothing is known but that the
+	// WaitReason says for what it has to look again; "" when nothing is known but that the
 	// cluster had moved on.
-	Waits string
+	WaitReason string
 	// Child is the child as it is after it was written; nil when it was not.
 	Child *Child
 	// Deleted: the child was deleted.
 	Deleted bool
-	// Freed are the stuck replicas that were deleted, Undone those that had come up on
+	// DeletedStuck are the stuck replicas that were deleted, DeletedUnreleased those that had come up on
 	// the update revision without having been released.
-	Freed, Undone []string
-	// Left: what failed is the template of the pods, which is not written again.
-	Left bool
+	DeletedStuck, DeletedUnreleased []string
+	// NotRetried: what failed is the template of the pods, which is not written again.
+	NotRetried bool
 	// Note is what is to be said of the child beside all else.
 	Note string
 }

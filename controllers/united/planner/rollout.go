@@ -23,7 +23,7 @@ func (in *Input) coordinate(p *Plan) {
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
-		Paused:   in.whyPaused(), Pause: in.pause(), Now: in.Now,
+		Paused:   in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.terms().Deadline, Resumed: in.terms().Resumed,
 	}
 	var subsets []*SubsetPlan
@@ -68,7 +68,7 @@ func drainsFirst(s *SubsetPlan) int {
 
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), Known: coordination.Held, Whole: in.whole(),
+		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
@@ -77,11 +77,11 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to.Same = to.Proven
 	if to.Observed != nil {
 		to.Revision = subset.RevisionOf(to.Observed)
-		if in.unmade(s.Name, to.Observed) {
-			to.Revision = subset.Noted(to.Observed) // it has not got the other
+		if in.templateReverted(s.Name, to.Observed) {
+			to.Revision = subset.RecordedProtectedRevision(to.Observed) // it has not got the other
 		}
 		to.Same = to.Same && to.Revision == in.Update.Name
-		to.Completing = subset.Completing(to.Observed)
+		to.FirstRolloutPending = subset.FirstRolloutPending(to.Observed)
 		to.Recorded = ptr.To(subset.RecordedPartition(to.Observed))
 		to.ProtectedHash = subset.ProtectedHash(to.Observed)
 		// Where all is released there is nothing that it would have to remember.
@@ -90,7 +90,7 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 		return to
 	}
 	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
-		to.Known = was.Partition
+		to.LastPartition = was.Partition
 	}
 	return to
 }

@@ -20,10 +20,10 @@ import (
 
 // Spec is the parent's spec, decoded and found sound.
 type Spec struct {
-	Adapter  adapters.Adapter
-	Subsets  []SubsetSpec
-	template map[string]any
-	podPart  map[string]any
+	Adapter          adapters.Adapter
+	Subsets          []SubsetSpec
+	template         map[string]any
+	revisionTemplate map[string]any
 	// content is what pods are made of.
 	content revision.Content
 	// podSelector is for the scale subresource.
@@ -47,7 +47,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if err != nil {
 		return nil, err
 	}
-	member, raw := adapter.Member(&parent.Spec.Template)
+	member, raw := adapter.TemplateField(&parent.Spec.Template)
 	at := field.NewPath("spec", "template", member)
 	s := &Spec{Adapter: adapter}
 	if s.template, err = adapters.Decode(raw, at); err != nil {
@@ -62,17 +62,17 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if err := adapters.CheckTemplate(adapter, s.template, at); err != nil {
 		return nil, err
 	}
-	if s.podPart, err = adapters.PodPart(adapter, s.template); err != nil {
+	if s.revisionTemplate, err = adapters.RevisionData(adapter, s.template); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	if s.podPart == nil {
-		first := adapter.PodParts()[0]
+	if s.revisionTemplate == nil {
+		first := adapter.RevisionPaths()[0]
 		return nil, field.Required(at.Child(first[0], first[1:]...), "there is nothing to make pods of")
 	}
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
 	}
-	s.content = revision.Content{Template: s.podPart, Subsets: s.Overlays()}.Marshalled()
+	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays()}.Marshalled()
 	return s, nil
 }
 
@@ -95,7 +95,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		}
 		sub.overlay.Tolerations = sub.Tolerations
 		// Where the pod part cannot be told, building the child says why.
-		if podPatch, err := adapters.PodPart(s.Adapter, sub.patch); err == nil {
+		if podPatch, err := adapters.RevisionData(s.Adapter, sub.patch); err == nil {
 			sub.overlay.Patch = podPatch
 		}
 		s.Subsets = append(s.Subsets, sub)

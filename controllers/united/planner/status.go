@@ -58,7 +58,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 	if status.Rollout != nil {
 		status.Rollout.LastProgressTime = status.LastProgressTime
 	}
-	judge(in, p, tallies, status)
+	setConditions(in, p, tallies, status)
 	return status, wakeUp(in, p, tallies, status)
 }
 
@@ -120,7 +120,7 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 		if in.contested(s.Name) { // it comes and goes as fast as they lower it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
-		if told := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.behind {
+		if told := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.missedProtectedRevision {
 			status.CurrentRevision = told
 		}
 	}
@@ -135,15 +135,15 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 // childRecord is the copy of what is written on a child. It stays while the child is not
 // seen: that may have lost its labels.
 func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
-	kept := in.keptRecord(name)
+	kept := in.recordInStatus(name)
 	if observed := in.observed(name); observed != nil {
 		return subset.Record(observed, kept)
 	}
 	return kept
 }
 
-// keptRecord is the copy in the status; nil if there is none.
-func (in *Input) keptRecord(name string) *v1alpha1.ChildRecord {
+// recordInStatus is the copy in the status; nil if there is none.
+func (in *Input) recordInStatus(name string) *v1alpha1.ChildRecord {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
 		return was.ChildRecord
 	}
@@ -154,7 +154,7 @@ func (in *Input) keptRecord(name string) *v1alpha1.ChildRecord {
 func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
 	waits := in.waitsFor(observed, onUpdate)
 	switch {
-	case in.restores(s):
+	case in.restoring(s):
 		return v1alpha1.PhaseRestoring, s.Step.Reason
 	case s.Step.Action == subset.ActionSeed, s.Step.Action == subset.ActionWait && (observed.Replicas == 0 && s.Desired > 0 || subset.Seeding(observed)):
 		return v1alpha1.PhaseSeeding, s.Step.Reason
@@ -162,17 +162,17 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhasePending, s.Step.Reason
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
-	case observed.Replicas != s.Desired || t.counts.Replicas-spare(observed, t) != s.Desired:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.Waits, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
-	case !observed.CaughtUp:
+	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
+	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, s.Protected)
-	case s.Decision.Waits != "" && p.moving():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.Waits)
+	case s.Decision.WaitReason != "" && p.progressing():
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason)
 	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
@@ -185,9 +185,9 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	return v1alpha1.PhaseHeld, s.Decision.Reason
 }
 
-// spare is how many replicas a child has beyond those that it is asked for, and keeps: its
+// surplusReplicas is how many replicas a child has beyond those that it is asked for, and keeps: its
 // controller removes none while it is paused, in the middle of replacing them.
-func spare(observed *adapters.Observed, t *tally) int32 {
+func surplusReplicas(observed *adapters.Observed, t *tally) int32 {
 	if !observed.Paused {
 		return 0
 	}
@@ -200,15 +200,15 @@ func (in *Input) withheldFrom(observed *adapters.Observed) bool {
 	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
 
-// moving: a coordinated rollout is about to release more by itself.
-func (p *Plan) moving() bool {
-	return p.Rollout != nil && meaningOf(p.Rollout.State, false).moves
+// progressing reports whether a coordinated rollout is about to release more by itself.
+func (p *Plan) progressing() bool {
+	return p.Rollout != nil && meaningOf(p.Rollout.State, false).progresses
 }
 
-// releasedPending tells whether a replica at or above the partition is not on
+// releasedPending reports whether a replica at or above the partition is not on
 // the update revision. Paused or not is not asked: the partition was raised then.
 func releasedPending(observed *adapters.Observed) bool {
-	return slices.ContainsFunc(observed.Members, func(r adapters.Replica) bool {
+	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
 		return r.Position >= observed.Partition && r.Position < observed.Replicas && (r.Hash != observed.UpdateHash || r.Terminating)
 	})
 }
@@ -229,8 +229,8 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 		return rank
 	}
-	for i := range observed.Members {
-		r := &observed.Members[i]
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
 		available, _ := r.Available(observed.MinReadySeconds, in.Now)
 		if !available && (worst == nil || rank(r) > rank(worst)) {
 			worst = r
@@ -238,12 +238,12 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	}
 	if worst != nil {
 		if broken, _ := in.terms().Broken(worst, nil); !broken { // one that is broken is replaced
-			return "waits: " + worst.Name + " " + worst.Trouble() + wayOut(*worst, observed)
+			return "waits: " + worst.Name + " " + worst.WhyUnavailable() + remedy(*worst, observed)
 		}
-		return "waits: " + worst.Name + " " + worst.Trouble()
+		return "waits: " + worst.Name + " " + worst.WhyUnavailable()
 	}
-	if missing := observed.Missing(); missing >= 0 && observed.CaughtUp {
-		return "waits: " + observed.Lacks(observed.Meta.Name, missing)
+	if missing := observed.Missing(); missing >= 0 && observed.SpecObserved {
+		return "waits: " + observed.DescribeMissing(observed.Meta.Name, missing)
 	}
 	if !in.paused() && onUpdate && releasedPending(observed) {
 		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, in.Update.Name)
@@ -251,10 +251,10 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	return ""
 }
 
-// wayOut is for a replica that the partition protects on neither of the revisions
+// remedy is for a replica that the partition protects on neither of the revisions
 // that it could be made of, as when a canary was held and then taken back. It is
 // left alone, since it may serve; one that does not is for the user to give up.
-func wayOut(r adapters.Replica, observed *adapters.Observed) string {
+func remedy(r adapters.Replica, observed *adapters.Observed) string {
 	if r.Position >= observed.Partition || r.Terminating || r.Hash == observed.CurrentHash || r.Hash == observed.UpdateHash {
 		return ""
 	}
@@ -292,13 +292,13 @@ func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Ti
 	return old.LastProgressTime
 }
 
-// resumed: a coordinated rollout went on to another step, or after a pause. The
+// resumed reports whether a coordinated rollout went on to another step, or after a pause. The
 // time in between does not count as standing still.
 func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	if before == nil || after == nil {
 		return before != after
 	}
-	stood := meaningOf(before, false).stands
+	stood := meaningOf(before, false).holding
 	return before.Revision != after.Revision || before.Step != after.Step || stood && before.Phase != after.Phase
 }
 

@@ -32,7 +32,7 @@ type tally struct {
 	notUpdated int32
 }
 
-// done tells whether the subset is what the spec asks for now.
+// done reports whether the subset is what the spec asks for now.
 func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
@@ -48,16 +48,16 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Update.Name {
 			t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
 		}
-		return t.orFailed()
+		return t.withFailure()
 	}
 	if observed == nil {
 		t.notUpdated = s.Desired
-		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.Waits, s.Step.Reason)
-		return t.orFailed()
+		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.WaitReason, s.Step.Reason)
+		return t.withFailure()
 	}
 	onUpdate := in.onUpdate(s, observed)
 	t.count(observed, onUpdate, in.Now)
-	if !observed.CaughtUp {
+	if !observed.SpecObserved {
 		// The hashes speak of an older spec: what was known of this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
 		if old := SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
@@ -66,20 +66,20 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 		}
 	}
 	t.notUpdated = max(0, s.Desired-t.counts.UpdatedReplicas)
-	t.observed = observed.CaughtUp && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
+	t.observed = observed.SpecObserved && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
 	t.phase, t.message = in.phase(p, s, observed, t, onUpdate)
 	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
-		t.message = cmp.Or(o.Waits, t.message)
+		t.message = cmp.Or(o.WaitReason, t.message)
 	}
 	if o.Note != "" {
 		t.message = strings.TrimPrefix(t.message+"; "+o.Note, "; ")
 	}
-	return t.orFailed()
+	return t.withFailure()
 }
 
-// restores reports whether a child is being taught again what it has forgotten, which
+// restoring reports whether a child is being taught again what it has forgotten, which
 // takes several writes; each has to be seen by its controller.
-func (in *Input) restores(s *SubsetPlan) bool {
+func (in *Input) restoring(s *SubsetPlan) bool {
 	switch a := s.Step.Action; {
 	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
@@ -97,15 +97,15 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // as far as is known
 	}
-	t.message = cmp.Or(o.Waits, s.Step.Reason, "is being removed")
+	t.message = cmp.Or(o.WaitReason, s.Step.Reason, "is being removed")
 	if s.Step.Action == subset.ActionShrink {
-		t.message = cmp.Or(o.Waits, s.Decision.Waits, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+		t.message = cmp.Or(o.WaitReason, s.Decision.WaitReason, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
 	}
-	return t.orFailed()
+	return t.withFailure()
 }
 
-// orFailed lets a failure speak before all else.
-func (t *tally) orFailed() *tally {
+// withFailure lets a failure speak before all else.
+func (t *tally) withFailure() *tally {
 	if t.failure != nil {
 		t.message = t.failure.Message
 		t.observed = false
@@ -118,7 +118,7 @@ func (t *tally) orFailed() *tally {
 	return t
 }
 
-// onUpdate tells whether the child's template makes the pods of the update
+// onUpdate reports whether the child's template makes the pods of the update
 // revision.
 func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
 	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -126,7 +126,7 @@ func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
 }
 
 func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {
-	for _, r := range observed.Members {
+	for _, r := range observed.Pods {
 		t.counts.Replicas++
 		if r.Terminating {
 			continue

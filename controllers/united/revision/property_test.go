@@ -72,7 +72,7 @@ func amended(t *rapid.T, r *revision.Revision, living overlays) *revision.Revisi
 	return again
 }
 
-// equal tells whether two overlays make the same pods.
+// equal reports whether two overlays make the same pods.
 func equal(t *rapid.T, a, b revision.Overlay) bool {
 	x, err := json.Marshal(a)
 	if err != nil {

@@ -140,7 +140,7 @@ func (r *Revision) Overlay(subset string) (Overlay, bool) {
 	return o, ok
 }
 
-// Matches tells whether the revision makes the same pods as the content, as
+// Matches reports whether the revision makes the same pods as the content, as
 // far as it knows the subsets of the content.
 func (r *Revision) Matches(c Content) bool { return r.matches(c.comparable(), c) }
 
@@ -157,7 +157,7 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 	return true
 }
 
-// SamePods tells whether the two revisions make the same pods in a subset.
+// SamePods reports whether the two revisions make the same pods in a subset.
 // today stands in for a revision that does not know the subset.
 func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {

@@ -9,10 +9,10 @@
 // that has used up its Allowance must get one of a few places to go on. There are fewer
 // places than workers: whatever a namespace holds, workers are left for the others. A pass
 // that finds none free ends between two subsets, as if the rest had been refused for the
-// moment, and its parent stands in line for a place; what it has written stays, and it
-// begins with a place next time. Standing in line takes no worker.
+// moment, and its parent waits in a queue for a place; what it has written stays, and it
+// begins with a place next time. Waiting takes no worker.
 //
-// And who has worked long rests as long again (Turn.End), at most MaxRest: a line alone
+// And who has worked long rests as long again (Turn.End), at most MaxRest: a queue alone
 // would let one parent with many events keep its place for ever.
 package shares
 
@@ -31,9 +31,9 @@ const (
 	// MaxRest bounds how long a parent rests, and so for how long it may not hear of an
 	// edit.
 	MaxRest = 30 * time.Second
-	// lookAgain is when a parent in line asks by itself. It is woken before; this bounds
+	// retryPeriod is when a parent in the queue asks by itself. It is woken before; this bounds
 	// what a wake-up that went astray could cost.
-	lookAgain = time.Minute
+	retryPeriod = time.Minute
 )
 
 // Shares are the shares of one controller. A nil *Shares sets no bounds. It is safe for
@@ -43,21 +43,21 @@ type Shares struct {
 	places int
 	wake   func(types.NamespacedName)
 
-	taken int
-	// line are the parents that wait for a place, the first to come first.
-	line []types.NamespacedName
-	// long are the parents whose last pass needed a place, with the end of their rest.
+	placesTaken int
+	// queue are the parents that wait for a place, the first to come first.
+	queue []types.NamespacedName
+	// resting are the parents whose last pass needed a place, with the end of their rest.
 	// All others are not on record.
-	long map[types.NamespacedName]time.Time
+	resting map[types.NamespacedName]time.Time
 }
 
 // New gives a quarter of the workers places, at least one. More would make nothing
 // faster: what takes long computes, or has the API server compute.
 func New(workers int) *Shares {
-	return &Shares{places: max(1, workers/4), wake: func(types.NamespacedName) {}, long: map[types.NamespacedName]time.Time{}}
+	return &Shares{places: max(1, workers/4), wake: func(types.NamespacedName) {}, resting: map[types.NamespacedName]time.Time{}}
 }
 
-// OnWake sets what is called, from any goroutine, when the turn of a parent in line has
+// OnWake sets what is called, from any goroutine, when the turn of a parent in the queue has
 // come. It must not call back.
 func (s *Shares) OnWake(wake func(types.NamespacedName)) {
 	s.mu.Lock()
@@ -81,42 +81,42 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rested, long := s.long[parent]
+	rested, long := s.resting[parent]
 	switch {
 	case !long:
 		return &Turn{shares: s, parent: parent}, 0
 	case now.Before(rested):
 		return nil, rested.Sub(now)
-	case !s.take(parent):
-		return nil, lookAgain
+	case !s.takeWorker(parent):
+		return nil, retryPeriod
 	}
 	return &Turn{shares: s, parent: parent, placed: true}, 0
 }
 
-// take takes a place for a parent when those before it in line leave one, else it lines
+// takeWorker takes a place for a parent when those before it in the queue leave one, else it queues
 // up.
-func (s *Shares) take(parent types.NamespacedName) bool {
-	at := slices.Index(s.line, parent)
+func (s *Shares) takeWorker(parent types.NamespacedName) bool {
+	at := slices.Index(s.queue, parent)
 	if at < 0 {
-		at = len(s.line)
-		s.line = append(s.line, parent)
+		at = len(s.queue)
+		s.queue = append(s.queue, parent)
 	}
-	if at >= s.places-s.taken {
+	if at >= s.places-s.placesTaken {
 		return false
 	}
-	s.line = slices.Delete(s.line, at, at+1)
-	s.taken++
+	s.queue = slices.Delete(s.queue, at, at+1)
+	s.placesTaken++
 	return true
 }
 
-// GoOn tells whether a pass that has used that much may go on.
-func (t *Turn) GoOn(used time.Duration) bool {
+// MayContinue reports whether a pass that has used that much may go on.
+func (t *Turn) MayContinue(used time.Duration) bool {
 	if t.shares == nil || t.placed || used <= Allowance {
 		return true
 	}
 	t.shares.mu.Lock()
 	defer t.shares.mu.Unlock()
-	t.placed = t.shares.take(t.parent)
+	t.placed = t.shares.takeWorker(t.parent)
 	t.lacked = !t.placed
 	return t.placed
 }
@@ -131,21 +131,21 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 	defer s.mu.Unlock()
 	switch {
 	case t.lacked:
-		s.long[t.parent] = now // it has had no full turn, so it owes no rest
+		s.resting[t.parent] = now // it has had no full turn, so it owes no rest
 	case used > Allowance:
-		s.long[t.parent] = now.Add(min(used, MaxRest))
+		s.resting[t.parent] = now.Add(min(used, MaxRest))
 	default:
-		delete(s.long, t.parent)
+		delete(s.resting, t.parent)
 	}
 	if t.placed {
-		s.taken--
+		s.placesTaken--
 		s.wakeFirst()
 	}
 }
 
 // wakeFirst wakes those for whom there are places.
 func (s *Shares) wakeFirst() {
-	for _, parent := range s.line[:min(len(s.line), max(0, s.places-s.taken))] {
+	for _, parent := range s.queue[:min(len(s.queue), max(0, s.places-s.placesTaken))] {
 		s.wake(parent)
 	}
 }
@@ -157,9 +157,9 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.long, parent)
-	if at := slices.Index(s.line, parent); at >= 0 {
-		s.line = slices.Delete(s.line, at, at+1)
+	delete(s.resting, parent)
+	if at := slices.Index(s.queue, parent); at >= 0 {
+		s.queue = slices.Delete(s.queue, at, at+1)
 		s.wakeFirst()
 	}
 }

@@ -28,7 +28,7 @@ func full(t *testing.T, now time.Time) (s *shares.Shares, a, b *shares.Turn, wok
 	s.OnWake(func(p types.NamespacedName) { *woken = append(*woken, p.Name) })
 	a, _ = s.Begin(named("a"), now)
 	b, _ = s.Begin(named("b"), now)
-	if !a.GoOn(much) || !b.GoOn(much) {
+	if !a.MayContinue(much) || !b.MayContinue(much) {
 		t.Fatal("there were places")
 	}
 	return s, a, b, woken
@@ -39,7 +39,7 @@ func TestAShortPassNeedsNoPlace(t *testing.T) {
 	s, _, _, _ := full(t, now)
 	for range 3 {
 		turn, _ := s.Begin(named("short"), now)
-		if turn == nil || !turn.GoOn(shares.Allowance) {
+		if turn == nil || !turn.MayContinue(shares.Allowance) {
 			t.Fatal("it was held up")
 		}
 		turn.End(shares.Allowance, now)
@@ -51,7 +51,7 @@ func TestALongPassWaitsInLine(t *testing.T) {
 	s, a, b, woken := full(t, now)
 	for _, name := range []string{"c", "d"} {
 		turn, _ := s.Begin(named(name), now)
-		if turn.GoOn(much) {
+		if turn.MayContinue(much) {
 			t.Fatal("it goes on without a place")
 		}
 		turn.End(much, now)
@@ -67,7 +67,7 @@ func TestALongPassWaitsInLine(t *testing.T) {
 		t.Error("it went past the first in line")
 	}
 	turn, _ := s.Begin(named("c"), now)
-	if turn == nil || !turn.GoOn(time.Hour) {
+	if turn == nil || !turn.MayContinue(time.Hour) {
 		t.Fatal("it has a place, and may not go on")
 	}
 	b.End(much, now)
@@ -83,7 +83,7 @@ func TestWhoHasWorkedRestsAsLong(t *testing.T) {
 	} {
 		s := shares.New(4)
 		turn, _ := s.Begin(named("a"), now)
-		turn.GoOn(tc.used)
+		turn.MayContinue(tc.used)
 		turn.End(tc.used, now)
 		turn, wait := s.Begin(named("a"), now)
 		if (turn == nil) != (tc.rest > 0) || wait != tc.rest {
@@ -101,7 +101,7 @@ func TestForget(t *testing.T) {
 	s, a, _, woken := full(t, now)
 	for _, name := range []string{"c", "d"} {
 		turn, _ := s.Begin(named(name), now)
-		turn.GoOn(much)
+		turn.MayContinue(much)
 		turn.End(much, now)
 	}
 	a.End(much, now)
@@ -114,7 +114,7 @@ func TestForget(t *testing.T) {
 func TestWithoutShares(t *testing.T) {
 	var s *shares.Shares
 	turn, _ := s.Begin(named("a"), time.Now())
-	if turn == nil || !turn.GoOn(time.Hour) {
+	if turn == nil || !turn.MayContinue(time.Hour) {
 		t.Error("it is bounded")
 	}
 	turn.End(time.Hour, time.Now())
@@ -159,7 +159,7 @@ func TestProperties(t *testing.T) {
 			case under[p] == nil:
 				begin(p)
 			case rapid.Bool().Draw(t, "long") && !long[p]:
-				if under[p].GoOn(much) {
+				if under[p].MayContinue(much) {
 					long[p] = true
 				} else {
 					end(p, much)

@@ -37,7 +37,7 @@ type Store struct {
 // List gives the revisions that the parent controls, and those whose owner somebody has
 // taken, for Adopt to put back. One that cannot be read is
 // left out: whoever needs it by name is told that it is lost. It does not wait until the
-// cache has what was written, since that would be for all parents; Snapshot finds out when
+// cache has what was written, since that would be for all parents; Ensure finds out when
 // it lags.
 func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
@@ -85,18 +85,18 @@ func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 	return adopted, nil
 }
 
-// Snapshot gives the revision of a content, and keeps it before anything is
+// EnsureContent gives the revision of a content, and keeps it before anything is
 // made from it: an equal one that is kept already, brought to the front, or a
 // new one.
-func (s *Store) Snapshot(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
+func (s *Store) EnsureContent(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content,
 ) (*revision.Revision, error) {
-	return s.Keep(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
+	return s.Ensure(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
 }
 
-// Keep is Snapshot where the revision of the content was looked for already. It is nil, or
+// Ensure is EnsureContent where the revision of the content was looked for already. It is nil, or
 // not among those that are kept, when none is.
-func (s *Store) Keep(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
+func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content, found *revision.Revision,
 ) (*revision.Revision, error) {
 	if found != nil && found.Object.UID != "" {

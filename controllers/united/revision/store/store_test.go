@@ -106,7 +106,7 @@ func (h *history) list() []*revision.Revision {
 
 func (h *history) snapshot(p *v1alpha1.UnitedDeployment, c revision.Content) *revision.Revision {
 	h.t.Helper()
-	r, err := h.Snapshot(h.t.Context(), p, ownerOf(p), h.list(), c)
+	r, err := h.EnsureContent(h.t.Context(), p, ownerOf(p), h.list(), c)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHistory(t, tc.by)
-			r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c)
+			r, err := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), nil, c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
 func TestSnapshotTakesBackItsOwn(t *testing.T) {
 	c := content("a:1", nil)
 	h := newHistory(t, of(c, 4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }))
-	r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c)
+	r, err := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), nil, c)
 	if err != nil || r.Name != of(c, 4).Name || !metav1.IsControlledBy(r.Object, parent()) {
 		t.Error(r, err)
 	}
@@ -273,7 +273,7 @@ func TestSnapshotGivesUp(t *testing.T) {
 		other.OwnerReferences[0].UID = "u-0"
 		h.put(other)
 	}
-	if r, err := h.Snapshot(t.Context(), parent(), ownerOf(parent()), nil, c); err == nil {
+	if r, err := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), nil, c); err == nil {
 		t.Error(r)
 	}
 }
@@ -291,8 +291,8 @@ func TestStoreTellsOfErrors(t *testing.T) {
 		List:   func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
 	_, list := h.List(t.Context(), parent())
-	_, create := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
-	_, front := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
+	_, create := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
+	_, front := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
 	_, amend := h.Amend(t.Context(), kept[0], overlays{"x": {}})
 	truncate := h.Truncate(t.Context(), kept, nil, 0)
 	for name, err := range map[string]error{"list": list, "create": create, "bring to front": front, "amend": amend, "truncate": truncate} {
@@ -356,8 +356,8 @@ func TestNothingIsWrittenThatIsNotConfirmed(t *testing.T) {
 		h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
 		h.Confirm = func(context.Context) error { return moved }
 		kept := h.list()
-		_, create := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
-		_, front := h.Snapshot(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
+		_, create := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
+		_, front := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
 		_, amend := h.Amend(t.Context(), kept[1], overlays{"x": {}})
 		for name, err := range map[string]error{"create": create, "bring to front": front, "amend": amend} {
 			if !errors.Is(err, moved) {

@@ -1,0 +1,136 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"slices"
+)
+
+// deleteReplicas names the replicas to delete. What is released counts as down before its
+// controller takes it: so nothing is deleted beside what they are about to take.
+func (c *coordinator) deleteReplicas() {
+	if c.allHeld.closed {
+		return
+	}
+	for _, v := range c.states {
+		if v.Removed || v.Observed == nil || !v.Observed.SpecObserved {
+			continue
+		}
+		switch {
+		case v.Whole, v.Forgot, !v.staged && !v.FirstRolloutPending:
+		case v.Observed.Ordered:
+			c.deleteOrdered(v)
+		case v.staged:
+			c.deleteParallel(v)
+		}
+		c.progressed = c.progressed || len(v.deletions) > 0
+	}
+}
+
+// takenNext is the available replica that a StatefulSet is about to take: the highest
+// that is released and not updated, if all above it are updated and available.
+func (v *subsetState) takenNext() *replicaState {
+	above := v.currentReplicas
+	for i := range slices.Backward(v.replicaStates) {
+		m := &v.replicaStates[i]
+		switch {
+		case m.Position != above-1 || m.Position < v.partition || !m.available:
+			return nil
+		case !m.updated:
+			return m
+		}
+		above = m.Position
+	}
+	return nil
+}
+
+// takeBack deletes replicas that came up on the update revision without having been
+// released: they come back as they were. They go before anything is released.
+func (c *coordinator) takeBack() {
+	if c.allHeld.closed {
+		return
+	}
+	for _, v := range c.states {
+		for _, r := range v.Unreleased {
+			if v.Observed.Ordered && v.unavailableBelow(r.Position) >= 0 {
+				v.cannotTakeBack = true // it would not be made again
+				break
+			}
+			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
+			if available && !c.rules.forced && c.unavailable+1 > c.rules.maxUnavailable {
+				v.waitReason = r.Name + " was updated without having been released, and waits until it can be replaced"
+				continue
+			}
+			if available {
+				c.unavailable++
+			}
+			v.deletions = append(v.deletions, r)
+			c.progressed = true
+		}
+	}
+}
+
+// replaceable reports whether a replica that is not available is to be deleted: what is broken
+// where it comes back on another revision, which the child's controller need not do by
+// itself. On the way back what is merely unready is too, and it need not be released where
+// the child makes all of its pods of the update revision. So is, under force, one that a
+// child waits for that works in order.
+func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
+	o := v.Observed
+	switch {
+	case m.available || m.Terminating || m.Position >= v.Desired:
+		return false
+	case m.broken && (m.Position < v.nextPartition || m.Position >= v.partition) && // else it is released first
+		o.Replaceable(m.Replica, v.partition, v.wantedHashes()):
+		return true
+	case m.Hash == o.UpdateHash:
+		return false
+	}
+	proven := o.CurrentHash == o.UpdateHash && m.Position >= v.target
+	waitedFor := o.Ordered && c.rules.forced // the child moves nothing else before
+	return m.Position >= v.partition && (c.goingBack || waitedFor) || c.goingBack && proven
+}
+
+// deleteParallel deletes what is released, the highest first, while no more than
+// maxUnavailable are down. The one above which all is well is left to the child's
+// own controller, which is about to delete it; but from Kubernetes 1.37 on that does
+// nothing while any other of its replicas is unavailable.
+//
+// A child that has a bound of its own, which is lifted (adapters.Paced), takes what is released
+// by itself, all of it: of that nothing is deleted but what is broken.
+func (c *coordinator) deleteParallel(v *subsetState) {
+	barred := v.unavailableBelow(v.currentReplicas) >= 0
+	taken := v.takenNext()
+	for _, m := range slices.Backward(v.replicaStates) {
+		switch {
+		case c.replaceable(v, &m):
+			v.deletions = append(v.deletions, *m.Replica)
+		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
+		case v.Observed.Traits.Paced:
+		case taken != nil && m.Position == taken.Position && !barred:
+		case c.mayDeleteReleased():
+			v.deletions = append(v.deletions, *m.Replica)
+		default:
+			v.barred = barred
+		}
+	}
+}
+
+// mayDeleteReleased reports whether available replicas that are released may be deleted: they count
+// as unavailable since they are. Force looks only at what is on the way.
+func (c *coordinator) mayDeleteReleased() bool {
+	return c.rules.forced || c.unavailable <= c.rules.maxUnavailable
+}
+
+// deleteOrdered deletes the replica that a child that works in order waits for forever, also
+// one that has yet to come up on its first template.
+func (c *coordinator) deleteOrdered(v *subsetState) {
+	waitedFor := v.Observed.FirstUnready()
+	if waitedFor == nil {
+		return
+	}
+	if m := v.at(waitedFor.Position); m != nil && c.replaceable(v, m) {
+		v.deletions = append(v.deletions, *m.Replica)
+	}
+}

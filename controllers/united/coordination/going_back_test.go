@@ -1,0 +1,80 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestTheWayBackIsAModeOfItsOwn: from a version that is unready everywhere all comes
+// back at once, whatever skew and order say.
+func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
+	for _, change := range []func(*v1alpha1.RollingUpdate){
+		func(*v1alpha1.RollingUpdate) {},
+		func(s *v1alpha1.RollingUpdate) { s.MaxSkew = "10%" },
+		func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder },
+		func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{}}}
+		},
+	} {
+		w := newWorld(strategy(change), 4, 4).roll("v2")
+		w.started(3, 2)
+		w.flap(0, 1, 2, 3)
+		w.flap(1, 2, 3)
+		w.roll("v1").decide()
+		for _, c := range w.subsets { // the sets know nothing but v1 now
+			c.Observed.CurrentHash, c.Observed.UpdateHash = "v1", "v1"
+		}
+		w.decide()
+		if w.deleted() != "web-a-3 web-a-2 web-a-1 web-b-3 web-b-2" {
+			t.Errorf("deletes %q\n%s", w.deleted(), strings.Join(w.narrative, "\n"))
+		}
+		w.settle()
+		if w.state.Phase != v1alpha1.RolloutComplete {
+			t.Error(w.picture())
+		}
+	}
+}
+
+// TestAPendingReplicaStopsNoWayBack: of what is unready all is released at once, though
+// one that is back does not come up.
+func TestAPendingReplicaStopsNoWayBack(t *testing.T) {
+	w := newWorld(nil, 4).roll("v2")
+	w.started(3)
+	w.flap(0, 0, 1, 2, 3) // 0 is on v1, and will not come up
+	w.roll("v1").decide()
+	w.subsets[0].Observed.CurrentHash, w.subsets[0].Observed.UpdateHash = "v1", "v1"
+	if w.decide(); w.deleted() != "web-a-3 web-a-2 web-a-1" {
+		t.Errorf("deletes %q\n%s", w.deleted(), w.picture())
+	}
+}
+
+// TestAThirdVersionRepairsTheSecond: v2 never gets ready and does not crash. On the way
+// to v3 what runs it is replaced, for nobody asks for it any more.
+func TestAThirdVersionRepairsTheSecond(t *testing.T) {
+	for _, ordered := range []bool{true, false} {
+		w := newWorld(nil, 3)
+		if ordered {
+			w.ordered()
+		}
+		w.roll("v2").started(2)
+		c := w.subsets[0]
+		c.Observed.Partition = 0
+		c.drop(0)
+		w.make(c, 0, "v2")
+		c.member(0).NeverReady = true
+		w.roll("v3").decide()
+		w.decide()
+		if w.deleted() != "web-a-0" {
+			t.Errorf("ordered=%v: deletes %q\n%s", ordered, w.deleted(), w.picture())
+		}
+		w.settle()
+		if w.state.Phase != v1alpha1.RolloutComplete {
+			t.Errorf("ordered=%v: it does not end: %s", ordered, w.picture())
+		}
+	}
+}

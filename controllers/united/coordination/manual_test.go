@@ -1,0 +1,173 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+)
+
+func TestResolve(t *testing.T) {
+	tests := []struct {
+		value    intstr.IntOrString
+		replicas int32
+		want     int32
+	}{
+		{intstr.FromString("80%"), 10, 8},
+		{intstr.FromString("80%"), 7, 6},
+		{intstr.FromString("80%"), 3, 3},
+		{intstr.FromString("80%"), 1, 1},
+		{intstr.FromString("80%"), 0, 0},
+		{intstr.FromString("99%"), 3, 3},
+		{intstr.FromString("0%"), 3, 0},
+		{intstr.FromString("1%"), 1000, 10},
+		{intstr.FromString("1%"), 1001, 11},
+		{intstr.FromString("100%"), math.MaxInt32, math.MaxInt32},
+		{intstr.FromString("99%"), math.MaxInt32, 2126008811},
+		{intstr.FromString("50%"), -4, 0},
+		{intstr.FromInt32(0), 5, 0},
+		{intstr.FromInt32(3), 5, 3},
+		{intstr.FromInt32(12), 5, 12},
+		{intstr.FromInt32(3), 0, 3},
+		{intstr.FromInt32(math.MaxInt32), 5, math.MaxInt32},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s of %d", tt.value.String(), tt.replicas), func(t *testing.T) {
+			got, err := coordination.Resolve(tt.value, tt.replicas)
+			if err != nil || got != tt.want {
+				t.Errorf("got %d, %v, want %d", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	const rule = ` is neither a number of at least 0 nor a percentage from "0%" to "100%"`
+	for _, s := range []string{"", "5", "050%", "-1%", " 5%", "1.5%", "%", "101%", "half"} {
+		if got, err := coordination.Resolve(intstr.FromString(s), 10); err == nil || err.Error() != fmt.Sprintf("%q", s)+rule {
+			t.Errorf("Resolve(%q) = %d, %v", s, got, err)
+		}
+	}
+	if got, err := coordination.Resolve(intstr.FromInt32(-1), 10); err == nil || err.Error() != "-1"+rule {
+		t.Errorf("Resolve(-1) = %d, %v", got, err)
+	}
+}
+
+func partitions(fallback string, named ...string) *v1alpha1.ManualUpdate {
+	m := &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{}}
+	if fallback != "" {
+		value := intstr.Parse(fallback)
+		m.DefaultPartition = &value
+	}
+	for i := 0; i < len(named); i += 2 {
+		m.Partitions[named[i]] = intstr.Parse(named[i+1])
+	}
+	return m
+}
+
+func TestManual(t *testing.T) {
+	type Line = coordination.DesiredPartition
+	tests := []struct {
+		name     string
+		manual   *v1alpha1.ManualUpdate
+		replicas int32
+		want     Line
+	}{
+		{"no strategy", nil, 4, Line{0, false, "no manualUpdate: nothing is protected"}},
+		{"percent", partitions("", "zone-a", "80%"), 10, Line{8, false, `partition "80%" of 10 replicas protects 8`}},
+		{"percent that protects all", partitions("", "zone-a", "99%"), 3, Line{3, false, `partition "99%" of 3 replicas protects all`}},
+		{"percent of one", partitions("", "zone-a", "80%"), 1, Line{1, false, `partition "80%" of 1 replica protects all`}},
+		{"percent of nothing", partitions("", "zone-a", "80%"), 0, Line{0, false, `partition "80%" of 0 replicas protects 0`}},
+		{"nothing protected", partitions("", "zone-a", "0%"), 5, Line{0, false, `partition "0%" of 5 replicas protects 0`}},
+		{"integer", partitions("", "zone-a", "3"), 5, Line{3, false, "partition 3 of 5 replicas protects 3"}},
+		{"integer above", partitions("", "zone-a", "12"), 5, Line{12, false, "partition 12 of 5 replicas protects all"}},
+		{"integer above nothing", partitions("", "zone-a", "12"), 0, Line{12, false, "partition 12 of 0 replicas protects 0"}},
+		{"integer is no hold", partitions("", "zone-a", "5"), 5, Line{5, false, "partition 5 of 5 replicas protects all"}},
+		{"hold", partitions("0", "zone-a", "100%"), 5, Line{5, true, `partition "100%" holds all replicas`}},
+		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, Line{0, true, `partition "100%" holds all replicas`}},
+		{"default", partitions("2", "zone-b", "0"), 5, Line{2, false, "default partition 2 of 5 replicas protects 2"}},
+		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, Line{5, true, `default partition "100%" holds all replicas`}},
+		{"no default", &v1alpha1.ManualUpdate{}, 5, Line{5, true, `default partition "100%" holds all replicas`}},
+		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, Line{0, false, "partition 0 of 5 replicas protects 0"}},
+		{"negative replicas", partitions("", "zone-a", "50%"), -5, Line{0, false, `partition "50%" of 0 replicas protects 0`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := coordination.Manual(tt.manual, "zone-a", tt.replicas)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestManualHoldsWhatItCannotRead(t *testing.T) {
+	tests := []struct {
+		manual *v1alpha1.ManualUpdate
+		word   string
+		err    string
+	}{
+		{partitions("0", "zone-a", "101%"), "partition",
+			`spec.updateStrategy.manualUpdate.partitions[zone-a]: "101%" is neither a number of at least 0 nor a percentage from "0%" to "100%"`},
+		{partitions("-3", "zone-b", "0"), "default partition",
+			`spec.updateStrategy.manualUpdate.defaultPartition: -3 is neither a number of at least 0 nor a percentage from "0%" to "100%"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.word, func(t *testing.T) {
+			got, err := coordination.Manual(tt.manual, "zone-a", 4)
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("got  %v\nwant %s", err, tt.err)
+			}
+			want := coordination.DesiredPartition{Partition: 4, Held: true, Reason: "malformed " + tt.word + " holds all replicas"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	type Line = coordination.DesiredPartition
+	asked := func(partition int32) Line { return Line{Partition: partition, Reason: "asked"} }
+	tests := []struct {
+		name                                     string
+		asked                                    Line
+		live, liveReplicas, desired, updatedFrom int32
+		want                                     Line
+	}{
+		{"at rest on the line", asked(3), 3, 5, 5, 3, Line{3, false, "paused; asked"}},
+		{"finished", asked(0), 0, 5, 5, 0, Line{0, false, "paused; asked"}},
+		{"lowered while paused", asked(0), 3, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: the one in force stays"}},
+		{"raised while paused", asked(4), 3, 5, 5, 3, Line{4, false, "paused; asked"}},
+		{"paused half way", asked(0), 0, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
+		{"paused before the first has moved", asked(0), 0, 5, 5, 5, Line{5, false, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
+		{"scaled up", asked(0), 3, 5, 8, 3, Line{8, false, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
+		{"after scaling up", asked(0), 8, 8, 8, 8, Line{8, false, "paused: partition 8, not 0: the one in force stays"}},
+		{"scaled up below an integer", asked(9), 3, 5, 8, 3, Line{9, false, "paused; asked"}},
+		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, Line{9, false, "paused: partition 9, not 0: the one in force stays"}},
+		{"scaled down with a share", asked(4), 8, 10, 5, 8, Line{8, false, "paused: partition 8, not 4: the one in force stays"}},
+		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, Line{2, false, "paused: partition 2, not 1: the one in force stays"}},
+		{"all protected", asked(5), 5, 5, 5, 5, Line{5, false, "paused; asked"}},
+		{"all protected and scaled down", asked(2), 5, 5, 2, 5, Line{5, false, "paused: partition 5, not 2: the one in force stays"}},
+		{"new child", asked(0), 0, 0, 3, 0, Line{3, false, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := coordination.Freeze(tt.asked, tt.live, tt.liveReplicas, tt.desired, tt.updatedFrom)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

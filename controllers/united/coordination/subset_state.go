@@ -1,0 +1,308 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"slices"
+	"time"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// subsetState is one subset in one pass.
+type subsetState struct {
+	*Subset
+	// currentReplicas and partition are in force now.
+	currentReplicas, partition int32
+	// nextReplicas and nextPartition are what they become.
+	nextReplicas, nextPartition int32
+	// floor is what the user asks for, target what the running step does.
+	floor  DesiredPartition
+	target int32
+	// staged: the child is on the update revision, and its controller knows.
+	staged        bool
+	replicaStates []replicaState
+
+	// releasedOrUpdated is how many of the ordinals from target on are released or updated
+	// already; releaseLimit what skew allows it to become.
+	releasedOrUpdated, releaseLimit int64
+	// updatedAvailable is u: how many of those are updated and available.
+	updatedAvailable int64
+	// exhausted: nothing more can be released in this pass. releasedInPass: something was.
+	exhausted, releasedInPass bool
+	// stuck: it is broken on a template that it never came up on, and protected from
+	// any other.
+	stuck bool
+	// waitsForSubset is the subset whose turn it is, if that is another one.
+	waitsForSubset *subsetState
+	// releasedNow is how many replicas it releases in this pass, releasedUnavailable how many of
+	// them were unavailable.
+	releasedNow, releasedUnavailable int64
+	// changeReason says what is done to it in this pass, waitReason what is not done yet.
+	changeReason string
+	waitReason   string
+	deletions    []adapters.Replica
+	// cannotTakeBack: what came up without having been released cannot be taken back now, since a
+	// replica below it is unavailable and the child works in order.
+	cannotTakeBack bool
+	// barred: what is released of it stays as it is, since another of its replicas is
+	// unavailable, and the ledger has no room.
+	barred bool
+	// pace and stopped are as in Decision.
+	pace    *adapters.Pace
+	stopped bool
+}
+
+// replicaState is one replica that exists, of those that the child is asked for.
+type replicaState struct {
+	*adapters.Replica
+	// updated: it is of the update revision.
+	updated bool
+	// available tells of now; usable leaves out what is released and not updated.
+	available, usable bool
+	// raised: it was released, and is available and not updated, and somebody else has
+	// raised the partition over it since. Its controller may have taken it before.
+	raised bool
+	// broken: nobody loses anything when it is replaced. failed: it is updated, and
+	// so tells that the update revision does not work.
+	broken, failed bool
+}
+
+func (c *coordinator) newSubsetState(s *Subset) *subsetState {
+	v := &subsetState{Subset: s, partition: s.LastPartition, nextReplicas: s.Desired, nextPartition: s.LastPartition}
+	o := s.Observed
+	if o == nil {
+		return v
+	}
+	v.currentReplicas, v.partition = o.Replicas, o.Partition
+	if s.Recorded != nil && *s.Recorded > o.Partition {
+		v.partition = *s.Recorded
+	}
+	v.nextPartition = v.partition
+	v.replicaStates = make([]replicaState, 0, len(o.Pods))
+	v.staged = v.hasRevision(c.Update) && o.SpecObserved && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
+		!s.Forgot && !v.hasNoReplicas()
+	for i := range o.Pods {
+		if r := &o.Pods[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
+			v.replicaStates = append(v.replicaStates, c.newReplicaState(v, r))
+		}
+	}
+	return v
+}
+
+func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) replicaState {
+	m := replicaState{Replica: r}
+	o := v.Observed
+	// While the child's controller has not observed its spec the hashes speak of an
+	// older one, and what is released may move at any moment; so may what somebody else
+	// has released.
+	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
+	m.updated = v.staged && settled && v.Revision == c.Update
+	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
+	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
+	if v.Whole {
+		m.usable = m.available // what it may take is counted as a whole
+	}
+	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
+		m.usable, m.raised = false, true
+	}
+	var at time.Time
+	if m.broken, at = c.terms().Broken(r, v.wantedHashes()); !m.broken {
+		c.requeueAt(at)
+	}
+	c.setFailed(v, &m)
+	return m
+}
+
+// wantedHashes are the child's own revisions that somebody asks for; nil if not known.
+func (v *subsetState) wantedHashes() []string {
+	if v.Forgot {
+		return nil
+	}
+	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
+}
+
+// setFailed reports whether a replica shows that the update revision does not work. It
+// asks for what the replica runs and not for when it was made: two clocks would have
+// to agree.
+func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
+	if !c.onRecord() || v.Removed || v.Revision != c.Update || m.Hash != v.Observed.UpdateHash || v.Forgot {
+		return
+	}
+	failed, _ := c.terms().Failed(m.Replica)
+	switch {
+	case failed && (v.Observed.SpecObserved || v.Whole):
+		m.failed = true
+	case failed:
+		// The hash may be that of the template before.
+		c.unobservedFailure = v.Observed.Meta.Name
+	}
+}
+
+// hasRevision reports whether the child has got the update revision; or it is on record that it is
+// protected from it, if it gets that only when it is released.
+func (v *subsetState) hasRevision(update string) bool {
+	return v.Revision == update || v.Whole && v.partition == Held
+}
+
+// hasNoReplicas reports whether the child has no replicas, and so has forgotten what it protected.
+func (v *subsetState) hasNoReplicas() bool {
+	return v.Observed != nil && !v.Removed && v.currentReplicas == 0
+}
+
+// startupState is how far a child has come that is to come up on a first template: ready,
+// a replica is ready on it; broken, one is not going to be.
+func (c *coordinator) startupState(v *subsetState) (ready, broken bool) {
+	for _, m := range v.replicaStates {
+		if m.Hash != v.Observed.UpdateHash {
+			continue
+		}
+		ready, broken = ready || m.Ready, broken || m.broken
+	}
+	return ready, broken
+}
+
+// fullyUpdated reports whether the child has, and makes, nothing but replicas of the update revision.
+func (v *subsetState) fullyUpdated() bool {
+	if v.Unreadable != "" {
+		return false
+	}
+	if v.Observed == nil {
+		return v.Same || v.Desired == 0
+	}
+	if v.hasNoReplicas() {
+		return v.Proven || v.Desired == 0
+	}
+	if v.Observed.UpdateHash == "" {
+		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not looked yet: it is new
+	}
+	return v.staged && v.Observed.CurrentHash == v.Observed.UpdateHash &&
+		!slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.updated })
+}
+
+// toRelease is n: how many ordinals are to be released in the running step.
+func (v *subsetState) toRelease() int64 { return max(0, int64(v.Desired)-int64(v.target)) }
+
+// setTarget sets the target of the running step.
+func (v *subsetState) setTarget(target int32) {
+	v.target, v.updatedAvailable = target, 0
+	for _, m := range v.replicaStates {
+		if m.Position >= target && m.Position < v.Desired && m.updated && m.available {
+			v.updatedAvailable++
+		}
+	}
+}
+
+// stepDone reports whether all that the running step releases is released and available.
+func (v *subsetState) stepDone() bool {
+	return v.toRelease() == 0 || v.staged && v.partition <= v.target && v.updatedAvailable == v.toRelease()
+}
+
+// inFlight is how many released replicas are not back yet; healthy leaves out
+// those that failed, or cannot move.
+func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
+	end := min(v.currentReplicas, v.Desired)
+	if v.Observed == nil {
+		end = v.Desired // what was released comes back so
+	}
+	if v.Removed {
+		return 0
+	}
+	if v.Whole && v.Observed != nil {
+		return c.inFlightWhole(v, healthy)
+	}
+	count := int64(max(0, end-v.partition)) // missing ones are on their way
+	if v.Observed != nil && v.currentReplicas < v.Desired && v.fullyUpdated() {
+		count += int64(v.Desired - v.currentReplicas) // they come up on the update revision, whatever the partition
+	}
+	broken := int64(0)
+	for _, m := range v.replicaStates {
+		if m.Position >= end {
+			continue
+		}
+		if m.Position < v.partition {
+			// It was released before the partition rose over it, for replicas that were new.
+			if m.updated && !m.available && !m.Terminating && !c.goingBack && (!healthy || !m.failed) {
+				count++
+			}
+			continue
+		}
+		pending := !m.updated && (v.staged || !m.usable)
+		switch {
+		case m.updated && m.available || !m.updated && !pending || healthy && m.failed:
+			count--
+		case !m.updated && m.broken:
+			broken++
+		}
+	}
+	if v.Observed != nil && v.Observed.Ordered {
+		if healthy && v.unavailableBelow(v.partition) >= 0 {
+			return 0 // nothing of it can move
+		}
+		return count - max(0, broken-1) // of broken ones it replaces one at a time
+	}
+	return count
+}
+
+// search is where the replica at a position is among the replicaStates, or would be.
+func (v *subsetState) search(position int32) (index int, found bool) {
+	return slices.BinarySearchFunc(v.replicaStates, position, func(m replicaState, p int32) int { return int(m.Position) - int(p) })
+}
+
+// at is the replica at a position; nil if it is missing.
+func (v *subsetState) at(position int32) *replicaState {
+	i, found := v.search(position)
+	if !found {
+		return nil
+	}
+	return &v.replicaStates[i]
+}
+
+// missingDownFrom is how many positions are missing from this one down.
+func (v *subsetState) missingDownFrom(position int32) int32 {
+	i, _ := v.search(position)
+	if i == 0 {
+		return position + 1
+	}
+	return position - v.replicaStates[i-1].Position
+}
+
+// unavailableBelow is the lowest position below the given one without an
+// available replica; -1 if there is none.
+func (v *subsetState) unavailableBelow(position int32) int32 {
+	expected := int32(0)
+	for _, m := range v.replicaStates {
+		if m.Position >= position {
+			break
+		}
+		if m.Position != expected || !m.available {
+			return expected
+		}
+		expected++
+	}
+	if expected < position {
+		return expected
+	}
+	return -1
+}
+
+// name is that of the replica at a position, or stands for a missing one.
+func (v *subsetState) name(position int32) string {
+	if m := v.at(position); m != nil {
+		return m.Name + " " + m.WhyUnavailable()
+	}
+	return v.Observed.DescribeMissing(v.Name, position)
+}
+
+func (v *subsetState) decision() Decision {
+	reason := v.floor.Reason
+	if v.waitReason != "" {
+		reason = v.waitReason
+	}
+	d := Decision{Replicas: v.nextReplicas, Delete: v.deletions, ChangeReason: v.changeReason, WaitReason: v.waitReason}
+	d.DesiredPartition = DesiredPartition{Partition: v.nextPartition, Held: v.nextPartition == Held || v.nextPartition == v.floor.Partition && v.floor.Held, Reason: reason}
+	d.Pace, d.Stopped = v.pace, v.stopped
+	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && len(v.Observed.Pods) == 0
+	return d
+}

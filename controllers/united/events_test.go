@@ -1,0 +1,134 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// heard gives the events since it was last asked.
+func (s *scene) heard() []string {
+	var list []string
+	for _, e := range s.Recorded.Events {
+		list = append(list, s.words(e))
+	}
+	s.Recorded.Events = nil
+	return list
+}
+
+// One event for each transition, and none at rest: a story and what is told of it.
+func TestEvents(t *testing.T) {
+	s := newScene(t)
+	for _, move := range []struct {
+		what string
+		play func()
+		want []string
+	}{
+		{"it comes up", func() { s.Settle() }, []string{
+			"Normal FirstReplicaReady: a replica was ready: from then on partitions protect",
+			"Normal RolloutComplete: 4 of 4 replicas run v1",
+		}},
+		{"nothing happens", func() { s.Settle() }, nil},
+		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
+		{"a template is staged", func() { s.image("v2").settled() }, []string{
+			"Normal RolloutStarted: the update revision is v2, the current one v1",
+			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		}},
+		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
+			"Normal PartitionChanged web-a: a: partition 2 -> 1 of 1 replicas",
+			"Normal PartitionChanged web-b: b: partition 2 -> 1 of 1 replicas",
+			"Normal RolloutHeld: 0 of 2 replicas run v2; partitions hold 1 of 1 in a, 1 of 1 in b",
+			"Normal PartitionChanged web-a: a: partition 1 -> 2 of 2 replicas",
+			"Normal PartitionChanged web-b: b: partition 1 -> 2 of 2 replicas",
+			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		}},
+		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
+			"Normal PartitionChanged web-a: a: partition 2 -> 0 of 2 replicas",
+			"Normal RolloutHeld: 2 of 4 replicas run v2; partitions hold 2 of 2 in b",
+		}},
+		{"a subset is refused for a while", func() {
+			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
+		}, []string{
+			"Warning ApplyRefused: b: spec.replcas: no such field",
+			"Normal PartitionChanged web-b: b: partition 2 -> 0 of 2 replicas",
+			"Normal RolloutFinished: all replicas run v2 and are ready",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
+			"Normal RolloutStarted: the update revision is broken1, the current one v2",
+			"Warning ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then; b: waits: web-b-1 not ready since then",
+		}},
+		{"is taken back", func() { s.image("v2").settled() }, []string{
+			"Normal RolloutStarted: goes back to v2, the current revision",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
+			"Normal SubsetRemoved web-a: a: the child was deleted, since the subset is gone",
+			"Warning ScaledInProportion: ",
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
+			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
+		}},
+		{"is put right", func() { s.partition("b", "0").settled() }, []string{
+			"Normal RolloutComplete: 4 of 4 replicas run v2",
+		}},
+	} {
+		move.play()
+		got := s.heard()
+		if diff := cmp.Diff(move.want, got, cmp.Comparer(startsLike)); diff != "" {
+			t.Errorf("%s: want -, have +\n%s", move.what, diff)
+		}
+	}
+}
+
+// A first template that is corrected goes back to nothing, and going back passes the
+// steps by: that is not told as if a step were done.
+func TestEventsOfSteps(t *testing.T) {
+	s := newScene(t)
+	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
+			Steps: []v1alpha1.RolloutStep{{Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
+		}}
+	})
+	has := func(what, event string, want bool) {
+		t.Helper()
+		heard := s.heard()
+		if got := slices.ContainsFunc(heard, func(e string) bool { return strings.HasPrefix(e, event) }); got != want {
+			t.Errorf("%s: %s is told %v, not %v: %v", what, event, got, want, heard)
+		}
+	}
+	s.pass().image("v2").pass()
+	has("a first template is corrected", "Normal RolloutStarted: v2 takes the place of v1, of which no replica was ever ready", true)
+	s.settled().image("v3").settled()
+	has("a step is reached", "Normal StepReached", true)
+	s.image("v2").settled()
+	has("it goes back", "Normal StepPassed", false)
+	s.image("v3").settled()
+	s.Annotate(v1alpha1.AnnotationApproved, "mistyped")
+	s.settled()
+	if message := s.status().Rollout.Message; !strings.HasSuffix(message, `; it is "mistyped", which is for another step or rollout`) {
+		t.Error(message)
+	}
+	s.Annotate(v1alpha1.AnnotationApproved, s.status().Rollout.ApprovalKey)
+	s.settled()
+	has("the step is approved", "Normal StepPassed: goes on after step 1 of 1", true)
+}
+
+// startsLike: an event that is wanted up to a colon may go on in any words.
+func startsLike(want, got string) bool {
+	if len(want) > len(got) {
+		want, got = got, want
+	}
+	return want == got || strings.HasPrefix(want, "Warning InvalidSpec") && strings.HasPrefix(got, want) ||
+		strings.HasPrefix(got, want) && (strings.HasSuffix(want, ": ") || strings.HasSuffix(want, "manualUpdate"))
+}

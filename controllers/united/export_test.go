@@ -1,0 +1,40 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// Planned shows the tests from outside of the package what the controller would do
+// now, a line for each child, in the order in which it is carried out.
+func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployment) ([]string, error) {
+	spec, err := planner.ReadSpec(parent, r.Adapters)
+	if err != nil {
+		return nil, err
+	}
+	in, err := r.observe(ctx, parent, spec)
+	if err != nil {
+		return nil, err
+	}
+	in, p, kept := r.keepRevision(ctx, in, planner.Make(in))
+	if kept.Failure != nil {
+		return nil, fmt.Errorf("%+v", kept.Failure)
+	}
+	var lines []string
+	for _, sub := range p.Order(in) {
+		c := &sub.Step.Child
+		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.Step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
+		if c.Revision == "" {
+			line = sub.Name + " " + string(sub.Step.Action)
+		}
+		lines = append(lines, strings.TrimSuffix(line, " protects "))
+	}
+	return lines, nil
+}

@@ -1,0 +1,313 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+	"github.com/unitedworkloads/united/test/install"
+)
+
+// errRefused: the API server has refused what the scenario is there to see
+// refused.
+var errRefused = errors.New("refused as expected")
+
+// scenario is what a manager lives through that needs every right it has.
+type scenario struct {
+	*env
+	audit     *auditTail
+	namespace string
+	missing   *right // nil: it has all
+	manager   *install.Manager
+	deployed  *install.Deployed
+	reader    string // a token
+	taken     string // the name of a revision
+}
+
+// newScenario makes a namespace, gives the manager there the rights of the
+// chart but for the missing one, and starts it.
+func newScenario(t *testing.T, audit *auditTail, namespace string, missing *right, environment string) *scenario {
+	t.Helper()
+	s := &scenario{env: newEnv(t), audit: audit, namespace: namespace, missing: missing}
+	s.env.namespace(namespace, nil)
+	objects := s.render(namespace)
+	if missing != nil {
+		s.Expect(without(objects, *missing)).To(Succeed())
+	}
+	for _, object := range objects {
+		if object.GetNamespace() == "" {
+			t.Cleanup(func() { _ = shared.client.Delete(context.WithoutCancel(s.ctx), object) })
+		}
+		s.Expect(s.Create(s.ctx, object)).To(Succeed())
+	}
+	s.Expect(s.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reader"}})).To(Succeed())
+	s.reader = s.token(namespace, "reader")
+	var err error
+	s.deployed, err = install.FromChart(s.ctx, shared.cluster, namespace, "united-manager")
+	s.Expect(err).NotTo(HaveOccurred())
+	if environment != "" {
+		s.deployed.Env = append(s.deployed.Env, environment)
+	}
+	s.manager, err = s.deployed.Launch(s.ctx, shared.cluster, namespace)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.cleanUp(s.manager)
+	return s
+}
+
+// stop ends the manager in good order.
+func (s *scenario) stop() {
+	s.t.Helper()
+	s.Expect(s.manager.Stop()).To(Succeed())
+}
+
+// run goes through the scenario. It ends early, with errRefused, as soon as the
+// API server has refused what is missing.
+func (s *scenario) run() error {
+	for _, step := range s.steps() {
+		err := step.do(s.ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		last := ""
+		err = wait.PollUntilContextTimeout(s.ctx, interval, waitTimeout, true, func(ctx context.Context) (bool, error) {
+			if refused, err := s.refused(); err != nil || refused {
+				return false, errors.Join(err, errRefused)
+			}
+			var err error
+			last, err = step.until(ctx)
+			return last == "", err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w %s", step.name, err, last)
+		}
+	}
+	if s.missing == nil {
+		return nil
+	}
+	// Events are written behind the controller's back: what the last step has
+	// refused may come a moment later.
+	if _, err := s.audit.wholly(s.ctx, shared.cluster, s.namespace, install.ServiceAccount); err != nil {
+		return err
+	}
+	if refused, err := s.refused(); err != nil || refused {
+		return errors.Join(err, errRefused)
+	}
+	return nil
+}
+
+func (s *scenario) refused() (bool, error) {
+	if s.missing == nil {
+		return false, nil
+	}
+	events, err := s.audit.of(s.namespace, install.ServiceAccount)
+	return slices.ContainsFunc(events, s.missing.refusedBy), err
+}
+
+// step does something, and waits until nothing is missing from what shall come
+// of it.
+type step struct {
+	name  string
+	do    func(context.Context) error
+	until func(context.Context) (string, error)
+}
+
+// webName has StatefulSets, apiName Deployments.
+const webName, apiName = "web", "api"
+
+func (s *scenario) steps() []step {
+	doTo := func(name, format string, args ...any) func(context.Context) error {
+		return func(ctx context.Context) error { return patch(ctx, s.namespace, name, format, args...) }
+	}
+	do := func(format string, args ...any) func(context.Context) error { return doTo(webName, format, args...) }
+	deployed := func(replicas int32) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, apiName, replicas) }
+	}
+	stage := func(tag string) func(context.Context) error {
+		return func(ctx context.Context) error { return setImage(ctx, s.namespace, webName, tag) }
+	}
+	ready := func(replicas int32) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, webName, replicas) }
+	}
+	var foreign []step
+	for _, f := range foreignKinds() {
+		foreign = append(foreign, f.steps(s)...)
+	}
+	if s.missing != nil && s.missing.group == kruiseGroup {
+		return foreign // the others need nothing of it
+	}
+	return append([]step{
+		{"scrape", func(context.Context) error { return nil }, s.scraped},
+		{"install", s.install, ready(4)},
+		{"stage", stage("v2"), ready(4)},
+		{"canary", do(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1}}}}}`), ready(4)},
+		{"forget what is protected", s.forget, s.reminded},
+		{"release", do(`{"spec":{"updateStrategy":{"manualUpdate":{"defaultPartition":0,"partitions":null}}}}`), s.complete},
+		{"scale", s.scale(6), ready(6)},
+		{"go back to a kept revision", stage("v1"), s.complete},
+		{"go on, so that the history is truncated", stage("v3"), s.complete},
+		{"add a subset", do(`{"spec":{"topology":{"subsets":[{"name":"zone-a"},{"name":"zone-b"},{"name":"zone-c"}]}}}`), ready(6)},
+		{"remove it", do(`{"spec":{"topology":{"subsets":[{"name":"zone-a"},{"name":"zone-b"}]}}}`), s.without("zone-c")},
+		{"break", stage("broken"), s.stuck},
+		{"repair", stage("v3"), s.complete},
+		{"install Deployments", s.installDeployments, deployed(2)},
+		{"update them", doTo(apiName, `{"spec":{"template":{"deploymentTemplate":%s}}}`, deploymentTemplate("v2")), deployed(2)},
+		{"remove one", doTo(apiName, `{"spec":{"topology":{"subsets":[{"name":"zone-a"}]}}}`), deployed(2)},
+		{"take the name of its revision", s.squat, s.squatted},
+		{"install again", s.reinstall, ready(4)},
+	}, foreign...)
+}
+
+// scraped reports whether the metrics are served to who may read them.
+func (s *scenario) scraped(ctx context.Context) (string, error) {
+	code, err := fetch(ctx, "https://"+s.deployed.Metrics+"/metrics", s.reader)
+	if err != nil || code != http.StatusOK {
+		return fmt.Sprint(code, err), nil //nolint:nilerr // it may not listen yet
+	}
+	return "", nil
+}
+
+func (s *scenario) draft(tag string) *v1alpha1.UnitedDeployment {
+	d := parent(s.namespace, webName, tag, 4)
+	d.Spec.RevisionHistoryLimit = ptr.To[int32](1)
+	return d
+}
+
+func (s *scenario) install(ctx context.Context) error { return s.Create(ctx, s.draft("v1")) }
+
+func deploymentTemplate(tag string) string {
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":"api"}},"spec":{"containers":[{"name":"api","image":%q}]}}}}`, fixtures.Image(tag))
+}
+
+func (s *scenario) installDeployments(ctx context.Context) error {
+	d := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: apiName}}
+	d.Spec.Replicas = ptr.To[int32](2)
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
+	d.Spec.Template.DeploymentTemplate = &runtime.RawExtension{Raw: []byte(deploymentTemplate("v1"))}
+	d.Spec.Topology.Subsets = []v1alpha1.Subset{{Name: "zone-a"}, {Name: "zone-b"}}
+	return s.Create(ctx, d)
+}
+
+func (s *scenario) scale(n int32) func(context.Context) error {
+	return func(ctx context.Context) error {
+		d := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: webName}}
+		return s.SubResource("scale").Patch(ctx, d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n)))
+	}
+}
+
+// forget lets the child of zone-b forget what its protected replicas run, as its
+// controller does when it does not see its revisions.
+func (s *scenario) forget(ctx context.Context) error {
+	child := &appsv1.StatefulSet{}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child); err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision)
+	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, patch))
+}
+
+// reminded reports whether it remembers it again.
+func (s *scenario) reminded(ctx context.Context) (string, error) {
+	child := &appsv1.StatefulSet{}
+	err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child)
+	if child.Status.CurrentRevision == child.Status.UpdateRevision {
+		return child.Name + " has forgotten what it protects", err
+	}
+	return "", err
+}
+
+// complete reports whether all replicas run what the spec asks for.
+func (s *scenario) complete(ctx context.Context) (string, error) {
+	d := &v1alpha1.UnitedDeployment{}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName}, d); err != nil {
+		return "", err
+	}
+	missing, err := settled(ctx, s.namespace, webName, *d.Spec.Replicas)
+	if missing == "" && d.Status.CurrentRevision != d.Status.UpdateRevision {
+		missing = "still current: " + d.Status.CurrentRevision
+	}
+	return missing, err
+}
+
+// without reports whether a subset and its child are gone.
+func (s *scenario) without(subset string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-" + subset}, &appsv1.StatefulSet{})
+		if !apierrors.IsNotFound(err) {
+			return subset + " is there", err
+		}
+		return settled(ctx, s.namespace, webName, 6)
+	}
+}
+
+// stuck reports whether a released replica is broken.
+func (s *scenario) stuck(ctx context.Context) (string, error) {
+	list := &corev1.PodList{}
+	if err := s.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+		return "", err
+	}
+	for _, p := range list.Items {
+		broken := len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil
+		if broken && p.Spec.Containers[0].Image == fixtures.Image("broken") {
+			return "", nil
+		}
+	}
+	return "no replica is broken", nil
+}
+
+// squat deletes the parent, and then takes the name of its revision.
+func (s *scenario) squat(ctx context.Context) error {
+	d := &v1alpha1.UnitedDeployment{}
+	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName}, d); err != nil {
+		return err
+	}
+	s.taken = d.Status.UpdateRevision
+	if err := s.Delete(ctx, d); err != nil {
+		return err
+	}
+	// By hand: the garbage collector looks for new kinds of owners every 30
+	// seconds only.
+	if err := s.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: webName}); err != nil {
+		return err
+	}
+	return s.DeleteAllOf(ctx, &appsv1.StatefulSet{}, client.InNamespace(s.namespace))
+}
+
+func (s *scenario) squatted(ctx context.Context) (string, error) {
+	list := &corev1.PodList{}
+	err := s.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: webName})
+	if err != nil || len(list.Items) > 0 {
+		return fmt.Sprintf("%d pods are there", len(list.Items)), err
+	}
+	err = s.Create(ctx, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.taken},
+		Data:       runtime.RawExtension{Raw: []byte(`{"not":"ours"}`)},
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return "its revision is there", nil
+	}
+	return "", err
+}
+
+// reinstall creates the parent again as it was, image included.
+func (s *scenario) reinstall(ctx context.Context) error {
+	return s.Create(ctx, s.draft("v3"))
+}

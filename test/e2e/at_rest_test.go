@@ -1,0 +1,225 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/install"
+)
+
+// TestAtRest touches every child of parents in mid-canary, and restarts the
+// manager: it writes nothing, to no object in any namespace. It does not run
+// beside other tests: they share the manager, and its audit log.
+func TestAtRest(t *testing.T) {
+	e := newEnv(t)
+	var all []*Workload
+	midCanary := func(name string, p parts, edits ...edit) *Workload {
+		w := e.Create(draft(name, append([]edit{replicas(9), hold()}, edits...)...))
+		w.Settle()
+		w.SetImage("v2")
+		w.SetPartitions(p)
+		w.Settle()
+		tags := fmt.Sprint(w.Images())
+		e.Expect(tags).To(And(ContainSubstring("v1"), ContainSubstring("v2")))
+		all = append(all, w)
+		return w
+	}
+	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
+		midCanary("web-"+strings.ToLower(string(p)), parts{"zone-a": 0, "zone-b": "50%"}, policy(p), zones("3", "4", ""))
+	}
+	// What the API server spells otherwise than it was written: 1024Mi is 1Gi there.
+	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"requests":{"memory":"1024Mi","cpu":"1000m"}}}]}}}}`
+	patched := zone(1, "50%")
+	patched.Patch = &runtime.RawExtension{Raw: []byte(patch)}
+	patched.Tolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}
+	midCanary("web-patched", parts{"zone-a": 1, "zone-b": 2}, zones(""), subset(patched))
+	midCanary("web-third", parts{"zone-a": 0}, zones("", "")).SetImage("v3") // three revisions at once
+	paused := midCanary("web-paused", parts{"zone-a": 0, "zone-b": 2}, zones("3", "4", ""))
+	paused.Patch(`{"spec":{"paused":true}}`)
+	paused.SetImage("v3")
+	for _, w := range all {
+		w.Settle()
+	}
+	look := e.newIdleProbe()
+	touched := 0
+	touch := func() {
+		e.t.Helper()
+		touched++
+		e.Kubectl("annotate", children, "-l", v1alpha1.LabelSubset, "--overwrite", fmt.Sprintf("example.com/touched=%d", touched))
+		e.Kubectl("label", children, "-l", v1alpha1.LabelSubset, "--overwrite", fmt.Sprintf("example.com/round=%d", touched))
+		look.waitUntilDone()
+	}
+
+	look.at(e.restartManager(func() {}, look.args()...))
+	touch() // what the manager before has left behind, if anything, is done
+	mark := e.AuditMark()
+	e.Step("touched", func() { touch() })
+	e.Step("restarted", func() {
+		look.at(e.restartManager(touchUnseen(e), look.args()...))
+		touch()
+		touch() // the first of them may have been in what the manager read at its start
+	})
+	e.Step("killed", func() {
+		look.at(e.killManager(look.args()...))
+		touch()
+		touch()
+	})
+	e.Expect(managerWrites(e, mark)).To(BeEmpty())
+	for _, w := range all {
+		for _, s := range w.Parent().Spec.Topology.Subsets {
+			e.Expect(w.Child(s.Name).Annotations).To(HaveKeyWithValue("example.com/touched", fmt.Sprint(touched)))
+			e.Expect(w.Child(s.Name).Labels).To(HaveKeyWithValue("example.com/round", fmt.Sprint(touched)))
+		}
+	}
+
+	e.Step("positive control: a roll is seen", func() {
+		paused.Patch(`{"spec":{"paused":false}}`)
+		for _, w := range all {
+			w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null,"defaultPartition":0}}}}`)
+			w.SetImage("v4")
+		}
+		for _, w := range all {
+			w.Settle()
+		}
+		var seen []string
+		for _, write := range managerWrites(e, mark) {
+			seen = append(seen, strings.TrimSuffix(write.Resource+"/"+write.Subresource, "/")+" "+write.Namespace+"/"+write.Name)
+		}
+		for _, w := range all {
+			e.Expect(seen).To(ContainElement(statuses + " " + e.Namespace + "/" + w.Name))
+			e.Expect(seen).To(ContainElement("controllerrevisions " + e.Namespace + "/" + w.Parent().Status.UpdateRevision))
+			for _, s := range w.Parent().Spec.Topology.Subsets {
+				e.Expect(seen).To(ContainElement(children + " " + e.Namespace + "/" + w.Name + "-" + s.Name))
+			}
+		}
+	})
+	e.restartManager(func() {}) // as the chart has it
+}
+
+// touchUnseen touches the children while no manager is there.
+func touchUnseen(e *env) func() {
+	return func() {
+		e.t.Helper()
+		e.Kubectl("annotate", children, "-l", v1alpha1.LabelSubset, "--overwrite", "example.com/touched=unseen")
+	}
+}
+
+// managerWrites are the writes of the manager since a mark in all namespaces and
+// to all resources, also what was refused, but for its Lease and its events.
+func managerWrites(e *env, mark int64) []cluster.Event {
+	e.t.Helper()
+	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
+	writes, err := shared.cluster.Writes(e.ctx, mark, func(w cluster.Event) bool {
+		return manager(w) && !slices.Contains([]string{"leases", "events"}, w.Resource)
+	})
+	e.Expect(err).NotTo(HaveOccurred())
+	return writes
+}
+
+// idleProbe tells when the manager has looked at all children.
+//
+// There is a StatefulSet that is nobody's. A label tells the manager of a parent
+// that does not exist, so a change of the label costs a pass that finds nothing
+// and writes nothing. It comes in the same order of events as all changes of
+// children before it; so when the manager has begun that pass, which its log
+// tells at level 5, the children are at least in its queue. When the queue, of
+// which its metrics tell, is then empty and nobody at work, it is done with them.
+type idleProbe struct {
+	*env
+	set     string
+	times   int
+	metrics string
+}
+
+func (e *env) newIdleProbe() *idleProbe {
+	e.t.Helper()
+	l := &idleProbe{env: e, set: "look"}
+	set := foreignSet(e.Namespace, l.set)
+	set.SetLabels(map[string]string{v1alpha1.LabelName: "look-0"})
+	e.CreateForeign(set)
+	return l
+}
+
+// args are those that the manager needs for it. With the metrics of the chart
+// each look would be a TokenReview, which is a write of the manager.
+func (*idleProbe) args() []string { return []string{"--zap-log-level=5", "--metrics-secure=false"} }
+
+// at takes over where a manager serves its metrics.
+func (l *idleProbe) at(d *install.Deployed) { l.metrics = "http://" + d.Metrics + "/metrics" }
+
+func (l *idleProbe) waitUntilDone() {
+	l.t.Helper()
+	l.times++
+	nobody := fmt.Sprintf("look-%d", l.times)
+	set := &appsv1.StatefulSet{}
+	set.Namespace, set.Name = l.Namespace, l.set
+	l.Expect(l.Client.Patch(l.ctx, set, client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelName, nobody)))).To(Succeed())
+	l.Eventually(func() bool { return l.logged(`"msg":"Reconciling"`, fmt.Sprintf("%q", nobody)) }).Should(BeTrue())
+	before := -1.0
+	l.Eventually(func(g Gomega) {
+		added, done := l.queue(g)
+		earlier := before
+		before = done
+		// As many were done then as were ever added until now: nothing was left in between.
+		g.Expect(added).To(Equal(earlier))
+	}).Should(Succeed())
+}
+
+// logged reports whether a line of the manager's log has all the words.
+func (l *idleProbe) logged(words ...string) bool {
+	l.t.Helper()
+	log, err := os.ReadFile(shared.manager.LogPath())
+	l.Expect(err).NotTo(HaveOccurred())
+	for line := range bytes.Lines(log) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(line, []byte(word)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// queue is how many passes the manager was asked for, and how many it has ended.
+func (l *idleProbe) queue(g Gomega) (added, done float64) {
+	request, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.metrics, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close() //nolint:errcheck // read only
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	ofController := func(family string) *dto.Metric {
+		for _, m := range families[family].GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "name" && label.GetValue() == "uniteddeployment" {
+					return m
+				}
+			}
+		}
+		g.Expect(family).To(BeEmpty(), "not among the metrics")
+		return nil
+	}
+	return ofController("workqueue_adds_total").GetCounter().GetValue(),
+		float64(ofController("workqueue_work_duration_seconds").GetHistogram().GetSampleCount())
+}

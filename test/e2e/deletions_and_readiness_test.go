@@ -1,0 +1,208 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
+	"github.com/unitedworkloads/united/test/install"
+)
+
+// Losses is what the watch of all pods has seen of deletions, by anyone, from a moment
+// on.
+type Losses struct {
+	history History
+	parent  string
+	from    int
+}
+
+// Losses begins to look.
+func (w *Workload) Losses() *Losses {
+	w.t.Helper()
+	return &Losses{history: w.History, parent: w.Name, from: len(w.History.Events(w.Name))}
+}
+
+// Names are the pods that were deleted, each as often as it was, in order.
+func (l *Losses) Names() []string {
+	l.history.e.t.Helper()
+	names, seen := []string{}, map[types.UID]bool{}
+	for _, event := range l.history.Events(l.parent)[l.from:] {
+		if (event.Gone || event.Terminating) && !seen[event.UID] {
+			seen[event.UID] = true
+			names = append(names, event.Name)
+		}
+	}
+	return names
+}
+
+// statefulSets is who deletes pods for StatefulSets.
+const statefulSets = "system:serviceaccount:kube-system:statefulset-controller"
+
+// DeletedBy are the pods that a user deleted since a mark of AuditMark, as the audit log
+// has it.
+func (e *env) DeletedBy(since int64, user string) []string {
+	e.t.Helper()
+	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
+		return w.User == user && w.Namespace == e.Namespace && w.Resource == "pods" && w.Verb == "delete" && w.Code < 300
+	})
+	e.Expect(err).NotTo(HaveOccurred())
+	names := []string{}
+	for _, write := range writes {
+		names = append(names, write.Name)
+	}
+	return names
+}
+
+// Deleted are the pods that the manager itself deleted since then: what a StatefulSet
+// deletes is the doing of its controller.
+func (e *env) Deleted(since int64) []string {
+	e.t.Helper()
+	return e.DeletedBy(since, "system:serviceaccount:"+install.Namespace+":"+install.ServiceAccount)
+}
+
+// Unreadies marks replicas unready, waits until the status tells so, and until the
+// manager has looked at all of it again and has nothing more to do.
+func (w *Workload) Unreadies(subset string, ordinals ...int) {
+	w.t.Helper()
+	before := w.Status(subset).ReadyReplicas
+	for _, ordinal := range ordinals {
+		w.MarkUnready(subset, ordinal)
+	}
+	w.Eventually(func() int32 { return w.Status(subset).ReadyReplicas }).
+		Should(BeNumerically("<=", before-int32(len(ordinals))))
+	comesToRest(w, subset)
+}
+
+// Readies marks those replicas ready that run an image and are not, and waits until
+// the status tells so.
+func (w *Workload) Readies(subset, tag string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		ready := int32(0)
+		for _, p := range w.Pods() {
+			switch {
+			case p.Subset != subset || p.Terminating:
+			case p.Ready:
+				ready++
+			case p.Image == tag && p.Running:
+				w.MarkReady(subset, p.Ordinal)
+			}
+		}
+		g.Expect(w.Status(subset).ReadyReplicas).To(Equal(ready))
+		for _, p := range w.Pods() {
+			g.Expect(p.Ready || p.Subset != subset || p.Image != tag).To(BeTrue(), p.Name)
+		}
+	}).Should(Succeed())
+}
+
+// on forbids new pods of an image.
+func on(tag string) rule {
+	return func(i incarnation) string {
+		if i.Image == tag {
+			return "nothing may be created on " + tag
+		}
+		return ""
+	}
+}
+
+// beside forbids any other image.
+func beside(tag string) rule {
+	return func(i incarnation) string {
+		if i.Image != tag {
+			return "everything is to be created on " + tag
+		}
+		return ""
+	}
+}
+
+// Partition is the partition of a child.
+func (w *Workload) Partition(subset string) int32 {
+	w.t.Helper()
+	return *w.Child(subset).Spec.UpdateStrategy.RollingUpdate.Partition
+}
+
+// Asked is how many replicas the children of these subsets are asked for together.
+func (w *Workload) Asked(subsets ...string) int32 {
+	w.t.Helper()
+	sum := int32(0)
+	for _, subset := range subsets {
+		sum += *w.Child(subset).Spec.Replicas
+	}
+	return sum
+}
+
+// ServerTime is the clock of the API server.
+func (e *env) ServerTime() time.Time {
+	e.t.Helper()
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, GenerateName: "clock-"}}
+	e.Expect(e.Client.Create(e.ctx, probe, client.DryRunAll)).To(Succeed())
+	return probe.CreationTimestamp.Time
+}
+
+// AwaitServerTime waits until the clock of the API server is past a time; meanwhile
+// look is called over and over.
+func (e *env) AwaitServerTime(until time.Time, look func()) {
+	e.t.Helper()
+	e.Eventually(func() time.Time {
+		look()
+		return e.ServerTime()
+	}).Should(BeTemporally(">", until))
+}
+
+// EmptyFor waits until a parent of 0 replicas has no pods and is done with that.
+func (w *Workload) EmptyFor(current string) {
+	w.t.Helper()
+	w.Eventually(w.Pods).Should(BeEmpty())
+	w.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
+		g.Expect(parent.Status.Replicas).To(BeZero())
+		g.Expect(parent.Status.CurrentRevision).To(Equal(current), "zero finishes nothing")
+	}).Should(Succeed())
+}
+
+// CreatedAll expects of each of these replicas of a subset the images that its pods
+// had, in order.
+func (w *Workload) CreatedAll(subset, want string, ordinals ...int) {
+	w.t.Helper()
+	for _, ordinal := range ordinals {
+		name := fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)
+		w.Expect(w.History.CreatedOn(name)).To(Equal(want), name)
+	}
+}
+
+// stepWrites are the rollouts that the manager has written into the status since a
+// mark, with the time at which the API server got each.
+func (w *Workload) stepWrites(mark int64) (list []v1alpha1.RolloutStatus, at []time.Time) {
+	w.t.Helper()
+	for _, write := range w.Writes(mark, statuses) {
+		status := statusOf(w.env, write)
+		if write.Name == w.Name && write.Code < 300 && status.Rollout != nil {
+			list, at = append(list, *status.Rollout), append(at, write.Time)
+		}
+	}
+	return list, at
+}
+
+// upTo are the ordinals 0 to n-1.
+func upTo(n int) []int {
+	return slices.Collect(func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// deploymentsOf is a UnitedDeployment of Deployments, all of them on v1.
+func (e *env) deploymentsOf(edits ...edit) *contracted {
+	e.t.Helper()
+	w := &contracted{e.Create(draft("web", append([]edit{deployments}, edits...)...)), kinds()[1]}
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	return w
+}
+
+// Under order Sequential a replica crashes in a subset whose turn has not come. A Deployment
+// cannot be given the new version for that replica alone, so it waits for its turn.
+func TestDeploymentBrokenOutOfTurn(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 2, order: Sequential}`))
+	w.comesTo("3 v1", "3 v1", "")
+	for _, p := range w.Pods() {
+		if p.Subset == "zone-b" {
+			patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}],
+				"containerStatuses":[{"name":"web","image":"x","imageID":"x","ready":false,"restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
+				time.Now().UTC().Format(time.RFC3339))
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: p.Name}}
+			e.Expect(w.Client.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))).To(Succeed())
+			break
+		}
+	}
+	w.Disturbed()
+	w.Eventually(func() int32 { return w.Status("zone-b").ReadyReplicas }).Should(Equal(int32(2)))
+	mark := e.History.Mark()
+	w.setImage("v2")
+	w.comesTo("3 v2", "3 v2", "")
+	var order []string
+	for _, i := range e.History.Since(mark) {
+		order = append(order, i.Subset)
+	}
+	e.Expect(order).To(Equal([]string{"zone-a", "zone-a", "zone-a", "zone-b", "zone-b", "zone-b"}))
+}
+
+// A Deployment with room for surplus replicas is stopped in the middle: it keeps one more
+// than it is asked for, and that is as it should be.
+func TestDeploymentHeldWithSurplus(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	surge := templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}}, "spec", "strategy")
+	w := e.deploymentsOf(replicas(3), zones(""), hold(), surge)
+	w.comesTo("3 v1", "", "")
+	w.setImage("quiet")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 3 v1"}))
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).ShouldNot(BeEmpty(), "the control: on its way it is not")
+	w.SetPartitions(parts{"zone-a": "100%"})
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	e.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "1 quiet?, 3 v1"}))
+}
+
+// All ReplicaSets of a Deployment that was held in the middle are deleted. It makes its
+// replicas again, on what it protects.
+func TestDeploymentHeldAndEmptied(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	slowly := templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
+	w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly)
+	w.comesTo("3 v1", "", "")
+	w.setImage("quiet")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 2 v1"}))
+	w.SetPartitions(parts{"zone-a": "100%"})
+	w.Eventually(func() (paused bool) {
+		d := &appsv1.Deployment{}
+		e.Expect(e.Get(e.ctx, e.key("web-zone-a"), d)).To(Succeed())
+		return d.Spec.Paused && d.Status.ObservedGeneration == d.Generation
+	}).Should(BeTrue())
+	e.Expect(e.DeleteAllOf(e.ctx, &appsv1.ReplicaSet{}, client.InNamespace(e.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	w.Disturbed()
+	w.comesTo("3 v1", "", "")
+}
+
+// A mutating policy keeps a Deployment paused. United says so, and does not write without end.
+func TestDeploymentPausedByAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(6), zones("", ""), hold())
+	w.comesTo("3 v1", "3 v1", "")
+	lift := e.Override("deployments", "", `object.metadata.name == "web-zone-a" ? [JSONPatch{op: "add", path: "/spec/paused", value: true},
+		JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}] : []`, func() bool {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-zone-a"}}
+		e.Expect(e.Client.Patch(e.ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`)), client.DryRunAll)).To(Succeed())
+		return d.Spec.Paused
+	})
+	w.setImage("v2")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Stalls("zone-a", v1alpha1.ReasonOverridden, "spec.paused was changed by admission")
+	lift()
+	w.Disturbed()
+	w.comesTo("3 v2", "3 v1", "")
+}
+
+// A replica is not ready for a moment after a coordinated rollout has finished. That is no
+// reason to write to its Deployment, which asks for no surplus replicas either.
+func TestDeploymentBlip(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(4), zones("", ""), rolling(`{maxUnavailable: 1}`))
+	w.setImage("v2")
+	w.comesTo("2 v2", "2 v2", "")
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	d := &appsv1.Deployment{}
+	e.Expect(e.Get(e.ctx, e.key("web-zone-a"), d)).To(Succeed())
+	e.Expect(d.Spec.Strategy.RollingUpdate.MaxSurge.String()).To(Equal("0"))
+	mark := e.AuditMark()
+	for _, p := range w.Pods() {
+		if p.Subset != "zone-a" {
+			continue
+		}
+		w.markPod(p.Name, corev1.ConditionFalse)
+		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(1)))
+		w.markPod(p.Name, corev1.ConditionTrue)
+		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(2)))
+	}
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	e.Expect(e.Writes(mark, "deployments")).To(BeEmpty())
+	w.setImage("v3")
+	w.comesTo("2 v3", "2 v3", "")
+	e.Expect(e.Writes(mark, "deployments")).NotTo(BeEmpty(), "the control: a release is seen")
+}

@@ -1,0 +1,253 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/install"
+)
+
+// managerPair are two managers that work in the namespace of a test alone. They elect
+// their leader there, with a Lease that is lost after 2 seconds, and each has a
+// proxy between itself and the API server.
+type managerPair struct {
+	*env
+	replicas []*replica
+
+	mu   sync.Mutex
+	hook hook
+	// kills counts those that the test ended.
+	kills int
+}
+
+// newManagerPair makes a namespace with its own managers. The shared one must not run.
+func newManagerPair(t *testing.T) *managerPair {
+	t.Helper()
+	k := &managerPair{env: newEnv(t), hook: pass}
+	k.copyElectionRights()
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, name := range []string{"a", "b"} {
+		r := &replica{pair: k, name: "manager-" + k.Namespace + "-" + name, gone: make(chan struct{})}
+		k.replicas = append(k.replicas, r)
+		k.Expect(r.prepare(ctx)).To(Succeed())
+		go r.run(ctx)
+	}
+	t.Cleanup(func() {
+		cancel()
+		for _, r := range k.replicas {
+			<-r.gone
+			r.proxy.CloseClientConnections()
+			r.proxy.Close()
+			if r.err != nil {
+				t.Error(r.err)
+			}
+			r.report(t)
+		}
+	})
+	return k
+}
+
+// copyElectionRights gives the managers in this namespace what they may do for
+// their election where they are installed.
+func (k *managerPair) copyElectionRights() {
+	k.t.Helper()
+	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+	k.Expect(k.List(k.ctx, roles, client.InNamespace(install.Namespace))).To(Succeed())
+	k.Expect(k.List(k.ctx, bindings, client.InNamespace(install.Namespace))).To(Succeed())
+	for i := range roles.Items {
+		role := &roles.Items[i]
+		role.ObjectMeta = metav1.ObjectMeta{Namespace: k.Namespace, Name: role.Name}
+		k.Expect(k.Client.Create(k.ctx, role)).To(Succeed())
+	}
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		binding.ObjectMeta = metav1.ObjectMeta{Namespace: k.Namespace, Name: binding.Name}
+		k.Expect(k.Client.Create(k.ctx, binding)).To(Succeed())
+	}
+}
+
+// Use sends all calls from now on through a hook.
+func (k *managerPair) Use(h hook) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.hook = h
+}
+
+func (k *managerPair) current() hook {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.hook
+}
+
+// pass is the hook that does nothing.
+func pass(_ *call, s send) (*http.Response, error) { return s() }
+
+// Kills is how many processes were killed so far.
+func (k *managerPair) Kills() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kills
+}
+
+// replica is one manager: a process, and another when that has ended, as a
+// kubelet does it.
+type replica struct {
+	pair  *managerPair
+	name  string
+	proxy *httptest.Server
+	args  []string
+	gone  chan struct{} // closed when all has ended
+	err   error         // why no process could be started; to be read after gone
+
+	mu      sync.Mutex
+	process *cluster.Process
+	writes  []written
+}
+
+// written is what the API server answered to a write, leader elections and events
+// aside.
+type written struct {
+	Pid  int
+	Call string
+	Code int
+}
+
+func (r *replica) prepare(ctx context.Context) error {
+	proxy, err := startProxy(r)
+	if err != nil {
+		return err
+	}
+	r.proxy = proxy
+	path := filepath.Join(shared.cluster.Dir(), r.name+".kubeconfig")
+	if err := shared.cluster.WriteServiceAccountKubeconfig(ctx, install.Namespace, install.ServiceAccount, path); err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return err
+	}
+	for _, server := range config.Clusters {
+		server.Server = proxy.URL
+		server.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
+	}
+	r.args = []string{
+		"--kubeconfig", path,
+		"--watch-namespaces", r.pair.Namespace,
+		"--leader-election-namespace", r.pair.Namespace,
+		"--leader-election-lease-duration=2s", "--leader-election-renew-deadline=1500ms", "--leader-election-retry-period=200ms",
+		"--metrics-bind-address", "0",
+		"--health-probe-bind-address", "0",
+		"--zap-log-level=debug",
+	}
+	return clientcmd.WriteToFile(*config, path)
+}
+
+// run keeps a process running until ctx ends.
+func (r *replica) run(ctx context.Context) {
+	defer close(r.gone)
+	for ctx.Err() == nil {
+		process, err := shared.cluster.StartProcess(r.name, "united-manager", r.args...)
+		if err != nil {
+			r.err = err
+			return
+		}
+		r.mu.Lock()
+		r.process = process
+		r.mu.Unlock()
+		select {
+		case <-process.Done():
+		case <-ctx.Done():
+			_ = process.Kill()
+		}
+		select { // one that fails at once must not spin
+		case <-time.After(interval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Process is the one that runs, or ran last.
+func (r *replica) Process() *cluster.Process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.process
+}
+
+// other is the other replica.
+func (k *managerPair) other(r *replica) *replica {
+	return k.replicas[1-slices.Index(k.replicas, r)]
+}
+
+// kill ends the process with SIGKILL.
+func (r *replica) kill() {
+	_ = r.Process().Kill()
+	r.pair.mu.Lock()
+	defer r.pair.mu.Unlock()
+	r.pair.kills++
+}
+
+func (r *replica) note(c *call, code int) {
+	if c.elections() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, written{r.process.Pid(), c.String(), code})
+}
+
+// Writes are the writes of one process so far.
+func (r *replica) Writes(process *cluster.Process) []written {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []written
+	for _, w := range r.writes {
+		if w.Pid == process.Pid() {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// Accepted counts the writes of all its processes that took effect.
+func (r *replica) Accepted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, w := range r.writes {
+		if w.Code < 300 {
+			n++
+		}
+	}
+	return n
+}
+
+// report logs the end of the log when the test has failed.
+func (r *replica) report(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	const lines = 150
+	text, err := os.ReadFile(r.Process().LogPath())
+	all := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	t.Logf("%s: %v\n%s", r.name, err, bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}

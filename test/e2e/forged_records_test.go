@@ -1,0 +1,318 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// sets is an expression of a policy that sets an annotation of a child to a value, which is
+// an expression too.
+func sets(annotation, value string) string {
+	return fmt.Sprintf(`JSONPatch{op: "add", path: "/metadata/annotations/%s", value: %s}`, strings.ReplaceAll(annotation, "/", "~1"), value)
+}
+
+// TestForgedRecord: a policy forges what is on record on each child, whenever that is
+// written. Nothing protected moves, what is asked for is done all the same, and it is said.
+func TestForgedRecord(t *testing.T) {
+	t.Parallel()
+	updates := fmt.Sprintf("object.metadata.annotations[%q]", v1alpha1.AnnotationRevision)
+	forgeries := map[string]struct{ annotation, patches string }{
+		"protected-revision is the update revision": {v1alpha1.AnnotationProtectedRevision, sets(v1alpha1.AnnotationProtectedRevision, updates)},
+		"protected-revision is removed": {
+			v1alpha1.AnnotationProtectedRevision,
+			sets(v1alpha1.AnnotationProtectedRevision, `""`) + `, JSONPatch{op: "remove", path: "/metadata/annotations/united.dev~1protected-revision"}`,
+		},
+		"parent-generation":               {v1alpha1.AnnotationParentGeneration, sets(v1alpha1.AnnotationParentGeneration, `"99999"`)},
+		"protected-hash is the update's":  {v1alpha1.AnnotationProtectedHash, sets(v1alpha1.AnnotationProtectedHash, `"web-zone-a-0"`)},
+		"released-from says all is":       {v1alpha1.AnnotationReleasedFrom, sets(v1alpha1.AnnotationReleasedFrom, `"0"`)},
+		"all that makes it look finished": {v1alpha1.AnnotationPartition, sets(v1alpha1.AnnotationProtectedRevision, updates) + ", " + sets(v1alpha1.AnnotationReleasedFrom, `"0"`) + ", " + sets(v1alpha1.AnnotationPartition, `"0"`) + ", " + sets(v1alpha1.AnnotationProtectedHash, `""`)},
+	}
+	for name, tc := range forgeries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", ""), partitions(parts{"zone-a": 2})))
+			w.Settle()
+			w.SetImage("v2")
+			w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+			w.Disturbed()
+			w.Settle()
+			protected := w.Child("zone-a").Annotations[v1alpha1.AnnotationProtectedRevision]
+			still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 4, "v1"))
+			before := w.Child("zone-a").Annotations[tc.annotation]
+			mark, count := e.AuditMark(), e.History.Mark()
+			lift := e.Override(children, "", "["+tc.patches+"]", w.childComesOut(func(child *appsv1.StatefulSet) bool {
+				return child.Annotations[tc.annotation] != before || child.Annotations[v1alpha1.AnnotationReleasedFrom] == "0"
+			}))
+			w.Scale(8)
+			w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
+			w.StallsWhole(v1alpha1.ReasonOverridden, fmt.Sprintf("StatefulSet web-zone-a: metadata.annotations[%q]", tc.annotation), "StatefulSet web-zone-b")
+			e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", 2*spaced))
+			e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", 2*spaced))
+			e.Expect(e.History.Since(count)).To(HaveLen(2), "one new pod a subset")
+			status := w.Status("zone-a")
+			e.Expect(status.CurrentRevision).To(Equal(protected))
+			e.Expect(status.ChildRecord.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationProtectedRevision, protected))
+
+			e.Step("what is deleted comes back as it was", func() {
+				w.DeletePod("zone-a", 0)
+				w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
+				w.DeleteChild("zone-a", metav1.DeletePropagationForeground)
+				w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
+			})
+			e.Step("partitions work", func() {
+				w.SetPartitions(parts{"zone-a": 3})
+				e.Eventually(func() int32 { return w.Partition("zone-a") }).Should(BeEquivalentTo(3))
+				still.Holds()
+			})
+			lift()
+			w.SetPartitions(parts{"zone-a": 1})
+			w.Scale(9) // else it takes up to five minutes
+			w.Runs(images{"zone-a": "v1 v2 v2 v2 v2", "zone-b": "v1 v1 v1 v1"})
+			w.Disturbed()
+			w.Settle()
+			e.Expect(w.Child("zone-a").Annotations[v1alpha1.AnnotationProtectedRevision]).To(Equal(protected))
+		})
+	}
+}
+
+// TestForgedStatus: a policy forges what the status says that a subset protects. What the
+// child itself says counts, and its copy once the child is gone.
+func TestForgedStatus(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", ""), partitions(parts{"zone-a": 2})))
+	w.Settle()
+	w.SetImage("v2")
+	w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+	w.Disturbed()
+	w.Settle()
+	protected := w.Child("zone-a").Annotations[v1alpha1.AnnotationProtectedRevision]
+	still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 4, "v1"))
+	count := e.History.Mark()
+	lift := e.Override("uniteddeployments", "status", `[
+		JSONPatch{op: "replace", path: "/status/subsets/0/currentRevision", value: object.status.updateRevision},
+		JSONPatch{op: "replace", path: "/status/subsets/1/currentRevision", value: object.status.updateRevision}]`, func() bool {
+		parent := w.Parent()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))
+		e.Expect(e.Client.Status().Patch(e.ctx, parent, patch,
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+		return parent.Status.Subsets[0].CurrentRevision == parent.Status.UpdateRevision
+	})
+	w.Scale(8)
+	w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
+	w.StallsWhole(v1alpha1.ReasonOverridden, `status: status.subsets[name="zone-a"].currentRevision was changed by admission`)
+	e.Expect(e.History.Since(count)).To(HaveLen(2), "one new pod a subset")
+	for _, subset := range []string{"zone-a", "zone-b"} {
+		e.Expect(w.Child(subset).Annotations[v1alpha1.AnnotationProtectedRevision]).To(Equal(protected))
+		w.DeleteChild(subset, metav1.DeletePropagationForeground)
+		w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
+	}
+	still.Holds()
+	lift()
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Disturbed()
+	w.Settle()
+	still.Fires()
+}
+
+// TestOverriddenStrategy: a policy makes the update strategy one that knows no partition.
+func TestOverriddenStrategy(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), partitions(parts{"zone-a": 0})))
+	w.Settle()
+	mark := e.AuditMark()
+	isForged := func(child *appsv1.StatefulSet) bool {
+		return child.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	}
+	lift := e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/updateStrategy", value: Object.spec.updateStrategy{type: "OnDelete"}}]`, w.childComesOut(isForged))
+	w.SetImage("v2")
+	w.StallsWhole(v1alpha1.ReasonOverridden, "StatefulSet web-zone-a: spec.updateStrategy.type was changed by admission")
+	e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", 2*spaced))
+	lift()
+	e.Eventually(w.childComesOut(isForged)).Should(BeFalse())
+	w.Scale(6)
+	w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1"})
+	w.Disturbed()
+	w.Settle()
+}
+
+// TestOverriddenTemplate: a policy changes what pods are made of, as it is written. That is
+// said, and not written again by itself: what comes in its place may restart pods. Nothing
+// fails by it, since a policy that has images come from a mirror is meant to. What a policy
+// adds is the cluster's business.
+func TestOverriddenTemplate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), partitions(parts{"zone-a": 0})))
+	w.Settle()
+	lift := e.Override(children, "", `[
+		JSONPatch{op: "add", path: "/spec/template/metadata/annotations", value: {"example.com/injected": "x"}},
+		JSONPatch{op: "add", path: "/spec/template/spec/priorityClassName", value: "system-node-critical"}]`,
+		w.childComesOut(func(child *appsv1.StatefulSet) bool { return len(child.Spec.Template.Annotations) > 0 }))
+	w.SetImage("v2")
+	w.Runs(images{"zone-a": "v2 v2", "zone-b": "v1 v1"})
+	w.Disturbed()
+	w.Settle()
+	e.Expect(w.Child("zone-a").Spec.Template.Annotations).To(HaveKey("example.com/injected"))
+	lift()
+
+	isForged := func(child *appsv1.StatefulSet) bool {
+		return child.Spec.Template.Spec.Containers[0].Image == image("v9")
+	}
+	lift = e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "registry.example/web:v9"}]`, w.childComesOut(isForged))
+	w.SetImage("v3")
+	w.Runs(images{"zone-a": "v9 v9", "zone-b": "v1 v1"})
+	isSaid := func() {
+		w.Settle()
+		for _, subset := range []string{"zone-a", "zone-b"} {
+			e.Expect(w.Status(subset).Message).To(ContainSubstring("StatefulSet web-%s: spec.template.spec.containers[0].image was changed by admission", subset))
+		}
+	}
+	isSaid()
+	mark := e.AuditMark()
+	w.PatchChild("zone-a", `{"metadata":{"labels":{"example.com/touched":"x"}}}`)
+	w.AwaitObserved()
+	isSaid()
+	e.Expect(e.Writes(mark, children)).To(BeEmpty())
+	lift()
+	e.Eventually(func() string {
+		child := w.Child("zone-a")
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"x"}]`))
+		e.Expect(e.Client.Patch(e.ctx, child, patch, client.DryRunAll)).To(Succeed())
+		return child.Spec.Template.Spec.Containers[0].Image
+	}).Should(Equal("x"))
+	w.PatchChild("zone-a", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
+	w.PatchChild("zone-b", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
+	w.Runs(images{"zone-a": "v3 v3", "zone-b": "v1 v1"})
+	w.Disturbed()
+	w.Settle()
+}
+
+// TestOverriddenLabels: a policy overrides the labels by which a child is found. It was
+// relabelled 35 times a second.
+func TestOverriddenLabels(t *testing.T) {
+	t.Parallel()
+	for name, label := range map[string]string{"subset": v1alpha1.LabelSubset, "name": v1alpha1.LabelName} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+			control.Settle()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), zones("", ""), hold()))
+			w.Settle()
+			w.SetImage("v2")
+			w.Settle()
+			still := e.History.Forbid(anyNewPod)
+			mark := e.AuditMark()
+			lift := e.Override(children, "", fmt.Sprintf(`[
+				JSONPatch{op: "add", path: "/metadata/labels/%s", value: "x" + oldObject.metadata.resourceVersion}]`, strings.ReplaceAll(label, "/", "~1")),
+				w.childComesOut(func(child *appsv1.StatefulSet) bool { return strings.HasPrefix(child.Labels[label], "x") }))
+			w.PatchChild("zone-a", `{"metadata":{"annotations":{"example.com/touched":"x"}}}`)
+			w.Stalls("zone-a", v1alpha1.ReasonOverridden, fmt.Sprintf("StatefulSet web-zone-a: metadata.labels[%q] was changed by admission", label))
+			e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+			e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", spaced))
+			control.reacts()
+			still.Holds()
+			lift()
+			w.PatchChild("zone-a", `{"metadata":{"labels":{%q:%q}}}`, label, map[string]string{v1alpha1.LabelSubset: "zone-a", v1alpha1.LabelName: "web"}[label])
+			w.Disturbed()
+			w.Settle()
+			still.Holds()
+		})
+	}
+}
+
+// TestOverriddenRemoved: a policy overrides the replicas of the child of a subset that is
+// being removed.
+func TestOverriddenRemoved(t *testing.T) {
+	t.Parallel()
+	for name, counter := range map[string]string{
+		"and changes nothing": "",
+		"and counts":          `, JSONPatch{op: "add", path: "/metadata/labels/example.com~1written", value: oldObject.metadata.resourceVersion}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("2", "2", ""), rolling(`{}`)))
+			w.Settle()
+			lift := e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/replicas", value: 2}`+counter+`]`,
+				func() bool {
+					child := w.Child("zone-c")
+					patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))
+					e.Expect(e.Client.Patch(e.ctx, child, patch, client.DryRunAll)).To(Succeed())
+					return *child.Spec.Replicas == 2
+				})
+			mark := e.AuditMark()
+			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"},{"op":"replace","path":"/spec/replicas","value":4}]`)
+			e.Eventually(func(g Gomega) {
+				parent := w.Parent()
+				ready := condition(parent, v1alpha1.ConditionReady)
+				g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonOverridden), ready.Message)
+				g.Expect(ready.Message).To(ContainSubstring("StatefulSet web-zone-c: spec.replicas was changed by admission"))
+			}).Should(Succeed())
+			e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", spaced))
+			lift()
+			w.Disturbed()
+			w.JSONPatch(`[{"op":"replace","path":"/spec/replicas","value":5}]`)
+			w.Settle()
+		})
+	}
+}
+
+// TestPinnedTemplate: a policy keeps the template of each child as it was. So all replicas
+// look updated; none has been released, and what is protected stays so when the policy is
+// gone.
+func TestPinnedTemplate(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]edit{"Manual": hold(), "RollingUpdate": rolling(`{partition: "50%"}`)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(8), policy(appsv1.ParallelPodManagement), zones("", ""), strategy))
+			w.Settle()
+			current := w.Parent().Status.CurrentRevision
+			still := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-b", 2, "v1"))
+			comesOut := func(want string) func() bool {
+				return func() bool {
+					child := w.Child("zone-a")
+					patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"x"}]`))
+					e.Expect(e.Client.Patch(e.ctx, child, patch, client.DryRunAll)).To(Succeed())
+					return child.Spec.Template.Spec.Containers[0].Image == want
+				}
+			}
+			lift := e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "registry.example/web:v1"}]`, comesOut(image("v1")))
+			w.SetImage("v2")
+			w.StallsWhole(v1alpha1.ReasonOverridden, "StatefulSet web-zone-a: spec.template.spec.containers[0].image was changed by admission", "StatefulSet web-zone-b")
+			e.Expect(w.Parent().Status.CurrentRevision).To(Equal(current))
+			for _, subset := range []string{"zone-a", "zone-b"} {
+				e.Expect(w.Status(subset).CurrentRevision).To(Equal(current))
+			}
+			lift()
+			e.Eventually(comesOut("x")).Should(BeTrue())
+			w.DeleteChild("zone-a", metav1.DeletePropagationForeground)
+			w.PatchChild("zone-b", `{"metadata":{%s}}`, removes(v1alpha1.AnnotationFingerprint))
+			if name == "Manual" {
+				w.Runs(images{"zone-a": "v1 v1 v1 v1", "zone-b": "v1 v1 v1 v1"})
+			} else {
+				w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v2 v2"})
+			}
+			w.Disturbed()
+			w.Settle()
+			still.Holds()
+		})
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// midCanary is a workload in mid-canary: zone-a "v1 v1 v2", zone-b on v1, by hand or at a step
+// that waits for approval.
+func midCanary(e *env, p appsv1.PodManagementPolicyType, coordinated bool) *Workload {
+	e.t.Helper()
+	strategy := hold()
+	if coordinated {
+		strategy = rolling(`{maxUnavailable: 1, steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`)
+	}
+	w := e.Create(draft("web", replicas(6), zones("", ""), policy(p), strategy))
+	w.Settle()
+	w.SetImage("v2")
+	if coordinated {
+		w.AwaitPhase(v1alpha1.RolloutAwaitingApproval)
+	} else {
+		w.SetPartitions(parts{"zone-a": 2})
+	}
+	w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+	w.Settle()
+	return w
+}
+
+// A child's own ControllerRevision, of what its protected replicas run, is deleted, and a
+// protected pod: its StatefulSet makes that on v2. It is taken back, and the rollout ends.
+func TestOwnRevisionDeleted(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := midCanary(e, p, true)
+		child := w.Child("zone-b")
+		e.Expect(child.Status.CurrentRevision).NotTo(Equal(child.Status.UpdateRevision), "the control: there are two")
+		e.Expect(w.Delete(w.ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: child.Status.CurrentRevision}})).To(Succeed())
+		w.DeletePod("zone-b", 0)
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
+			g.Expect(w.Child("zone-b").Status.CurrentRevision).To(Equal(child.Status.CurrentRevision), "it is made anew, and remembered")
+			g.Expect(w.Child("zone-b").Status.UpdateRevision).To(Equal(child.Status.UpdateRevision))
+		}).WithTimeout(2 * waitTimeout).Should(Succeed())
+		w.Settle()
+		w.SetRolling(`{partition: 0, steps: null}`)
+		w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
+		w.Settle()
+	})
+}
+
+// Under spec.paused a canary is evicted, and cannot be made anew for a while. It comes back
+// as it was.
+func TestPausedCanaryEvicted(t *testing.T) {
+	t.Parallel()
+	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := midCanary(e, p, coordinated)
+				w.Patch(`{"spec":{"paused":true}}`)
+				w.Settle()
+				quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "none"}}
+				quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+				e.Expect(e.Client.Create(e.ctx, quota)).To(Succeed())
+				e.Eventually(func(g Gomega) {
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "probe"}}
+					pod.Spec.Containers = []corev1.Container{{Name: "web", Image: image("v1")}}
+					g.Expect(e.Client.Create(e.ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring("exceeded quota")))
+				}).Should(Succeed(), "the quota is in force")
+				e.Expect(e.Delete(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-zone-a-2"}})).To(Succeed())
+				w.Disturbed()
+				e.Eventually(func(g Gomega) {
+					g.Expect(w.Count("zone-a")).To(Equal(2), "the control: it is away")
+					g.Expect(w.Status("zone-a").Replicas).To(Equal(int32(2)), "and United knows")
+				}).Should(Succeed())
+				e.Expect(w.Partition("zone-a")).To(Equal(int32(2)))
+				e.Expect(e.Delete(e.ctx, quota)).To(Succeed())
+				// Trap: all StatefulSets share a limit of 10 retries a second, with those that merely wait for their cache.
+				// So a retry can be minutes away. What changes is looked at at once.
+				e.Eventually(func() int {
+					w.PatchChild("zone-a", `{"metadata":{"annotations":{"example.com/retry":%q}}}`, time.Now().String())
+					return w.Count("zone-a")
+				}).Should(Equal(3))
+				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+			})
+		})
+	}
+}
+
+// Somebody takes the owner from the ControllerRevisions of the parent, or makes their
+// annotation unreadable, again and again. When that ends all goes on, and is as it was.
+func TestTakenRevisions(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]string{
+		"control": `{"metadata":{"annotations":{"example.com/a":"b"}}}`,
+		"owner":   `{"metadata":{"ownerReferences":null}}`,
+		"subsets": `{"metadata":{"annotations":{"united.dev/subsets":"garbage"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := midCanary(e, appsv1.ParallelPodManagement, false)
+			revisions := func() (own []appsv1.ControllerRevision) {
+				list := &appsv1.ControllerRevisionList{}
+				e.Expect(w.List(w.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+				for _, cr := range list.Items {
+					if !strings.Contains(cr.Name, "-zone-") {
+						own = append(own, cr)
+					}
+				}
+				return own
+			}
+			for round := range 20 {
+				for _, cr := range revisions() {
+					e.Expect(client.IgnoreNotFound(w.Client.Patch(w.ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch))))).To(Succeed())
+				}
+				// The manager looks at them whenever the parent changes.
+				w.Patch(`{"metadata":{"annotations":{"example.com/round":"%d"}}}`, round)
+			}
+			w.SetPartitions(parts{"zone-a": 3})
+			w.Eventually(func() int32 { return w.Partition("zone-a") }).Should(Equal(int32(3)))
+			w.Scale(7)
+			w.Eventually(func() int32 { return w.Asked("zone-a", "zone-b") }).Should(Equal(int32(7)))
+			w.Disturbed()
+			w.Settle()
+			e.Expect(revisions()).To(HaveLen(2), "no copies are made")
+			parent := w.Parent()
+			for _, cr := range revisions() {
+				e.Expect(metav1.IsControlledBy(&cr, parent)).To(BeTrue(), cr.Name)
+			}
+			e.Expect(w.Images()["zone-a"]).To(HavePrefix("v1 v1 v2"))
+			w.SetPartitions(parts{"zone-a": 0, "zone-b": 0})
+			w.Runs(images{"zone-a": "v2 v2 v2 v2", "zone-b": "v2 v2 v2"})
+			w.Settle()
+		})
+	}
+}
+
+// Somebody takes the labels from all ControllerRevisions, once: those of the parent, and those
+// of its children. They get them back, and what is protected comes back as it was.
+func TestUnlabelledRevisions(t *testing.T) {
+	t.Parallel()
+	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := midCanary(e, p, coordinated)
+				status, protected := w.Parent().Status, w.Child("zone-a").Status.CurrentRevision
+				list := &appsv1.ControllerRevisionList{}
+				e.Expect(w.List(w.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+				for i := range list.Items {
+					e.Expect(w.Client.Patch(w.ctx, &list.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
+				}
+				w.Patch(`{"spec":{"template":{"statefulSetTemplate":{"metadata":{"annotations":{"example.com/a":"b"}}}}}}`)
+				w.DeleteChild("zone-b", metav1.DeletePropagationBackground)
+				w.DeletePod("zone-a", 0)
+				w.Disturbed()
+				w.Eventually(w.Images).WithTimeout(2 * waitTimeout).Should(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
+				w.Settle()
+				for _, name := range []string{protected, status.CurrentRevision, status.UpdateRevision} {
+					cr := &appsv1.ControllerRevision{}
+					e.Expect(w.Get(w.ctx, w.key(name), cr)).To(Succeed())
+					e.Expect(cr.Labels).To(HaveKeyWithValue(v1alpha1.LabelName, w.Name), name)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,42 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestMinReadySeconds: ready is not available; time alone makes it so, and the
+// status comes along.
+func TestMinReadySeconds(t *testing.T) {
+	t.Parallel()
+	e := soundEnv(t)
+	w := e.Create(draft("web", replicas(2), policy(appsv1.ParallelPodManagement), zones("", ""), func(d *Draft) { d.Spec.MinReadySeconds = 5 }))
+	seen := false
+	e.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		seen = seen || parent.Status.ReadyReplicas == 2 && parent.Status.AvailableReplicas < 2 &&
+			condition(parent, v1alpha1.ConditionReady).Status == metav1.ConditionFalse
+		g.Expect(condition(parent, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+	}).Should(Succeed())
+	e.Expect(seen).To(BeTrue(), "ready replicas that are not available yet were told of, and Ready was False")
+	parent := w.Parent()
+	e.Expect(parent.Status.AvailableReplicas).To(BeEquivalentTo(2))
+	e.Expect(condition(parent, v1alpha1.ConditionAvailable).Status).To(Equal(metav1.ConditionTrue))
+	for _, p := range w.podsOf("zone-a") {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady {
+				turned := condition(parent, v1alpha1.ConditionAvailable).LastTransitionTime
+				e.Expect(turned.Sub(c.LastTransitionTime.Time).Seconds()).To(BeNumerically(">=", 4), "to the second that the API keeps")
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestRecreatedParent deletes a parent and at once creates another of its name.
+func TestRecreatedParent(t *testing.T) {
+	t.Parallel()
+	e := soundEnv(t)
+	v1 := draft("web", replicas(6), zones("", "", ""), hold())
+	w := e.Create(v1)
+	w.Settle()
+	w.SetImage("v2")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Settle()
+
+	again := e.History.Forbid(remade(w.Pods()))
+	mark := e.AuditMark()
+	e.Expect(e.Delete(e.ctx, w.Parent())).To(Succeed())
+	w = e.Create(v1)
+	w.Disturbed() // the old children go by and by
+	w.Settle()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}))
+	e.Expect(again.Broken()).To(HaveLen(6), "nothing of the old one is left, nothing was made twice")
+	for _, write := range e.Writes(mark, statuses) {
+		e.Expect(string(write.Request)).NotTo(ContainSubstring(`"phase":"Stalled"`), "that the old children are not gone yet is no stall: Helm would give up")
+	}
+}
+
+// TestOrphans deletes a parent and leaves its children alone, and then another
+// does the same to the children.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	e := soundEnv(t)
+	w := e.Create(draft("web", replicas(6), zones("", "", ""), hold()))
+	w.Settle()
+	none := e.History.Forbid(anyNewPod)
+	e.Expect(e.Delete(e.ctx, w.Parent(), client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	e.Eventually(func() bool {
+		return apierrors.IsNotFound(e.Get(e.ctx, w.key("web"), &v1alpha1.UnitedDeployment{}))
+	}).Should(BeTrue(), "the garbage collector lets go of children and revisions")
+	e.Expect(w.Child("zone-a").OwnerReferences).To(BeEmpty())
+	before := e.Raw(children, "web-zone-a")
+
+	w = e.Create(draft("web", replicas(6), zones("", "", ""), hold()))
+	w.StallsWhole(v1alpha1.ReasonNameConflict, "web-zone-a exists", "web-zone-b exists", "web-zone-c exists")
+	e.Expect(e.Raw(children, "web-zone-a")).To(Equal(before), "orphans are not adopted by their labels")
+	none.Holds()
+
+	e.Kubectl("delete", "statefulsets", "--all", "--cascade=orphan")
+	w.Disturbed()
+	w.Settle()
+	none.Holds()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}))
+	w.SetImage("v2")
+	w.Settle()
+	none.Holds()
+	w.SetPartitions(parts{"zone-c": 1})
+	w.Settle()
+	none.Fires()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v2"}))
+}

@@ -1,0 +1,139 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestNoHistory: with revisionHistoryLimit 0 only what is in use is kept, and
+// that is kept.
+func TestNoHistory(t *testing.T) {
+	t.Parallel()
+	e := soundEnv(t)
+	w := e.Create(draft("web", replicas(4), zones("", ""), hold(), func(d *Draft) { d.Spec.RevisionHistoryLimit = new(int32(0)) }))
+	w.Settle()
+	first := w.Parent().Status.UpdateRevision
+	for _, tag := range []string{"v2", "v3", "v4"} {
+		w.SetImage(tag)
+		w.Settle()
+		e.Eventually(w.Revisions).Should(ConsistOf(first, w.Parent().Status.UpdateRevision))
+	}
+	kept := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", 1, "v1"))
+	w.SetPartitions(parts{"zone-b": 1})
+	w.Settle()
+	w.DeleteChild("zone-a", metav1.DeletePropagationBackground)
+	w.DeleteChild("zone-b", metav1.DeletePropagationBackground)
+	w.Settle()
+	kept.Holds()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v4"}))
+	w.SetPartitions(parts{"zone-a": 0, "zone-b": 0})
+	w.Settle()
+	kept.Fires()
+	// The end of a rollout is not worth a write to the children: until the next
+	// one they name what they protected, and so that is kept too.
+	e.Eventually(w.Revisions).Should(ConsistOf(first, w.Parent().Status.UpdateRevision))
+	w.SetImage("v5")
+	w.Settle()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v5 v5", "zone-b": "v5 v5"}))
+	e.Eventually(w.Revisions).ShouldNot(ContainElement(first))
+}
+
+// Revisions gives the names of the revisions that are kept, sorted.
+func (w *Workload) Revisions() []string {
+	w.t.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.Name})).To(Succeed())
+	var names []string
+	for _, r := range list.Items {
+		if _, ofChild := r.Labels[v1alpha1.LabelSubset]; !ofChild {
+			names = append(names, r.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestRevisionHistory: revisions are truncated to the limit while a partition is
+// held, and never one that something runs.
+func TestRevisionHistory(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	limit := int32(2)
+	w := e.Create(draft("web", replicas(4), zones("", ""), hold(), func(d *Draft) { d.Spec.RevisionHistoryLimit = &limit }))
+	w.Settle()
+	mark := e.AuditMark()
+	first := w.Parent().Status.UpdateRevision
+	w.SetImage("v2")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Settle()
+	second := w.Parent().Status.UpdateRevision
+	w.SetPartitions(parts{"zone-a": nil})
+	w.Settle()
+
+	var staged []string
+	for _, tag := range []string{"v3", "v4", "v5", "v6", "v7"} {
+		w.SetImage(tag)
+		w.Settle()
+		staged = append(staged, w.Parent().Status.UpdateRevision)
+	}
+	want := append([]string{first, second}, staged[2:]...) // v5 and v6 are idle, v7 is the update revision
+	slices.Sort(want)
+	w.Eventually(w.Revisions).Should(Equal(want))
+
+	e.Step("used again, a revision is the youngest", func() {
+		w.SetImage("v5")
+		w.Settle()
+		e.Expect(w.Parent().Status.UpdateRevision).To(Equal(staged[2]))
+		w.SetImage("v8")
+		w.Settle()
+		want := []string{first, second, staged[2], staged[4], w.Parent().Status.UpdateRevision}
+		slices.Sort(want)
+		w.Eventually(w.Revisions).Should(Equal(want))
+	})
+
+	deleted := func() []string {
+		var names []string
+		for _, write := range e.Writes(mark, "controllerrevisions") {
+			if write.Verb == "delete" {
+				names = append(names, write.Name)
+			}
+		}
+		return names
+	}
+	// What a list does not show any more may not be logged yet.
+	e.Eventually(deleted).Should(And(ContainElements(staged[0], staged[1], staged[3]), Not(ContainElement(first)), Not(ContainElement(second))))
+
+	e.Step("what is kept still works", func() {
+		w.DeleteChild("zone-a", metav1.DeletePropagationBackground)
+		w.DeleteChild("zone-b", metav1.DeletePropagationBackground)
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2", "zone-b": "v1 v1"}))
+	})
+
+	e.Step("what is not in use any more goes", func() {
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0})
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v8 v8", "zone-b": "v8 v8"}))
+		// The children still name v1 and v2: that the rollout is over was not worth
+		// a write to them. The next template is.
+		last := w.Parent().Status.UpdateRevision
+		w.SetPartitions(parts{"zone-a": nil, "zone-b": nil})
+		w.SetImage("v9")
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v8 v8", "zone-b": "v8 v8"}))
+		want := []string{staged[2], staged[4], last, w.Parent().Status.UpdateRevision}
+		slices.Sort(want)
+		w.Eventually(w.Revisions).Should(Equal(want))
+		w.Eventually(deleted).Should(ContainElements(first, second), "the control of the same filter")
+	})
+}

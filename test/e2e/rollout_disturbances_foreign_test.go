@@ -1,0 +1,271 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// nameClash: a zone that is to get replicas of others cannot have its child. The others
+// keep what they have until it can; but for what the parent has no more.
+func nameClash(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		set := foreignSet(e.Namespace, "web-zone-c")
+		e.CreateForeign(set)
+		w := e.Create(draft("web", replicas(9), policy(p), zones("", ""), hold()))
+		w.Settle()
+		losses, still := w.Losses(), e.History.Forbid(anyNewPod)
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":%s}]`, asJSON(zone(2, "")))
+		w.Stalls("zone-c", v1alpha1.ReasonNameConflict, "web-zone-c exists")
+		comesToRest(w, "zone-a", "zone-b")
+		e.Expect(w.Asked("zone-a", "zone-b")).To(BeEquivalentTo(9))
+		e.Expect(losses.Names()).To(BeEmpty())
+		still.Holds()
+
+		e.Step("the parent itself shrinks", func() {
+			w.Scale(6)
+			w.Eventually(func() int32 { return w.Asked("zone-a", "zone-b") }).Should(BeEquivalentTo(6))
+			w.Stalls("zone-c", v1alpha1.ReasonNameConflict, "web-zone-c exists")
+			comesToRest(w, "zone-a", "zone-b")
+			e.Expect(w.Asked("zone-a", "zone-b")).To(BeEquivalentTo(6))
+			w.Eventually(func() int { return w.Count("zone-a") + w.Count("zone-b") }).Should(Equal(6))
+			e.Expect(losses.Names()).To(HaveLen(3))
+			still.Holds()
+		})
+		e.Step("the clash is gone", func() {
+			e.Expect(e.Delete(e.ctx, set)).To(Succeed())
+			w.Disturbed()
+			w.Settle()
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}))
+			e.Expect(losses.Names()).To(HaveLen(5))
+			still.Fires()
+		})
+	})
+}
+
+// heldBehind has zone-b wait for its turn while the first replica of zone-a is on its
+// way, and gives what may not happen in zone-b.
+func heldBehind(e *env, p appsv1.PodManagementPolicyType, strategy string) (w *Workload, zoneB *Ban) {
+	w = e.Create(draft("web", replicas(8), policy(p), zones("4", "4"), rolling(strategy)))
+	w.Settle()
+	zoneB = e.History.Forbid(protect("zone-b", everything, "v1"))
+	w.SetImage("quiet-v2")
+	w.AwaitWaiting("web-zone-a-3")
+	w.Eventually(func() string { return w.Child("zone-b").Spec.Template.Spec.Containers[0].Image }).Should(Equal(image("quiet-v2")))
+	comesToRest(w, "zone-a", "zone-b")
+	return w, zoneB
+}
+
+// foreignPartition: somebody releases a held child. That is put right at once. What the
+// StatefulSet took meanwhile comes back, or stays if the manager finds it updated; and
+// order and skew are kept.
+func foreignPartition(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]string{"order": `{order: Sequential}`, "skew": `{maxSkew: "25%"}`} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w, zoneB := heldBehind(e, p, strategy)
+				mark, losses, whole := e.AuditMark(), w.Losses(), w.Ledger(8)
+				out := e.Kubectl("patch", "statefulset", "web-zone-b", "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+				e.Expect(out).NotTo(ContainSubstring("no change"))
+				runs := w.isPutRight(mark, "v1 v1 v1 v1", "v1 v1 v1 quiet-v2")
+				e.Expect(w.Partition("zone-b")).To(BeNumerically(">=", strings.Count(runs, " v1")+1))
+				moved := len(zoneB.Broken())
+				e.Expect(moved).To(BeNumerically("<=", 1), "%v", zoneB.Broken())
+				e.Expect(losses.Names()).To(Or(BeEmpty(), HaveEach("web-zone-b-3")), "it, and as it came back")
+
+				left := moved + strings.Count(runs, "v1")
+				w.remindKubeletsOf("zone-b")
+				ledger := w.Ledger(8)
+				w.Waves(1, func(wave []string) {
+					if name == "order" && strings.HasPrefix(wave[0], "web-zone-a") {
+						e.Expect(zoneB.Broken()).To(HaveLen(moved), "no turn is passed by")
+					}
+				})
+				w.IsReady(v1alpha1.ReasonRolloutComplete)
+				e.Expect(zoneB.Broken()).To(HaveLen(left))
+				ledger.TakenWithin(1)
+				if name == "skew" {
+					apart := whole.Shares("quiet-v2", map[string]int{"zone-a": 4, "zone-b": 4})
+					e.Expect(apart).To(And(BeNumerically(">", 0), BeNumerically("<=", 50)))
+				}
+			})
+		})
+	}
+}
+
+// isPutRight waits until the manager has put right what somebody did to zone-b since a
+// mark, nothing is left to do, and it runs one of these, which it gives.
+func (w *Workload) isPutRight(mark int64, oneOf ...string) (runs string) {
+	w.t.Helper()
+	w.Disturbed()
+	w.Eventually(func() []cluster.Event { return w.Writes(mark, children) }).Should(ContainElement(HaveField("Name", "web-zone-b")))
+	for range 2 {
+		w.Eventually(func(g Gomega) {
+			runs = w.Images()["zone-b"]
+			g.Expect(oneOf).To(ContainElement(runs))
+			waiting, why := w.Waiting()
+			g.Expect(why).To(BeEmpty())
+			g.Expect(waiting).To(HaveLen(1 + strings.Count(runs, "quiet-v2")))
+		}).Should(Succeed())
+		comesToRest(w, "zone-a", "zone-b")
+	}
+	w.Expect(w.Images()).To(HaveKeyWithValue("zone-b", runs))
+	return runs
+}
+
+// foreignReplicas: somebody scales a held child. That is put right at once, and nothing
+// of it comes up on what was not released.
+func foreignReplicas(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w, zoneB := heldBehind(e, p, `{order: Sequential}`)
+		for _, count := range []int{6, 2, 0} {
+			mark := e.AuditMark()
+			out := e.Kubectl("patch", "statefulset", "web-zone-b", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"replicas":%d}}`, count))
+			e.Expect(out).NotTo(ContainSubstring("no change"))
+			w.isPutRight(mark, "v1 v1 v1 v1")
+			e.Expect(w.Asked("zone-b")).To(BeEquivalentTo(4))
+			zoneB.Holds()
+		}
+		w.Waves(1, func(wave []string) {
+			if strings.HasPrefix(wave[0], "web-zone-a") {
+				zoneB.Holds()
+			}
+		})
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		zoneB.Fires()
+	})
+}
+
+// barred: one protected replica is not ready, and stays so. From Kubernetes 1.37 on that
+// keeps a StatefulSet from replacing what is released; where the ledger has room, or the
+// user has released it, it is replaced nevertheless, on every version.
+func barred(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]edit{
+		"RollingUpdate": rolling(`{maxUnavailable: 2, partition: 1}`), "Manual": partitions(parts{"one": 1}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), plain("one", ""), strategy))
+			w.Settle()
+			w.Unreadies("one", 0)
+			ledger, line := w.Ledger(4), e.History.Forbid(protect("one", 1, "v1"))
+			w.SetImage("v2")
+			w.Eventually(w.Images).Should(HaveKeyWithValue("one", "v1 v2 v2 v2"))
+			w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
+			comesToRest(w, "one")
+			line.Holds()
+			ledger.TakenWithin(2)
+			w.CreatedAll("one", "v1", 0)
+			w.CreatedAll("one", "v1 v2", 1, 2, 3)
+			w.MarkReady("one", 0)
+			w.IsReady(v1alpha1.ReasonRolloutHeld)
+			w.DeletePod("one", 0)
+			w.Settle()
+			line.Holds()
+		})
+	}
+}
+
+// blockedAndForced: where the ledger has no room for it, nothing moves; the status names
+// the replica and the ways out, and force is one.
+func blockedAndForced(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), policy(appsv1.ParallelPodManagement), plain("one", ""), rolling(`{maxUnavailable: 1, partition: 1}`)))
+	w.Settle()
+	w.Unreadies("one", 0)
+	still, line := e.History.Forbid(anyNewPod), e.History.Forbid(protect("one", 1, "v1"))
+	losses := w.Losses()
+	w.SetImage("v2")
+	update := func() string { return w.Parent().Status.UpdateRevision }
+	blocked := w.AwaitPhase(v1alpha1.RolloutBlocked, "web-one-0", "repair it", "raise maxUnavailable", v1alpha1.AnnotationForceUpdate)
+	e.Expect(blocked.Message).To(HaveSuffix("to " + update()))
+	w.IsNotReady(v1alpha1.ReasonBlocked)
+	comesToRest(w, "one")
+	still.Holds()
+	e.Expect(losses.Names()).To(BeEmpty())
+
+	w.Force(update())
+	w.Eventually(w.Images).Should(HaveKeyWithValue("one", "v1 v2 v2 v2"))
+	w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
+	still.Fires()
+	line.Holds()
+	w.MarkReady("one", 0)
+	w.IsReady(v1alpha1.ReasonRolloutHeld)
+	e.Expect(w.Images()).To(Equal(images{"one": "v1 v2 v2 v2"}))
+}
+
+// noMoreRevisions: a quota keeps a new template from being recorded. Whatever does not
+// need it goes on.
+func noMoreRevisions(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]edit{"rolling": rolling(`{}`), "manual": partitions(parts{"one": 0})} {
+		t.Run(name, func(t *testing.T) {
+			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+				w := e.Create(draft(name, replicas(4), policy(p), plain("one", ""), strategy))
+				w.Settle()
+				w.AwaitObserved()
+				lift := e.NoMoreRevisions()
+				old := e.History.Forbid(beside("v1"))
+				w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, imagePath, image("v2"))
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.DeletePod("one", 1)
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.PatchChild("one", `{"spec":{"replicas":3}}`)
+				w.Eventually(func() int32 { return w.Asked("one") }).Should(BeEquivalentTo(6))
+				w.Runs(images{"one": "v1 v1 v1 v1 v1 v1"})
+				w.Scale(5)
+				w.Eventually(w.Images).Should(Equal(images{"one": "v1 v1 v1 v1 v1"}))
+				w.Eventually(func() int32 { return w.Parent().Status.ReadyReplicas }).Should(BeEquivalentTo(5))
+				w.StallsWhole(v1alpha1.ReasonApplyFailed, "controllerrevisions", "exceeded quota: revisions")
+				e.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
+				old.Holds()
+				lift()
+				w.IsReady(v1alpha1.ReasonRolloutComplete)
+				old.Fires()
+				e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2 v2"}))
+			})
+		})
+	}
+}
+
+// NoMoreRevisions is a quota for the ControllerRevisions that there are, until lift is
+// called.
+func (e *env) NoMoreRevisions() (lift func()) {
+	e.t.Helper()
+	const resourceName = "count/controllerrevisions.apps"
+	list := &appsv1.ControllerRevisionList{}
+	e.Expect(e.List(e.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "revisions"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			resourceName: *resource.NewQuantity(int64(len(list.Items)), resource.DecimalSI),
+		}},
+	}
+	e.Expect(e.Client.Create(e.ctx, quota)).To(Succeed())
+	e.Eventually(func(g Gomega) {
+		g.Expect(e.Get(e.ctx, e.key("revisions"), quota)).To(Succeed())
+		used := quota.Status.Used[resourceName]
+		g.Expect(used.Value()).To(BeEquivalentTo(len(list.Items)), "it is in force")
+	}).Should(Succeed())
+	return func() {
+		e.t.Helper()
+		e.Expect(e.Delete(e.ctx, quota)).To(Succeed())
+	}
+}

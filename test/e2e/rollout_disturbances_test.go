@@ -1,0 +1,195 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestRolloutDisturbed: what the world does to a rollout that is not the rollout's fault, on the
+// real control plane: readiness that flaps, replicas that never come up, scaling in the
+// middle, foreigners, quotas, and users who change their mind.
+func TestRolloutDisturbed(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(t *testing.T){
+		"flapping in order":      flappingInOrder,
+		"flapping under Manual":  flappingUnderManual,
+		"never ready":            neverReady,
+		"a later zone is broken": laterZoneBroken,
+		"to zero and back":       toZeroAndBack,
+		"another image at zero":  anotherImageAtZero,
+		"growing while failed":   growingWhileFailed,
+		"a name clash":           nameClash,
+		"a foreign partition":    foreignPartition,
+		"foreign replicas":       foreignReplicas,
+		"an edited step":         editedStep,
+		"a lost zone":            lostZone,
+		"barred":                 barred,
+		"blocked and forced":     blockedAndForced,
+		"no more revisions":      noMoreRevisions,
+		"a pause with an outage": pauseWithOutage,
+	} {
+		t.Run(name, run)
+	}
+}
+
+// flappingInOrder: while one replica is on its way, others are not ready for a moment.
+// They are neither deleted nor released for it.
+func flappingInOrder(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("w", replicas(3), plain("a", ""), rolling(`{}`)))
+	w.Settle()
+	losses := w.Losses()
+	w.SetImage("quiet-v2")
+	w.AwaitWaiting("w-a-2")
+	still := e.History.Forbid(anyNewPod)
+	for _, ordinals := range [][]int{{1}, {0}, {1, 0}} {
+		w.Unreadies("a", ordinals...)
+		comesToRest(w, "a")
+		w.Readies("a", "v1")
+		comesToRest(w, "a")
+	}
+	still.Holds()
+	e.Expect(losses.Names()).To(Equal([]string{"w-a-2"}))
+
+	e.Step("it goes on, and the watch sees it", func() {
+		w.MarkReady("a", 2)
+		w.Waves(1, nil)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		still.Fires()
+		e.Expect(losses.Names()).To(Equal([]string{"w-a-2", "w-a-1", "w-a-0"}))
+		w.DeletePod("a", 1)
+		e.Expect(losses.Names()).To(Equal([]string{"w-a-2", "w-a-1", "w-a-0", "w-a-1"}))
+	})
+}
+
+// flappingUnderManual: all is released, and one replica is on its way. What is not ready
+// for a moment the manager does not delete; what is broken it does. From Kubernetes 1.37
+// on the StatefulSet itself replaces what is released and not ready.
+func flappingUnderManual(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("w", replicas(8), policy(appsv1.ParallelPodManagement), plain("a", ""), partitions(parts{"a": 0})))
+	w.Settle()
+	w.SetImage("quiet-v2")
+	w.AwaitWaiting("w-a-7")
+	mark, losses := e.AuditMark(), w.Losses()
+	w.Unreadies("a", upTo(7)...)
+	comesToRest(w, "a")
+	w.Readies("a", "v1")
+	comesToRest(w, "a")
+	e.Expect(e.Deleted(mark)).To(BeEmpty())
+	e.Expect(e.DeletedBy(mark, statefulSets)).To(ContainElements(losses.Names()))
+	w.remindKubeletsUntil("a", 8)
+	w.Settle()
+	w.CreatedAll("a", "v1 quiet-v2", upTo(8)...)
+
+	e.Step("a broken one it deletes", func() {
+		x := e.Create(draft("x", replicas(3), plain("a", ""), partitions(parts{"a": 0})))
+		x.Settle()
+		x.SetImage("quiet-v2")
+		x.AwaitWaiting("x-a-2")
+		mark, losses := e.AuditMark(), x.Losses()
+		x.Unreadies("a", 1)
+		e.Expect(e.Deleted(mark)).To(BeEmpty())
+		e.Expect(losses.Names()).To(BeEmpty(), "in order not even the StatefulSet does")
+		x.MarkReady("a", 1)
+		x.Crash("a", 1)
+		e.Eventually(func() []string { return e.Deleted(mark) }).Should(Equal([]string{"x-a-1"}))
+		e.Expect(e.DeletedBy(mark, statefulSets)).NotTo(ContainElement("x-a-1"))
+		e.Expect(losses.Names()).To(Equal([]string{"x-a-1"}))
+		x.remindKubeletsUntil("a", 3)
+		x.Settle()
+		x.CreatedAll("a", "v1 quiet-v2", upTo(3)...)
+	})
+}
+
+// neverReady: the lowest replica of the new version never gets ready and does not crash.
+// Going back needs no help, nor does going on.
+func neverReady(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		for _, to := range []string{"v1", "v3"} {
+			w := e.Create(draft("w-"+to, replicas(3), policy(p), plain("a", ""), rolling(`{}`)))
+			w.Settle()
+			w.SetImage("quiet-v2")
+			w.remindKubeletsUntil("a", 2)
+			w.AwaitWaiting(w.Name + "-a-0")
+			still := e.History.Forbid(anyNewPod)
+			comesToRest(w, "a") // it waits for as long as it takes
+			still.Holds()
+			ledger := w.Ledger(3)
+			w.SetImage(to)
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			still.Fires()
+			e.Expect(w.Images()).To(Equal(images{"a": fmt.Sprintf("%[1]s %[1]s %[1]s", to)}))
+			ledger.TakenWithin(1)
+		}
+	})
+}
+
+// laterZoneBroken: zones go one after the other, and the second is broken. On the way
+// back nothing waits for its turn.
+func laterZoneBroken(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		for _, crash := range []bool{false, true} {
+			w := e.Create(draft(fmt.Sprintf("w-%t", crash), replicas(4), policy(p), zones("2", "2"), rolling(`{order: Sequential}`)))
+			w.Settle()
+			w.SetImage("quiet-v2")
+			w.remindKubeletsUntil("zone-a", 2)
+			w.AwaitWaiting(w.Name + "-zone-b-1")
+			if crash {
+				w.Crash("zone-b", 1)
+				w.StallsWhole(v1alpha1.ReasonReplicaFailed, w.Name+"-zone-b-1 CrashLoopBackOff")
+			}
+			kept := e.History.Forbid(restartOf(w.Pods(), "v1"))
+			ledger := w.Ledger(4)
+			w.SetImage("v1")
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			kept.Holds()
+			ledger.TakenWithin(1)
+			e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
+			w.CreatedAll("zone-b", "v1 quiet-v2 v1", 1)
+			w.CreatedAll("zone-b", "v1", 0)
+			e.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+			w.SetImage("v3")
+			w.IsReady(v1alpha1.ReasonRolloutComplete)
+			kept.Fires()
+		}
+	})
+}
+
+// growingWhileFailed: a rollout that has failed makes no more replicas of what fails,
+// not by scaling either.
+func growingWhileFailed(t *testing.T) {
+	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(draft("w", replicas(4), policy(p), plain("a", ""), rolling(`{}`)))
+		w.Settle()
+		bad := e.History.Forbid(on("broken-v2"))
+		w.SetImage("broken-v2")
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 CrashLoopBackOff")
+		w.Scale(12)
+		if p == appsv1.ParallelPodManagement {
+			w.Eventually(func() int { return w.Count("a") }).Should(Equal(12))
+		}
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 CrashLoopBackOff")
+		comesToRest(w, "a")
+		e.Expect(w.Asked("a")).To(BeEquivalentTo(12))
+		e.Expect(bad.Broken()).To(Equal([]string{"w-a-3 created on broken-v2: nothing may be created on broken-v2"}))
+
+		ledger := w.Ledger(12)
+		w.SetImage("v3")
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		e.Expect(w.Images()).To(Equal(images{"a": "v3 v3 v3 v3 v3 v3 v3 v3 v3 v3 v3 v3"}))
+		e.Expect(bad.Broken()).To(HaveLen(1))
+		ledger.GrownWithin(1, 4)
+	})
+}

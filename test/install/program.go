@@ -1,0 +1,60 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// Main runs a program that has to clean up after itself, and exits: with 0, with
+// 1 when run fails, with 130 when run fails because it was interrupted.
+//
+// The context ends with the first signal. Later ones change nothing: whoever
+// presses Ctrl-C twice must not be left with half a cluster. (Under make one
+// Ctrl-C arrives twice anyway, from the terminal and from make.) SIGPIPE is
+// among the signals, because `make demo | head` has to be cleaned up too.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	err := run(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	switch {
+	case err == nil:
+	case interrupted && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, name+": interrupted")
+		os.Exit(130)
+	default:
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
+
+// Up starts a cluster with United installed and a manager that holds the Lease.
+// When it fails it leaves nothing running. Args are added to those of helm, such
+// as --set=....
+func Up(ctx context.Context, o cluster.Options, args ...string) (*cluster.Cluster, *Manager, error) {
+	c, err := cluster.Start(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := bringUp(ctx, c, args)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Stop())
+	}
+	return c, m, nil
+}
+
+func bringUp(ctx context.Context, c *cluster.Cluster, args []string) (*Manager, error) {
+	if err := Chart(ctx, c, args...); err != nil {
+		return nil, err
+	}
+	return Start(ctx, c, "united-manager")
+}

@@ -1,0 +1,244 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// observedSubset is a subset, and what one knows of its pods.
+type observedSubset struct {
+	name    string
+	desired int32
+	removed bool
+	target  int32
+	set     *appsv1.StatefulSet
+	// content is what the template makes, wanted what the spec asks for.
+	content, wanted string
+	pods            map[int32]*corev1.Pod
+	// wait is minReadySeconds.
+	wait time.Duration
+}
+
+// see is what the controller sees, with what it wrote; instead, when not nil, stands
+// for the child of its name.
+func (o *Oracle) see(instead *unstructured.Unstructured) []*observedSubset {
+	return o.seeIn(o.api.Cached, instead)
+}
+
+func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*observedSubset {
+	var all []*observedSubset
+	lines := o.targets(from)
+	add := func(name string, u *unstructured.Unstructured, removed bool) {
+		if instead != nil && instead.GetName() == o.childOf(name) {
+			u = instead
+		}
+		s := &observedSubset{name: name, removed: removed, target: lines[name].partition, desired: lines[name].replicas, pods: map[int32]*corev1.Pod{}}
+		all = append(all, s)
+		if u == nil {
+			s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: o.childOf(name)}}
+			return
+		}
+		s.set = o.api.typed(u)
+		s.content = contentOf(&s.set.Spec.Template)
+		s.wait = time.Duration(s.set.Spec.MinReadySeconds) * time.Second
+		if was := o.Before.Sets[s.set.Name]; was != nil {
+			// A longer wait that comes with a write of this pass is the user's doing.
+			s.wait = time.Duration(o.api.typed(was).Spec.MinReadySeconds) * time.Second
+		}
+		for _, p := range from.Pods {
+			owner, position := metav1.GetControllerOf(p), OrdinalOf(s.set.Name, p.Name)
+			if owner != nil && owner.UID == u.GetUID() && position >= 0 && position < replicasIn(u) {
+				s.pods[position] = p
+			}
+		}
+	}
+	for i := range o.parent(from).Spec.Topology.Subsets {
+		sub := &o.parent(from).Spec.Topology.Subsets[i]
+		add(sub.Name, o.child(from, sub.Name), false)
+		all[i].wanted = o.api.wanted(o.parent(from), sub)
+	}
+	for name, u := range from.Sets {
+		if _, known := lines[o.subsetOf(name)]; !known && o.owns(o.api.typed(u)) {
+			add(o.subsetOf(name), u, true)
+		}
+	}
+	return all
+}
+
+func (s *observedSubset) String() string {
+	return fmt.Sprintf("%s partition %d of %d, target %d, on %s", s.set.Name, s.partition(), s.desired, s.target, s.content)
+}
+
+func (s *observedSubset) partition() int32 {
+	if s.set.Spec.UpdateStrategy.RollingUpdate == nil {
+		return 0
+	}
+	return *s.set.Spec.UpdateStrategy.RollingUpdate.Partition
+}
+
+func (s *observedSubset) ordered() bool {
+	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+}
+
+// size is how many replicas the running step releases.
+func (s *observedSubset) size() int { return int(max(0, s.desired-s.target)) }
+
+// updatedAvailable is how many of those are updated and available.
+func (s *observedSubset) updatedAvailable(o *Oracle) int { return s.updatedAvailableFrom(o, s.target) }
+
+func (s *observedSubset) updatedAvailableFrom(o *Oracle, target int32) int {
+	count := 0
+	for position, p := range s.pods {
+		if position >= target && position < s.desired && PodContent(p) == s.content && s.content == s.wanted && s.available(o, p) {
+			count++
+		}
+	}
+	return count
+}
+
+// available reports whether the pod is ready for minReadySeconds, and not on its way out.
+func (s *observedSubset) available(o *Oracle, p *corev1.Pod) bool {
+	since, ready := readySince(p)
+	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
+}
+
+// releases reports whether a write lets replicas go to the update revision that were
+// not to go there before. (What scaling adds is not released: it was not there.)
+func releases(then, now *observedSubset) bool {
+	for position := now.partition(); position < min(*then.set.Spec.Replicas, *now.set.Spec.Replicas, now.desired); position++ {
+		was := position >= then.partition() && then.content == now.content
+		if p := now.pods[position]; !was && (p == nil || PodContent(p) != now.content) {
+			return true
+		}
+	}
+	return false
+}
+
+// releasedOrUpdated is how many of what the step releases are released, or updated already.
+func (s *observedSubset) releasedOrUpdated() int {
+	count := 0
+	for position := s.target; position < min(s.desired, *s.set.Spec.Replicas); position++ {
+		p := s.pods[position]
+		if position >= s.partition() || p != nil && PodContent(p) == s.content {
+			count++
+		}
+	}
+	return count
+}
+
+// allUpdated reports whether there are pods, and all are what the spec asks for.
+func allUpdated(all []*observedSubset) bool {
+	pods := 0
+	for _, s := range all {
+		for _, p := range s.pods {
+			if PodContent(p) != s.content || s.content != s.wanted {
+				return false
+			}
+			pods++
+		}
+	}
+	return pods > 0
+}
+
+// unavailable counts the replicas that are asked for and are missing, not
+// available, or released and not updated; missing takes surplus ones in their
+// stead.
+func (o *Oracle) unavailable(all []*observedSubset) (down, missing int) {
+	for _, s := range all {
+		down += int(s.desired)
+		missing += int(s.desired)
+		for position, p := range s.pods {
+			if !s.available(o, p) || position >= s.partition() && PodContent(p) != s.content {
+				continue
+			}
+			missing--
+			if position < s.desired {
+				down--
+			}
+		}
+	}
+	return down, missing
+}
+
+// blocked reports whether replicas that cannot be released yet, and are not
+// available, keep the rollout from going on: they use up the ledger, or belong to
+// a child that works in order.
+func (o *Oracle) blocked() bool {
+	all := o.seeIn(o.api.Live, nil)
+	most := maxUnavailable(o.parent(o.api.Live))
+	down, _ := o.unavailable(all)
+	for _, s := range all {
+		for position := range min(s.partition(), s.desired) {
+			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (down >= most || s.ordered()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// seen: the controller has seen that a set settled, and what on.
+func (o *Oracle) seen(name string) {
+	f, u := o.subsets[name], o.child(o.Before, name)
+	if u == nil {
+		f.corrected = false
+		return
+	}
+	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
+		f.corrected = false
+	}
+	if o.settledSet(u) {
+		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
+			f.protected, f.finished = []string{f.finished}, ""
+		}
+	}
+	now := o.child(o.api.Live, name)
+	corrects := !o.initialized && !o.sawReady() || o.behind(name, u)
+	if corrects && now != nil && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
+		f.corrected = true
+	}
+}
+
+// sawReady reports whether the controller has seen a replica that was ready.
+func (o *Oracle) sawReady() bool {
+	for _, p := range o.Before.Pods {
+		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// behind reports whether the template was corrected before anything was ready, and that did not reach
+// the child before something was. The status that the controller saw says that the
+// child protects the correction, and was written from a later spec than the child.
+func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
+	parent := o.parent(o.Before)
+	status := statusOf(&parent.Status, name)
+	if status == nil {
+		return false
+	}
+	annotations := u.GetAnnotations()
+	content := o.ContentIn(o.Before, status.CurrentRevision)(name)
+	from, err := strconv.ParseInt(annotations[v1alpha1.AnnotationParentGeneration], 10, 64)
+	return err == nil && from < parent.Status.ObservedGeneration && content != "" && content != contentOf(&o.api.typed(u).Spec.Template) &&
+		status.CurrentRevision != annotations[v1alpha1.AnnotationProtectedRevision]
+}
+
+// settledSet reports whether a set makes all its replicas of its template.
+func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
+	set := o.api.typed(u)
+	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&
+		set.Status.CurrentRevision == set.Status.UpdateRevision
+}
