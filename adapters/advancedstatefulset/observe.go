@@ -29,14 +29,14 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		return nil, err
 	}
 	o := &adapters.Observed{
-		Meta:        set.ObjectMeta,
-		Traits:      a.Traits(),
-		Replicas:    ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
-		NoPartition: set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
-		Ordered:     set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
-		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
-		CurrentHash: set.Status.CurrentRevision,
-		UpdateHash:  set.Status.UpdateRevision,
+		Meta:         set.ObjectMeta,
+		Traits:       a.Traits(),
+		Replicas:     ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
+		NoPartition:  set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		Ordered:      set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
+		SpecObserved: set.Status.ObservedGeneration == set.Generation,
+		CurrentHash:  set.Status.CurrentRevision,
+		UpdateHash:   set.Status.UpdateRevision,
 	}
 	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		o.Partition, o.MinReadySeconds = ptr.Deref(rolling.Partition, 0), ptr.Deref(rolling.MinReadySeconds, 0)

@@ -30,7 +30,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		Traits:          a.Traits(),
 		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
 		MinReadySeconds: set.Spec.MinReadySeconds,
-		SpecObserved:        set.Status.ObservedGeneration == set.Generation,
+		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
 		CurrentHash:     set.Status.CurrentRevision,
 		UpdateHash:      set.Status.UpdateRevision,
 	}
