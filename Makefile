@@ -60,10 +60,13 @@ CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
 CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
 K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
-$(foreach m,$(K8S_MODULES) etcd kwok helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
+# The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
+KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml)
+$(foreach m,$(K8S_MODULES) etcd kwok kruise helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
+$(eval $(call tool-rule,kruise,kruise-manager,github.com/openkruise/kruise))
 $(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm))
 $(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest))
 $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen))
@@ -71,16 +74,23 @@ $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-doc
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
 
+# What kruise-manager works on is in its module: the CRDs, and which webhooks it has.
+$(BIN)/kruise/webhooks.yaml: $(STAMP_kruise)
+	@rm -rf $(@D) && mkdir -p $(@D)/crd
+	dir=$$(cd hack/tools/kruise && $(GO) mod download && $(GO) list -m -f '{{.Dir}}' github.com/openkruise/kruise) && \
+		install -m 644 $$dir/config/crd/bases/*.yaml $(@D)/crd && install -m 644 $$dir/config/webhook/manifests.yaml $@
+
 # bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
 OLDEST := $(BIN)/oldest
-OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok helm united-manager)
+OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise helm united-manager)
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$(b),k8s.io/kubernetes/cmd/$(b))))
 $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
-.PHONY: tools control-plane control-plane-oldest
-tools: control-plane control-plane-oldest $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck ## Build every tool into bin/ (10 to 20 minutes on 2 cores, once)
+.PHONY: tools control-plane control-plane-oldest kind-managers
+tools: control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck ## Build every tool into bin/ (10 to 20 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
+kind-managers: $(KIND_MANAGERS) ## Build the managers of the kinds that are not Kubernetes' own into bin/ (OpenKruise)
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
 ##### Build and generate ###############################################################################################
@@ -146,8 +156,12 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
-.PHONY: test test-unit test-e2e test-oldest test-loaded test-charts
-test: build control-plane control-plane-oldest $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+# What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
+KINDS := TestKruise|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
+test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
+
+.PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
 	$(BIN)/helm-unittest $(CHARTS) || rc=1; \
@@ -161,10 +175,17 @@ test-unit: ## Run the tests that need no control plane
 test-charts: $(BIN)/helm-unittest ## Run the unit tests of the charts
 	$(BIN)/helm-unittest $(CHARTS)
 
-test-e2e: build control-plane $(BIN)/helm ## Run the tests on the real control plane
+test-e2e: build control-plane kind-managers $(BIN)/helm ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
-test-oldest: build control-plane-oldest $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
+test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the shard of the tests that is about kinds of children, with their real managers
+	@$(test-kinds-on)
+
+test-kinds-full: test-kinds control-plane-oldest ## Run it on the oldest Kubernetes too, and the large small worlds of each kind
+	@$(on-oldest); $(test-kinds-on)
+	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
+
+test-oldest: build control-plane-oldest kind-managers $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
 
 # Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
@@ -177,7 +198,7 @@ LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
 
-test-loaded: build control-plane $(BIN)/helm ## Run the tests that hang on timing while every core is kept busy (LOADED="TestFaults")
+test-loaded: build control-plane kind-managers $(BIN)/helm ## Run the tests that hang on timing while every core is kept busy (LOADED="TestFaults")
 	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz

@@ -8,6 +8,8 @@
 package adapters
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,6 +88,13 @@ type Dependents struct {
 type Traits struct {
 	Partition  Granularity
 	Protection Protection
+	// Hasty: its controller forgets what its replicas ran before as soon as all of them are
+	// updated. Others wait until they are ready too.
+	Hasty bool
+	// Paced means that the kind has a bound of its own on how many replicas it replaces at once.
+	// By hand it is the template's. In a coordinated rollout United lifts it (Unbounded): the child
+	// takes what its partition releases.
+	Paced bool
 }
 
 // Granularity is how finely a kind divides the replicas of a child.
@@ -94,6 +103,11 @@ type Granularity string
 const (
 	// ByOrdinal means that the replicas at the positions below a partition stay as they are.
 	ByOrdinal Granularity = "ByOrdinal"
+	// ByCount means that a partition is how many replicas stay as they are, and that the
+	// child's controller chooses which. Positions are ranks then, by which the adapter says what
+	// it is going to choose: those that stay are the lowest, then those that it takes next, then
+	// what is missing, and the updated ones are at the top.
+	ByCount Granularity = "ByCount"
 	// AllOrNothing means that all replicas of a child are protected, or none. A partition is
 	// 0, "0%" or "100%".
 	AllOrNothing Granularity = "AllOrNothing"
@@ -116,6 +130,10 @@ type FieldPaths struct{ Replicas, Partition, Strategy, Paused []string }
 
 // Pace is how many of its replicas a child may have unavailable while it replaces them.
 type Pace struct{ MaxUnavailable int32 }
+
+// Unbounded is the pace of a child that replaces at once what its partition releases: how
+// many that are is decided elsewhere.
+func Unbounded() *Pace { return &Pace{MaxUnavailable: math.MaxInt32} }
 
 // Child is what a child shall be: everything Build needs, nothing of the
 // cluster.
@@ -150,8 +168,8 @@ type Child struct {
 	// Revision, nor is known to have run it.
 	ProtectedHash string
 	ReleasedFrom  int32
-	// Pace is how fast a child that is released whole may replace its replicas; nil leaves
-	// that to its template.
+	// Pace is how fast a child may replace what is released of it, where its kind has that;
+	// nil leaves it to its template.
 	Pace *Pace
 	// Paused: the child keeps the mix of revisions that it has, of a kind that can.
 	Paused bool

@@ -91,6 +91,17 @@ func (o *Observed) AllUpdated() bool {
 	})
 }
 
+// Settles reports whether the child's controller is about to settle on what its template is, or
+// has: it forgets what its replicas ran before.
+func (o *Observed) Settles() bool {
+	if !o.Traits.Hasty {
+		return o.AllUpdated()
+	}
+	return len(o.Pods) >= int(o.Replicas) && !slices.ContainsFunc(o.Pods, func(r Replica) bool {
+		return !r.Terminating && r.Hash != o.UpdateHash
+	})
+}
+
 // Untouched reports whether a child that is paused stopped before its controller had begun with
 // its template: it makes no revision of that now, and so nothing runs it.
 func (o *Observed) Untouched() bool { return o.Paused && o.SpecObserved && o.UpdateHash == "" }

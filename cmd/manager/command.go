@@ -27,6 +27,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
+	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/deployment"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -117,7 +119,7 @@ func limitMemory() {
 
 // known are the kinds of children.
 func known() adapters.Registry {
-	return adapters.Registry{statefulset.New(), deployment.New()}
+	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()}
 }
 
 func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {

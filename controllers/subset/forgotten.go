@@ -60,7 +60,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	switch {
 	case protects && (child.Revision == RevisionOf(o) || opened):
 		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, RecordedProtectedRevision(o))}
-	case statusSettled(o) && o.AllUpdated():
+	case statusSettled(o) && o.Settles():
 		return g.relearn(o)
 	}
 	step := Step{
@@ -77,8 +77,8 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 // protected, so that none moves. There it can be reminded, and what came up unreleased be
 // undone.
 //
-// Trap: a child all of whose replicas run what its template is, and are ready, has
-// finished that, and forgets again as soon as it is reminded.
+// Trap: a child all of whose replicas run what its template is, and are ready where its
+// kind asks for that, has finished that, and forgets again as soon as it is reminded.
 func (g *Goal) relearn(o *adapters.Observed) Step {
 	if g.Protected == nil {
 		return g.revisionLost()
@@ -113,6 +113,9 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 		return nil
 	}
 	below := min(releasedFrom(o), o.Partition, o.Replicas)
+	if o.Traits.Partition == adapters.ByCount {
+		return unreleasedByCount(o, protected, below)
+	}
 	var list []adapters.Replica
 	for _, m := range o.Pods {
 		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating {
@@ -120,6 +123,32 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 		}
 	}
 	return list
+}
+
+// unreleasedByCount is Unreleased of a child whose replicas have no ordinals: as many as there
+// are on another revision than the protected one beyond those that were released. They are the
+// lowest of those: what is neither protected nor updated is taken back first.
+//
+// While its controller is about to update some, it is not known which; and what were deleted
+// then would come back updated.
+func unreleasedByCount(o *adapters.Observed, protected string, below int32) []adapters.Replica {
+	var others []adapters.Replica
+	old := int32(0)
+	for _, m := range o.Pods {
+		if m.Position < 0 || m.Position >= o.Replicas || m.Terminating {
+			continue
+		}
+		if m.Hash != o.UpdateHash {
+			old++
+		}
+		if m.Hash != protected {
+			others = append(others, m)
+		}
+	}
+	if old > o.Partition {
+		return nil
+	}
+	return others[:max(0, len(others)-int(max(0, o.Replicas-below)))]
 }
 
 // reminderDelay is how long after a reminder the child's controller may still act on what it

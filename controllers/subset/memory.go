@@ -80,8 +80,8 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 		// A child without replicas settles on anything, and never finishes. One that somebody
 		// scaled to zero may have finished before, but only the status tells.
 		return note
-	case statusSettled(o) && !Forgot(o):
-		return revision
+	case statusSettled(o) && !Forgot(o) && (!o.Traits.Hasty || note == "" || o.AllUpdated()):
+		return revision // one that is hasty may have settled on what was never ready
 	case note != "":
 		return note
 	default:

@@ -48,8 +48,8 @@ func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapter
 // unavailable replica counts against its maxUnavailable. nil if there is none. Children
 // that work in order are the same on both: they move nothing while one is unavailable.
 func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
-	if o.Ordered {
-		return nil
+	if o.Ordered || o.Traits.Paced {
+		return nil // how many it takes at a time is for its template to say
 	}
 	var next *adapters.Replica
 	available := int32(0) // below the partition

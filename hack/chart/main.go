@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -94,12 +95,37 @@ func roles(config, generated string) error {
 			if d.object["rules"] == nil {
 				continue // a binding
 			}
-			if err := write(filepath.Join(generated, "rules", d.name()+".yaml"), "config/rbac/"+file, d.part("rules")); err != nil {
-				return err
+			for name, rules := range byKind(d.name(), d.part("rules")) {
+				if err := write(filepath.Join(generated, "rules", name+".yaml"), "config/rbac/"+file, rules); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// optional are API groups whose kinds are not in every cluster. A value of the chart leaves out the rules for each.
+func optional() map[string]string { return map[string]string{"kruise": "apps.kruise.io"} }
+
+// byKind are the rules of a role, as texts by the name of their file: those for the API groups that are optional by
+// themselves.
+func byKind(name string, rules []byte) map[string][]byte {
+	head, items, _ := strings.Cut(string(rules), "\n- ")
+	files := map[string][]byte{name: []byte(head + "\n")}
+	for item := range strings.SplitSeq(strings.TrimSuffix(items, "\n"), "\n- ") {
+		file := name
+		for kind, group := range optional() {
+			if strings.HasPrefix(item, "apiGroups:\n  - "+group+"\n") {
+				file = name + "-" + kind
+			}
+		}
+		if files[file] == nil {
+			files[file] = []byte("rules:\n")
+		}
+		files[file] = append(files[file], "- "+item+"\n"...)
+	}
+	return files
 }
 
 // policies writes the specs of the admission policy and of its binding.

@@ -18,6 +18,18 @@ func TestPart(t *testing.T) {
 	g.Expect(d.part("spe")).To(BeEmpty())
 }
 
+func TestByKind(t *testing.T) {
+	g := NewWithT(t)
+	const pods, sets, more = "- apiGroups:\n  - \"\"\n  resources:\n  - pods\n", "- apiGroups:\n  - apps.kruise.io\n  resources:\n  - clonesets\n", "- nonResourceURLs: [/metrics]\n"
+	files := byKind("x", []byte("rules:\n"+pods+sets+more+sets))
+	g.Expect(files).To(HaveLen(2))
+	g.Expect(string(files["x"])).To(Equal("rules:\n" + pods + more))
+	g.Expect(string(files["x-kruise"])).To(Equal("rules:\n" + sets + sets))
+	files = byKind("x", []byte("rules:\n# why\n"+more))
+	g.Expect(files).To(HaveLen(1))
+	g.Expect(string(files["x"])).To(Equal("rules:\n# why\n" + more))
+}
+
 func TestValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string

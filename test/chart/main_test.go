@@ -50,8 +50,10 @@ func TestMain(m *testing.M) {
 	}.Run(m))
 }
 
-func setUp(_ context.Context, c *cluster.Cluster) (err error) {
+func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	shared.client, err = install.NewClient(c)
-	return err
+	if shared.client, err = install.NewClient(c); err != nil {
+		return err
+	}
+	return c.StartKruise(ctx)
 }

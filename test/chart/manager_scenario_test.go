@@ -147,7 +147,14 @@ func (s *scenario) steps() []step {
 	ready := func(replicas int32) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, webName, replicas) }
 	}
-	return []step{
+	var foreign []step
+	for _, f := range foreignKinds() {
+		foreign = append(foreign, f.steps(s)...)
+	}
+	if s.missing != nil && s.missing.group == kruiseGroup {
+		return foreign // the others need nothing of it
+	}
+	return append([]step{
 		{"scrape", func(context.Context) error { return nil }, s.scraped},
 		{"install", s.install, ready(4)},
 		{"stage", stage("v2"), ready(4)},
@@ -166,7 +173,7 @@ func (s *scenario) steps() []step {
 		{"remove one", doTo(apiName, `{"spec":{"topology":{"subsets":[{"name":"zone-a"}]}}}`), deployed(2)},
 		{"take the name of its revision", s.squat, s.squatted},
 		{"install again", s.reinstall, ready(4)},
-	}
+	}, foreign...)
 }
 
 // scraped reports whether the metrics are served to who may read them.

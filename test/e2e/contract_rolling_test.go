@@ -23,9 +23,8 @@ func TestContractRolling(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			e := newEnv(t)
 			strategy := rolling(`{"maxUnavailable":2,"steps":[{"subsets":["zone-a"],"partition":"0%","pause":{}}]}`)
-			w := &contracted{e.Create(draft("web", replicas(9), zones("", "", ""), k.draft, strategy)), k}
+			w := k.contractOf(t, replicas(9), zones("", "", ""), strategy)
 			w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "3 v1") })
 			w.Step("a zone, then all, within maxUnavailable", func() {
 				before := w.uids("zone-b", "zone-c")

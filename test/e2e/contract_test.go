@@ -34,6 +34,22 @@ type kind struct {
 	draft edit
 	// whole: a child is protected and released as a whole.
 	whole bool
+	// manager starts what runs the kind, where that is not Kubernetes itself.
+	manager func(testing.TB)
+	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
+	// of one that was orphaned. admitsAny: its API takes a pod template of which no pod can be
+	// made, so that it costs what is released a replica, as one that does not come up does.
+	leavesOrphans, admitsAny bool
+}
+
+// contractOf is a UnitedDeployment of the kind, whose manager runs.
+func (k kind) contractOf(t *testing.T, edits ...edit) *contracted {
+	t.Helper()
+	if k.manager != nil {
+		k.manager(t)
+	}
+	e := newEnv(t)
+	return &contracted{e.Create(draft("web", append(edits, k.draft)...)), k}
 }
 
 // kinds are all kinds. A further one has to keep the same contract.
@@ -46,6 +62,16 @@ func kinds() []kind {
 		{
 			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
 			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true,
+		},
+		{
+			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
+			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
+			draft: cloneSets, manager: kruise, leavesOrphans: true,
+		},
+		{
+			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
+			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
+			draft: advancedStatefulSets, manager: kruise, admitsAny: true,
 		},
 	}
 }
@@ -176,8 +202,7 @@ func TestContract(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			e := newEnv(t)
-			w := &contracted{e.Create(draft("web", replicas(6), zones("", "", ""), hold(), k.draft)), k}
+			w := k.contractOf(t, replicas(6), zones("", "", ""), hold())
 			w.holds()
 			w.isMadeAgain()
 			w.moves()
@@ -226,6 +251,16 @@ func (w *contracted) isMadeAgain() {
 	w.Step("a held child that is orphaned", func() {
 		before := w.uids()
 		w.remake("zone-c", metav1.DeletePropagationOrphan)
+		if w.leavesOrphans {
+			w.comesTo("2 v2", "2 v1", "4 v1")
+			after := w.uids()
+			for uid := range before {
+				w.Expect(after).To(HaveKey(uid), "what was orphaned stays beside the new ones")
+			}
+			w.deleteOrphans("zone-c")
+			w.comesTo("2 v2", "2 v1", "2 v1")
+			return
+		}
 		w.comesTo("2 v2", "2 v1", "2 v1")
 		w.Expect(w.uids()).To(Equal(before), "its pods are adopted")
 	})
@@ -313,9 +348,16 @@ func (w *contracted) failsAlone() {
 	w.Step("a parent that is broken elsewhere", func() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}}}}]`)
 		w.SetPartitions(parts{"zone-b": 0, "zone-c": 0})
-		w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
-		w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
-		w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		if w.admitsAny {
+			w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-b").Message).To(ContainSubstring("has no replica")) }).Should(Succeed())
+			w.Eventually(func(g Gomega) {
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "2 v5", "zone-b": "1 v4", "zone-c": "2 v5"}))
+			}).Should(Succeed())
+		} else {
+			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
+			w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
+			w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		}
 		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`)
 		w.comesTo("2 v5", "2 v5", "2 v5")
 	})

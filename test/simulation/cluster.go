@@ -22,6 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
+	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/deployment"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -150,7 +152,7 @@ func (s *Cluster) Restart() {
 		w.again = true // everything is new to it
 	}
 	s.Reconciler = &united.Reconciler{
-		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New()},
+		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()},
 		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, CollectFor: s.CollectFor,
 	}
 }

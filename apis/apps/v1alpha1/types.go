@@ -27,7 +27,7 @@ import (
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.statefulSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -151,8 +151,8 @@ type UnitedDeploymentSpec struct {
 // WorkloadTemplate holds the template of the children: exactly one member is
 // set, and which one cannot be changed.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate or deploymentTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate or advancedStatefulSetTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate)",message="the kind of the template is immutable"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the children StatefulSets: the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and handed to the
@@ -174,6 +174,28 @@ type WorkloadTemplate struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	DeploymentTemplate *runtime.RawExtension `json:"deploymentTemplate,omitempty"`
+
+	// CloneSetTemplate makes the children CloneSets of OpenKruise: the metadata (labels,
+	// annotations) and spec of an apps.kruise.io/v1alpha1 CloneSet, stored and handed to the
+	// API server as written here. A partition is the number of pods that stay; the CloneSet
+	// chooses which. Fields that the controller decides may not be set: replicas, the
+	// partition, paused, podsToDelete, and a selector other than spec.selector; with type
+	// RollingUpdate also maxUnavailable, priorityStrategy and scatterStrategy.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	CloneSetTemplate *runtime.RawExtension `json:"cloneSetTemplate,omitempty"`
+
+	// AdvancedStatefulSetTemplate makes the children Advanced StatefulSets of OpenKruise: the
+	// metadata (labels, annotations) and spec of an apps.kruise.io/v1beta1 StatefulSet, stored and
+	// handed to the API server as written here. Ordinals that are reserved do not count in a
+	// partition. Fields that the controller decides may not be set: replicas, the partition,
+	// paused, unorderedUpdate, and a selector other than spec.selector; with type RollingUpdate
+	// also maxUnavailable.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	AdvancedStatefulSetTemplate *runtime.RawExtension `json:"advancedStatefulSetTemplate,omitempty"`
 }
 
 // Topology says over which subsets the replicas are spread.

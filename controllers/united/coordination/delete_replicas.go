@@ -96,6 +96,9 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 // maxUnavailable are down. The one above which all is well is left to the child's
 // own controller, which is about to delete it; but from Kubernetes 1.37 on that does
 // nothing while any other of its replicas is unavailable.
+//
+// A child that has a bound of its own, which is lifted (adapters.Paced), takes what is released
+// by itself, all of it: of that nothing is deleted but what is broken.
 func (c *coordinator) deleteParallel(v *subsetState) {
 	barred := v.unavailableBelow(v.currentReplicas) >= 0
 	taken := v.takenNext()
@@ -104,6 +107,7 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 		case c.replaceable(v, &m):
 			v.deletions = append(v.deletions, *m.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
+		case v.Observed.Traits.Paced:
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.mayDeleteReleased():
 			v.deletions = append(v.deletions, *m.Replica)

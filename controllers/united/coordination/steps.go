@@ -23,7 +23,9 @@ import (
 func (c *coordinator) setTargets() {
 	running := c.running()
 	for _, v := range c.states {
-		v.floor = c.rules.floorOf(v.Desired)
+		if v.floor = c.rules.floorOf(v.Desired); v.counts() && v.Proven {
+			v.floor = v.floor.Proven(v.Desired)
+		}
 		target := v.floor.Partition
 		if running < len(c.rules.steps) {
 			target = max(target, c.stepTarget(v, running))

@@ -8,11 +8,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // decide is the one place where it is decided what each child shall come to: by the ledger
 // over all subsets, or by what the user asks for in each.
 func (in *Input) decide(p *Plan) {
+	defer in.unbound(p)
 	if in.coordinates() && p.Initialized {
 		in.coordinate(p)
 		return
@@ -24,6 +26,17 @@ func (in *Input) decide(p *Plan) {
 				s.Decision.Pace = coordination.RestingPace(in.observed(s.Name))
 			}
 		}
+	}
+}
+
+// unbound lets children with a bound of their own replace at once what the ledger releases of
+// them: it would keep them from that while others of their replicas are unavailable.
+func (in *Input) unbound(p *Plan) {
+	if !in.coordinates() || !in.traits().Paced {
+		return
+	}
+	for _, s := range p.Subsets {
+		s.Decision.Pace = adapters.Unbounded()
 	}
 }
 
@@ -54,11 +67,20 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 // floor gives the partition that the user asks for, whatever a coordinated rollout does now.
 func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
 	strategy := &in.Parent.Spec.UpdateStrategy
-	if in.coordinates() {
-		return coordination.Floor(strategy.RollingUpdate, s.Desired)
-	}
 	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
+	if in.coordinates() {
+		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
+	}
+	if in.counts() && in.proven(s) {
+		return asked.Proven(s.Desired)
+	}
 	return asked
+}
+
+// proven reports whether what a subset protects makes the pods of the update revision.
+func (in *Input) proven(s *SubsetPlan) bool {
+	protected := revision.ByName(in.Revisions, s.Protected)
+	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.overlay)
 }
 
 // coordinates reports whether the controller moves the partitions.
@@ -71,6 +93,9 @@ func (in *Input) traits() adapters.Traits { return in.Spec.Adapter.Traits() }
 
 // whole reports whether a child is released as a whole.
 func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNothing }
+
+// counts reports whether a child's controller counts its replicas, and chooses among them.
+func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCount }
 
 // openPartition is the partition of a child of which no replica was ever ready, and whose
 // template was corrected: open until the child's controller has forgotten the

@@ -128,11 +128,11 @@ func (w *wholeWorld) input(s *wholeState) *planner.Input {
 	in := &planner.Input{Parent: &parent, Spec: read.Spec, Now: clockAt(0), Children: map[string]*planner.Child{}}
 	for len(w.revisions) < int(s.version) {
 		version := int8(len(w.revisions) + 1)
-		of := w.specs[key]
 		if version != s.version {
-			of = w.input(&wholeState{version: version, replicas: s.replicas})
+			w.input(&wholeState{version: version, replicas: s.replicas}) // adds it
+			continue
 		}
-		r, err := revision.Parse(revision.New(of.Parent, planner.OwnerOf(of.Parent), of.Spec.Content(), int64(version), 0))
+		r, err := revision.Parse(revision.New(read.Parent, planner.OwnerOf(read.Parent), read.Spec.Content(), int64(version), 0))
 		if err != nil {
 			panic(err)
 		}
@@ -580,7 +580,7 @@ func TestDeploymentWorlds(t *testing.T) {
 	for _, w := range wholeWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := w.walk(1_500)
+			states, breach := w.walk(kindStates())
 			if breach != "" {
 				t.Fatal(breach)
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // coordinate lets the ledger over all subsets decide on partitions, replicas and
@@ -74,10 +73,8 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
 	}
-	if protected := revision.ByName(in.Revisions, s.Protected); protected != nil {
-		to.Proven = revision.SamePods(in.Update, protected, s.Name, s.overlay)
-		to.Same = to.Proven
-	}
+	to.Proven = in.proven(s)
+	to.Same = to.Proven
 	if to.Observed != nil {
 		to.Revision = subset.RevisionOf(to.Observed)
 		if in.templateReverted(s.Name, to.Observed) {

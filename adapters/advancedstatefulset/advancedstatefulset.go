@@ -1,0 +1,99 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package advancedstatefulset makes Advanced StatefulSets of OpenKruise (StatefulSet of
+// apps.kruise.io/v1beta1) the children of a UnitedDeployment.
+//
+// What they have beside StatefulSets: ordinals that are reserved, a maxUnavailable on every
+// version of Kubernetes, and updates in place.
+package advancedstatefulset
+
+import (
+	"math"
+
+	kruisev1beta1 "github.com/openkruise/kruise-api/apps/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/internal/owned"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// maxNameLength is that of a StatefulSet, and for the same reason: its pods carry
+// "<name>-<hash of ten>" as the value of a label, which may have 63 characters.
+const maxNameLength = 52
+
+// New is the adapter for Advanced StatefulSets.
+func New() adapters.Adopting { return adapter{} }
+
+type adapter struct{}
+
+// GroupVersionKind is apps.kruise.io/v1beta1 StatefulSet.
+func (adapter) GroupVersionKind() schema.GroupVersionKind {
+	return kruisev1beta1.SchemeGroupVersion.WithKind("StatefulSet")
+}
+
+// TemplateField is spec.template.advancedStatefulSetTemplate.
+func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
+	return "advancedStatefulSetTemplate", t.AdvancedStatefulSetTemplate
+}
+
+// MaxNameLength is 52.
+func (adapter) MaxNameLength() int { return maxNameLength }
+
+// FieldPaths are where it has its replicas, its partition and its strategy.
+func (adapter) FieldPaths() adapters.FieldPaths {
+	return adapters.FieldPaths{
+		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "rollingUpdate", "partition"},
+		Strategy: []string{"spec", "updateStrategy", "type"},
+	}
+}
+
+// Traits are those of a StatefulSet with a maxUnavailable.
+func (adapter) Traits() adapters.Traits {
+	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered, Paced: true}
+}
+
+// RevisionPaths is the pod template: nothing else of it restarts pods.
+func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
+
+// PodTemplates is the one pod template.
+func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
+
+// PatchSchema is that of the Go type. Fields it does not know are for render.Merge to
+// handle.
+func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
+	return strategicpatch.NewPatchMetaFromStruct(kruisev1beta1.StatefulSet{})
+}
+
+// SetControllerFields sets replicas, selector, the rolling update's partition, its minReadySeconds where it
+// has none, and, where c has a pace and the pods need not come in order, how many may be
+// unavailable. Errors are *field.Error from the workload on.
+func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
+	spec, err := tree.Ensure(workload, "spec", nil)
+	if err != nil {
+		return err
+	}
+	rolling, err := owned.EnsureRolling(spec, "updateStrategy")
+	if err != nil {
+		return err
+	}
+	rolling["partition"] = int64(c.Partition)
+	if rolling["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
+		rolling["minReadySeconds"] = int64(c.MinReadySeconds)
+	}
+	// Trap: with OrderedReady its webhook refuses any but 1.
+	if c.Pace != nil && spec["podManagementPolicy"] == any(string(appsv1.ParallelPodManagement)) {
+		rolling["maxUnavailable"] = "100%"
+		if c.Pace.MaxUnavailable != math.MaxInt32 {
+			rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
+		}
+	}
+	elsewhere := *c
+	elsewhere.MinReadySeconds = 0 // it has no such field where others have it
+	return owned.SetCommon(spec, &elsewhere)
+}

@@ -1,0 +1,50 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package advancedstatefulset
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/owned"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Validate refuses, in a template at the path at, what the controller decides itself
+// (replicas, the partition, another selector, paused), a strategy without a partition or
+// with another order than that of the ordinals, and pod labels that spec.selector does not
+// match; in a coordinated rollout also how many pods may be unavailable.
+func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
+	check := validateOwn
+	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		check = func(spec map[string]any, at *field.Path) field.ErrorList {
+			return append(validateOwn(spec, at), refuse(spec, at, "maxUnavailable",
+				"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together")...)
+		}
+	}
+	return owned.ValidateTemplate(template, parent.Selector, at, check)
+}
+
+// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
+// the pod labels: those of template and patch together count.
+func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return owned.ValidatePatch(patch, selector, at, validateOwn)
+}
+
+func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
+	errs := owned.ValidateStrategy(spec, "updateStrategy", "partition", "set the partitions in spec.updateStrategy", at)
+	errs = append(errs, refuse(spec, at, "paused", "set spec.paused")...)
+	return append(errs, refuse(spec, at, "unorderedUpdate", "a partition would not say which replicas stay")...)
+}
+
+// refuse refuses a member of the rolling update. What is of another shape is ValidateStrategy's
+// to say.
+func refuse(spec map[string]any, at *field.Path, member, instead string) field.ErrorList {
+	rolling, err := tree.Lookup(spec, []string{"updateStrategy", "rollingUpdate"}, at)
+	if err != nil || rolling[member] == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at.Child("updateStrategy", "rollingUpdate", member), instead)}
+}

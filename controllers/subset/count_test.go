@@ -1,0 +1,110 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subset
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// byCount makes a child one whose controller counts.
+func (b *childBuilder) byCount() *childBuilder {
+	b.Traits = adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true, Paced: true}
+	return b
+}
+
+// A child that counts has come up unreleased as far as more of its replicas are on another
+// revision than the protected one than were released, wherever they rank.
+func TestUnreleasedByCount(t *testing.T) {
+	// On r3 with 4 replicas, of which two were never released; they run h1.
+	child := func() *childBuilder {
+		return aChild().byCount().on("r3").protecting("r1").hashes("h1", "h3").recorded(2, "h1", 2)
+	}
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		want  string
+	}{
+		{"as it should be", child().members("0 h1", "1 h1", "2 h3", "3 h3"), "[]"},
+		{"one of a version between, which was released", child().members("0 h1", "1 h1", "2 h2", "3 h3").partition(3), "[]"},
+		{"its controller has yet to take one", child().members("0 h2", "1 h1", "2 h2", "3 h3"), "[]"},
+		{"it took a protected one, and left that between", child().members("0 h2", "1 h1", "2 h3", "3 h3"), "[0]"},
+		{"a protected one came back updated", child().members("0 h1", "1 h3", "2 h3", "3 h3"), "[1]"},
+		{"one is missing", child().members("0 h1", "2 h3", "3 h3"), "[]"},
+		{"all of them", child().members("0 h3", "1 h3", "2 h3", "3 h3"), "[0 1]"},
+		{"by ordinal the version between is in the way", child().byOrdinal().members("0 h1", "1 h2", "2 h3", "3 h3"), "[1]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			positions := []int32{}
+			for _, r := range Unreleased(&tc.child.Observed) {
+				positions = append(positions, r.Position)
+			}
+			if got := fmt.Sprint(positions); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func (b *childBuilder) byOrdinal() *childBuilder {
+	b.Traits = adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
+	return b
+}
+
+// How many available replicas a child that counts takes at a time is its template's.
+func TestStuckByCount(t *testing.T) {
+	barred := func() *childBuilder {
+		return aChild().on("r2").partition(1).hashes("h1", "h2").members("0 h1 unready", "1 h1", "2 h1", "3 h2")
+	}
+	if stuck := stuckOf(&barred().byCount().Observed); len(stuck) != 0 {
+		t.Errorf("deletes %v", stuck)
+	}
+	if stuck := stuckOf(&barred().byOrdinal().Observed); len(stuck) != 1 {
+		t.Errorf("the control deletes %v", stuck)
+	}
+	failed := aChild().byCount().on("r2").partition(1).hashes("h1", "h2").members("0 h1", "1 h1", "2 h1 failed", "3 h2")
+	if stuck := stuckOf(&failed.Observed); len(stuck) != 1 || stuck[0].Position != 2 {
+		t.Errorf("of a broken one that is released it deletes %v", stuck)
+	}
+}
+
+// A hasty child has settled on what was never ready: it has not finished before it is.
+func TestProtectedOfAHastyChild(t *testing.T) {
+	settled := func() *childBuilder {
+		return aChild().on("r2").protecting("r1").hashes("h2", "h2").recorded(0, "h1", 0)
+	}
+	for _, tc := range []struct {
+		name, known string
+		child       *childBuilder
+		want        string
+	}{
+		{"none is ready", "r1", settled().byCount().members("0 h2 new", "1 h2 new", "2 h2 new", "3 h2 new"), "r1"},
+		{"not all are ready", "r1", settled().byCount().members("0 h2", "1 h2", "2 h2", "3 h2 new"), "r1"},
+		{"all are ready", "r1", settled().byCount().members("0 h2", "1 h2", "2 h2", "3 h2"), "r2"},
+		{"all were ready, as the status knows", "r2", settled().byCount().members("0 h2", "1 h2", "2 h2", "3 h2 unready"), "r2"},
+		{"another waits by itself until all were ready", "r1", settled().byOrdinal().members("0 h2", "1 h2", "2 h2", "3 h2 unready"), "r2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Protected(&tc.child.Observed, tc.known, 1); got != tc.want {
+				t.Errorf("protects %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// One that is hasty forgets again as soon as all are updated, ready or not: then it is taught,
+// and not reminded.
+func TestSettles(t *testing.T) {
+	unready := func() *childBuilder {
+		return aChild().on("r2").hashes("h2", "h2").members("0 h2", "1 h2", "2 h2", "3 h2 unready")
+	}
+	if !unready().byCount().Settles() || unready().byOrdinal().Settles() {
+		t.Error("only a hasty child settles before all are ready")
+	}
+	if aChild().byCount().hashes("h2", "h2").members("0 h1", "1 h2", "2 h2", "3 h2").Settles() || aChild().byCount().hashes("h2", "h2").members("1 h2", "2 h2", "3 h2").Settles() {
+		t.Error("it does not before all are updated")
+	}
+}

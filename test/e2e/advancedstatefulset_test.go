@@ -1,0 +1,114 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// TestAdvancedStatefulSetSample applies config/samples/advancedstatefulset.yaml, of which the
+// ordinal 1 is reserved, and releases zone-a one by one: a partition counts replicas, and not
+// ordinals. What is protected comes back as it was.
+func TestAdvancedStatefulSetSample(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("AdvancedStatefulSet")
+	k.manager(t)
+	e := newEnv(t)
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	_, err = shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "advancedstatefulset.yaml"))
+	e.Expect(err).NotTo(HaveOccurred())
+	w := &contracted{e.Workload("advanced"), k}
+	w.comesTo("2 v1", "2 v1", "2 v1")
+	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v1"}))
+	w.setImage("v2")
+	w.SetPartitions(parts{"zone-a": 1})
+	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
+	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2"}))
+	w.deletePods("zone-a")
+	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
+	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2"}))
+	w.Scale(9)
+	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
+	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2", 3: "v2"}))
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/advancedStatefulSetTemplate/spec/reserveOrdinals","value":["2-3"]}]`)
+	w.Eventually(func() map[int]string { return w.ordinals("zone-a") }).Should(Equal(map[int]string{0: "v1", 1: "v2", 4: "v2"}), "another ordinal restarts no replica that may stay")
+	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
+}
+
+// TestAdvancedStatefulSetPace: by hand its maxUnavailable is the template's; one that is unready,
+// and protected, keeps it from taking what is released. In a coordinated rollout the ledger decides.
+func TestAdvancedStatefulSetPace(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("AdvancedStatefulSet").contractOf(t, replicas(4), zones(""), hold())
+	w.comesTo("4 v1", "", "")
+	w.Step("by hand", func() {
+		w.markPod("web-zone-a-0", corev1.ConditionFalse)
+		w.setImage("v2")
+		w.SetPartitions(parts{"zone-a": 2})
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.Status("zone-a").Partition).To(Equal(int32(2)))
+			g.Expect(w.Status("zone-a").ReadyReplicas).To(Equal(int32(3)))
+			g.Expect(w.observed("zone-a")).To(BeTrue())
+		}).Should(Succeed())
+		w.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "3 v1, 1 v1?"}))
+	})
+	w.Step("in a coordinated rollout", func() {
+		w.Patch(`{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{"maxUnavailable":2,"partition":2}}}}`)
+		w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 v1, 1 v1?, 2 v2"}))
+		w.markPod("web-zone-a-0", corev1.ConditionTrue)
+		w.comesTo("2 v1, 2 v2", "", "")
+	})
+}
+
+// ordinals are what runs of a subset, by ordinal.
+func (w *contracted) ordinals(subset string) map[int]string {
+	w.t.Helper()
+	running := map[int]string{}
+	for _, p := range w.Pods() {
+		if p.Subset == subset {
+			running[p.Ordinal] = p.Image
+		}
+	}
+	return running
+}
+
+// observed reports whether a child's controller has observed its spec.
+func (w *contracted) observed(subset string) bool {
+	w.t.Helper()
+	child := w.child(subset)
+	status, _ := child.Object["status"].(map[string]any)
+	return status["observedGeneration"] == child.GetGeneration()
+}
+
+// TestAdvancedStatefulSetInOrder: with OrderedReady replicas move one by one, also in a
+// coordinated rollout that would allow more, and one that is stuck is replaced by what comes next.
+func TestAdvancedStatefulSetInOrder(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("AdvancedStatefulSet")
+	k.draft = func(d *Draft) {
+		advancedStatefulSets(d)
+		policy(appsv1.OrderedReadyPodManagement)(d)
+	}
+	w := k.contractOf(t, replicas(4), zones("", ""), rolling(`{"maxUnavailable":2}`))
+	w.comesTo("2 v1", "2 v1", "")
+	ledger := w.Ledger(4)
+	w.setImage("v2")
+	w.comesTo("2 v2", "2 v2", "")
+	ledger.Within(2)
+	w.setImage("broken")
+	w.Eventually(func(g Gomega) {
+		g.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+	}).Should(Succeed())
+	w.setImage("v3")
+	w.comesTo("2 v3", "2 v3", "")
+}

@@ -1,0 +1,140 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// startKruise starts kruise-manager for all tests, when the first asks for it: the others
+// run without its kinds.
+var startKruise = sync.OnceValue(func() error { return shared.cluster.StartKruise(context.Background()) })
+
+// kruise wants kruise-manager to run.
+func kruise(t testing.TB) {
+	t.Helper()
+	if err := startKruise(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cloneSets makes the children CloneSets.
+func cloneSets(d *Draft) {
+	deployments(d)
+	d.Member = "cloneSetTemplate"
+}
+
+// advancedStatefulSets makes the children Advanced StatefulSets.
+func advancedStatefulSets(d *Draft) {
+	d.Member = "advancedStatefulSetTemplate"
+	d.Template["spec"].(map[string]any)["podManagementPolicy"] = "Parallel"
+}
+
+// deleteOrphans deletes the pods of a subset that nobody controls.
+func (w *contracted) deleteOrphans(subset string) {
+	w.t.Helper()
+	w.Disturbed()
+	for _, p := range w.podsOf(subset) {
+		if metav1.GetControllerOf(&p) == nil {
+			w.Expect(client.IgnoreNotFound(w.Delete(w.ctx, &p))).To(Succeed())
+		}
+	}
+}
+
+// TestCloneSetAdmission is what is refused of a CloneSet.
+func TestCloneSetAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const at = "spec.template.cloneSetTemplate.spec."
+	coordinated := func(value any, path ...string) edit {
+		return func(d *Draft) {
+			rolling(`{}`)(d)
+			templateField(value, path...)(d)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		edit edit
+		want []string
+	}{
+		{"replicas", templateField(int64(3), "spec", "replicas"), []string{at + "replicas"}},
+		{"a partition", templateField(int64(1), "spec", "updateStrategy", "partition"), []string{at + "updateStrategy.partition", "partitions"}},
+		{"paused", templateField(true, "spec", "updateStrategy", "paused"), []string{at + "updateStrategy.paused", "spec.paused"}},
+		{"a strategy without a partition", templateField("OnDelete", "spec", "updateStrategy", "type"), []string{at + "updateStrategy.type"}},
+		{"pods to delete", templateField([]any{"x"}, "spec", "scaleStrategy", "podsToDelete"), []string{at + "scaleStrategy.podsToDelete"}},
+		{"maxUnavailable in a coordinated rollout", coordinated(int64(2), "spec", "updateStrategy", "maxUnavailable"), []string{at + "updateStrategy.maxUnavailable"}},
+		{"an order in a coordinated rollout", coordinated(map[string]any{}, "spec", "updateStrategy", "priorityStrategy"), []string{at + "updateStrategy", "priorityStrategy"}},
+		{"another order in a coordinated rollout", coordinated([]any{}, "spec", "updateStrategy", "scatterStrategy"), []string{at + "updateStrategy", "scatterStrategy"}},
+		{"another selector", templateField(map[string]any{"matchLabels": map[string]any{"app": "other"}}, "spec", "selector"), []string{at + "selector"}},
+		{"a StatefulSet", func(d *Draft) { d.Template["kind"] = "StatefulSet" }, []string{"spec.template.cloneSetTemplate.kind", "apps.kruise.io/v1alpha1 CloneSet"}},
+		{"too long a name", func(d *Draft) { d.Name = strings.Repeat("x", 48) }, []string{"52 characters"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := e.TryCreate(draft("web", zones("", ""), cloneSets, tc.edit))
+			for _, word := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("want %q in: %v", word, err)
+				}
+			}
+		})
+	}
+	// The control: what is well, some of it under one strategy only.
+	w := e.Create(draft("well", replicas(0), zones("", ""), cloneSets, partitions(parts{"zone-a": "50%", "zone-b": 1}),
+		templateField("InPlaceIfPossible", "spec", "updateStrategy", "type"),
+		templateField(int64(2), "spec", "updateStrategy", "maxUnavailable"),
+		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1alpha1", "CloneSet" }))
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"cloneSetTemplate":null,"statefulSetTemplate":{}}}}`)).
+		To(MatchError(ContainSubstring("the kind of the template is immutable")))
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).
+		To(MatchError(ContainSubstring("updateStrategy.maxUnavailable")), "another strategy has other rules")
+}
+
+// TestAdvancedStatefulSetAdmission is what is refused of an Advanced StatefulSet.
+func TestAdvancedStatefulSetAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const at = "spec.template.advancedStatefulSetTemplate.spec."
+	member := func(value any, name string) edit {
+		return templateField(value, "spec", "updateStrategy", "rollingUpdate", name)
+	}
+	for _, tc := range []struct {
+		name string
+		edit edit
+		want []string
+	}{
+		{"replicas", templateField(int64(3), "spec", "replicas"), []string{at + "replicas"}},
+		{"a partition", member(int64(1), "partition"), []string{at + "updateStrategy.rollingUpdate.partition", "partitions"}},
+		{"paused", member(true, "paused"), []string{at + "updateStrategy.rollingUpdate.paused", "spec.paused"}},
+		{"another order", member(map[string]any{}, "unorderedUpdate"), []string{at + "updateStrategy.rollingUpdate.unorderedUpdate"}},
+		{"a strategy without a partition", templateField("OnDelete", "spec", "updateStrategy", "type"), []string{at + "updateStrategy.type"}},
+		{"maxUnavailable in a coordinated rollout", func(d *Draft) {
+			rolling(`{}`)(d)
+			member(int64(2), "maxUnavailable")(d)
+		}, []string{at + "updateStrategy.rollingUpdate.maxUnavailable"}},
+		{"a StatefulSet of Kubernetes", func(d *Draft) { d.Template["apiVersion"] = "apps/v1" }, []string{"spec.template.advancedStatefulSetTemplate.apiVersion", "apps.kruise.io/v1beta1 StatefulSet"}},
+		{"too long a name", func(d *Draft) { d.Name = strings.Repeat("x", 48) }, []string{"52 characters"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := e.TryCreate(draft("web", zones("", ""), advancedStatefulSets, tc.edit))
+			for _, word := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("want %q in: %v", word, err)
+				}
+			}
+		})
+	}
+	// The control: what is well, and what is well in a StatefulSet of Kubernetes.
+	e.Create(draft("well", replicas(0), zones("", ""), advancedStatefulSets, partitions(parts{"zone-a": "50%"}), member(int64(2), "maxUnavailable"),
+		member("InPlaceIfPossible", "podUpdatePolicy"), templateField([]any{int64(1), "3-5"}, "spec", "reserveOrdinals"),
+		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1beta1", "StatefulSet" }))
+	e.Create(draft("other", replicas(0), zones("", ""), rolling(`{}`), member(int64(2), "maxUnavailable")))
+}
