@@ -34,10 +34,10 @@ func content(generation int64, fingerprint string, replicas, partition, recorded
 	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, paced, revision)
 }
 
-// samePace reports whether a child has the pace that it is to have, or is to have none. One
-// above its replicas says no more than they do.
+// samePace reports whether a child has the pace that it is to have, or is to have none, or does
+// not tell. One above its replicas says no more than they do.
 func samePace(has *adapters.Pace, c *adapters.Child) bool {
-	return c.Pace == nil || has != nil && min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
+	return c.Pace == nil || has == nil || min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {
