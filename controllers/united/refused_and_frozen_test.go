@@ -144,3 +144,32 @@ func TestAFrozenRolloutSaysWhy(t *testing.T) {
 		t.Errorf("have %q", message)
 	}
 }
+
+// TestPausedWithAnotherTemplate: in the middle of a rollout it is paused, and gets another
+// template. That is a deliberate stop, and Ready; resumed, it goes to that one, or back to where
+// it was.
+func TestPausedWithAnotherTemplate(t *testing.T) {
+	for name, then := range map[string]string{"it goes on to the other": "v3", "it goes on": "v2"} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).rolling().settled().image("v2")
+			for range 100 {
+				if s.status().UpdatedReadyReplicas == 1 && s.status().ReadyReplicas == 4 {
+					break
+				}
+				s.Everybody()
+			}
+			s.paused(true).image("v3").settled()
+			if told := s.told(); !strings.Contains(told, "Ready True Paused") || s.status().Rollout.Phase != v1alpha1.RolloutPaused {
+				t.Error(told, s.status().Rollout)
+			}
+			s.image(then).settled()
+			if told := s.told(); !strings.Contains(told, "Ready True Paused") {
+				t.Error(told)
+			}
+			s.paused(false).settled()
+			if told := s.told(); !strings.Contains(told, "current "+then+", update "+then) {
+				t.Error(told)
+			}
+		})
+	}
+}

@@ -210,7 +210,14 @@ func (c *coordinator) freeze() {
 			v.floor.Reason = "the partition in force stays"
 		}
 	}
-	if !c.onRecord() || c.withoutReplicas() {
+	if c.withoutReplicas() {
+		return
+	}
+	if !c.onRecord() {
+		// Another template meanwhile: what is on record is of the one before, which does not go on.
+		if c.state != nil && c.state.Phase != v1alpha1.RolloutComplete {
+			c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
+		}
 		return
 	}
 	c.soak(c.reached())
