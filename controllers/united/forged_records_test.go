@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -127,9 +128,10 @@ func TestForgedAndGone(t *testing.T) {
 // no way back, on which steps are passed by.
 func TestForgedCurrent(t *testing.T) {
 	for name, forge := range map[string]func(*v1alpha1.UnitedDeploymentStatus){
-		"nothing":      func(*v1alpha1.UnitedDeploymentStatus) {},
-		"all ran it":   func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = status.UpdateRevision },
-		"nobody knows": func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = "" },
+		"nothing":        func(*v1alpha1.UnitedDeploymentStatus) {},
+		"all ran it":     func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = status.UpdateRevision },
+		"nobody knows":   func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = "" },
+		"what never was": func(status *v1alpha1.UnitedDeploymentStatus) { status.CurrentRevision = "web-never" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).stepwise().settled().image("v2").settled()
@@ -141,6 +143,39 @@ func TestForgedCurrent(t *testing.T) {
 			s.image("v1").settled() // that is the way back
 			if s.status().CurrentRevision != s.status().UpdateRevision || s.status().UpdatedReplicas != 4 {
 				t.Error("it does not go back:", s.told())
+			}
+		})
+	}
+}
+
+// TestCurrentRecordTaken: somebody takes the record of what all replicas ran last. The one
+// before it is no way back then, and nothing comes up on it.
+func TestCurrentRecordTaken(t *testing.T) {
+	for name, record := range map[string]string{"removed": "", "unreadable": "x", "of another parent": "u-0/9"} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).rolling()
+			s.Edit("history", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = ptr.To[int32](5) })
+			s.settled().image("v2").settled().stepwise().image("v3").settled()
+			cr := s.API.Live.Revisions[s.status().CurrentRevision].DeepCopy()
+			if cr.Annotations[v1alpha1.AnnotationCurrent] = record; record == "" {
+				delete(cr.Annotations, v1alpha1.AnnotationCurrent)
+			}
+			s.API.Live.Revisions[cr.Name] = cr
+			s.Restart()
+			s.settled().replicas(6).comeOrGo("c").settled()
+			if told := s.told(); !strings.Contains(told, "current v2, update v3") || s.contents("c") != "v2 v3" {
+				t.Error(told, s.contents("c"))
+			}
+			s.image("v1").settled()
+			if told := s.told(); !strings.Contains(told, "current v2, update v1") || !strings.Contains(told, "AwaitingApproval") {
+				t.Error("the one before it is taken for the way back:", told)
+			}
+			s.image("v2").settled() // the children tell
+			if told := s.told(); !strings.Contains(told, "current v2, update v2") {
+				t.Error(told)
+			}
+			if now := s.API.Live.Revisions[cr.Name].Annotations[v1alpha1.AnnotationCurrent]; now == record {
+				t.Error("it is not recorded again:", now)
 			}
 		})
 	}

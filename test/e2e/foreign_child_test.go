@@ -167,6 +167,9 @@ func TestRelabelledPod(t *testing.T) {
 				"the name web-zone-b-1 is taken by a pod that does not have the labels " + strings.Join(edit.lacks, ", ") + ": label it so, or delete it"))
 			none.Holds()
 			e.Kubectl("delete", "pod", "web-zone-b-1")
+			// Its own controller has let go of it, and does not hear of that. When it tries again by
+			// itself depends on how often it failed: up to minutes.
+			w.PatchChild("zone-b", `{"metadata":{"annotations":{"example.com/look":"again"}}}`)
 			w.Disturbed()
 			w.Settle()
 			none.Fires()

@@ -199,14 +199,9 @@ func TestProtectedReplicasStay(t *testing.T) {
 	}
 }
 
-// collects are for how long the controller collects counters before it writes a status: not at
-// all, until its next pass, or over several.
-func collects() []time.Duration { return []time.Duration{0, 200 * time.Millisecond, 5 * time.Second} }
-
 func simulate(t *rapid.T, version Version, policy string, checked map[string]int) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
 	s.Sets.Version = version
-	s.CollectFor = rapid.SampledFrom(collects()).Draw(t, "status waits")
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {

@@ -173,18 +173,10 @@ func (in *Input) InUse() map[string]bool {
 	}
 	for _, s := range in.Parent.Status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
-		if kept := s.ChildRecord; kept != nil {
-			inUse[kept.Annotations[v1alpha1.AnnotationRevision]] = true
-			inUse[kept.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
-		}
 	}
-	for _, c := range in.Children {
-		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
-		inUse[c.Observed.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
-	}
-	for _, c := range in.Unreadable {
-		inUse[c.Meta.Annotations[v1alpha1.AnnotationRevision]] = true
-		inUse[c.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]] = true
+	for _, annotations := range in.records() {
+		inUse[annotations[v1alpha1.AnnotationRevision]] = true
+		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
 	}
 	return inUse
 }
@@ -217,38 +209,91 @@ func (in *Input) currentRevision() string {
 	case in.finishedOn(status.UpdateRevision):
 		// Seen now, but not in time to be written: the spec has changed since.
 		return status.UpdateRevision
-	case in.recordedCurrent() != "":
-		return in.recordedCurrent()
-	case status.CurrentRevision != "":
-		return status.CurrentRevision
 	}
-	return in.oldestProtected()
+	if believed := in.believedCurrent(); believed != "" {
+		return believed
+	}
+	return in.oldestProtected(in.Update.Name)
 }
 
-// recordedCurrent is what became the current revision last, as the revisions record; "" when
-// they do not. It is believed rather than the status, which is for everybody to read, and which
-// some may write: going back to the current revision passes steps and approvals. Where the
-// one that the status names is gone, an older one's record is none.
-func (in *Input) recordedCurrent() string {
+// believedCurrent is what became the current revision last, "" if that is not known. The revisions
+// record it, and are believed rather than the status, which some may write: going back to the
+// current revision passes steps and approvals. But a record can be taken too, and then the
+// one before it is the last: so the status is believed where it names a revision without a record,
+// or one that is gone and that a child still names. If that is the one to go to, the children
+// tell what they protect.
+func (in *Input) believedCurrent() string {
 	told := in.Parent.Status.CurrentRevision
-	if told != "" && revision.ByName(in.Revisions, told) == nil {
+	last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID)
+	if last == nil || told == "" || told == last.Name {
+		return cmp.Or(told, nameOf(last))
+	}
+	switch known := revision.ByName(in.Revisions, told); {
+	case known == nil && in.namedByChild(told):
+		return told
+	case known == nil || known.WasCurrent(in.Parent.UID):
+		return last.Name
+	case told == in.Update.Name: // a forgery, or a record that was taken
+		return in.oldestProtected(last.Name)
+	}
+	return told
+}
+
+func nameOf(r *revision.Revision) string {
+	if r == nil {
 		return ""
 	}
-	if last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID); last != nil {
-		return last.Name
+	return r.Name
+}
+
+// namedByChild reports whether a child, or the copy of a child's record, names a revision.
+func (in *Input) namedByChild(name string) bool {
+	for _, annotations := range in.records() {
+		if name == annotations[v1alpha1.AnnotationRevision] || name == annotations[v1alpha1.AnnotationProtectedRevision] {
+			return true
+		}
 	}
-	return ""
+	return false
+}
+
+// records are the annotations of all children, and the copies of them.
+func (in *Input) records() []map[string]string {
+	var all []map[string]string
+	for _, s := range in.Parent.Status.Subsets {
+		if s.ChildRecord != nil {
+			all = append(all, s.ChildRecord.Annotations)
+		}
+	}
+	for _, c := range in.Children {
+		all = append(all, c.Observed.Meta.Annotations)
+	}
+	for _, c := range in.Unreadable {
+		all = append(all, c.Meta.Annotations)
+	}
+	return all
 }
 
 // Unrecorded gives the current revision of a status, and the number of the last record, when
-// the revisions do not record that it is; nil when they do. What is not initialized has
-// nothing to go back to.
+// that is to be recorded: all replicas were seen to run it, or nothing is on record yet. It is
+// nil when there is nothing to record; what is not initialized has nothing to go back to.
 func (in *Input) Unrecorded(p *Plan, status *v1alpha1.UnitedDeploymentStatus) (*revision.Revision, int64) {
 	last, number := revision.LastCurrent(in.Revisions, in.Parent.UID)
-	if !p.Initialized || last != nil && last.Name == status.CurrentRevision {
+	switch {
+	case !p.Initialized, nameOf(last) == status.CurrentRevision:
 		return nil, 0
+	case last != nil && status.CurrentRevision == in.believedCurrent() && !allUpdated(status):
+		return nil, 0 // believed, and not seen
 	}
 	return revision.ByName(in.Kept(), status.CurrentRevision), number
+}
+
+// allUpdated reports whether a status says that all replicas that are asked for are there, run
+// its current revision, and are ready.
+func allUpdated(status *v1alpha1.UnitedDeploymentStatus) bool {
+	return status.CurrentRevision == status.UpdateRevision && status.Replicas > 0 &&
+		!slices.ContainsFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool {
+			return s.Replicas != s.DesiredReplicas || s.UpdatedReadyReplicas != s.DesiredReplicas
+		})
 }
 
 // finishedOn reports whether every replica that the status speaks of is updated to,
@@ -275,8 +320,9 @@ func finished(observed *adapters.Observed) bool {
 	return observed.SpecObserved && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
 }
 
-// oldestProtected stands in for a lost status.
-func (in *Input) oldestProtected() string {
+// oldestProtected stands in for a status that is lost, or not to be believed: the oldest
+// revision that a child protects, other if none protects any.
+func (in *Input) oldestProtected(other string) string {
 	var named []*revision.Revision
 	for name, c := range in.Children {
 		if rev := revision.ByName(in.Revisions, in.protected(name, c.Observed, "", 0)); rev != nil {
@@ -284,7 +330,7 @@ func (in *Input) oldestProtected() string {
 		}
 	}
 	if len(named) == 0 {
-		return in.Update.Name
+		return other
 	}
 	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
 }

@@ -316,7 +316,7 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 // that can be.
 func (in *Input) knownRevision(name string) string {
 	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
-		return subset.Credible(status.CurrentRevision, cmp.Or(in.recordedCurrent(), in.Parent.Status.CurrentRevision), status.ChildRecord)
+		return subset.Credible(status.CurrentRevision, in.believedCurrent(), status.ChildRecord)
 	}
 	return ""
 }

@@ -326,6 +326,11 @@ func LastCurrent(revisions []*Revision, parent types.UID) (*Revision, int64) {
 	return last, number
 }
 
+// WasCurrent reports whether the revision records that it became the parent's current one.
+func (r *Revision) WasCurrent(parent types.UID) bool {
+	return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent) > 0
+}
+
 // CurrentRecord is the annotation of a revision that becomes the current one after that of
 // the number given.
 func CurrentRecord(parent types.UID, last int64) string {
