@@ -91,3 +91,51 @@ func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusCollects: a status in which nothing but counters changed waits for the next one, and
+// is written in time; one that somebody may wait for is not kept back.
+func TestStatusCollects(t *testing.T) {
+	s := newScene(t).settled()
+	s.CollectFor = 10 * time.Second
+	s.Restart()
+	statuses := func() int {
+		n := 0
+		for _, write := range s.API.Writes {
+			if write == "status" {
+				n++
+			}
+		}
+		return n
+	}
+	s.pass()
+	before := statuses()
+	expect := func(what string, n int) {
+		t.Helper()
+		if got := statuses() - before; got != n {
+			t.Errorf("%s: %d status writes, want %d\n%s", what, got, n, s.told())
+		}
+	}
+	s.image("v2").pass()
+	expect("a new revision", 1)
+	s.partition("a", "0").pass()
+	expect("a partition", 2)
+	s.settled() // the partition is there, replicas move, and all of a is done
+	s.partition("b", "0").pass()
+	before = statuses()
+	s.ready("a-0", false).pass()
+	if statuses() == before {
+		t.Error("what is not as it should be any more is not told:", s.told())
+	}
+	before = statuses()
+	s.ready("a-1", false).pass()
+	expect("one more is not ready", 0)
+	if s.Wake <= 0 || s.Wake > s.CollectFor {
+		t.Error("it is looked at again in", s.Wake)
+	}
+	s.later(4 * time.Second).pass()
+	expect("still collecting", 0)
+	s.later(7 * time.Second).pass()
+	expect("it has waited long enough", 1)
+	s.later(time.Minute).pass().pass()
+	expect("nothing more", 1)
+}
