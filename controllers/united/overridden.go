@@ -45,8 +45,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	if err != nil {
 		return err
 	}
-	content := fmt.Sprint(parent.Generation, wholly(fields))
-	e := r.repeats.Delay(key, statusObject, content, wholly(before), func(written string) writer.Override {
+	content := fmt.Sprint(parent.Generation, statusText(fields))
+	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) writer.Override {
 		return statusOverride(parent, before, written)
 	}, now)
 	if e != nil {
@@ -81,7 +81,7 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	if path := firstDifference(written, answered, statusPath()); path != nil {
 		override = writer.Override{Field: nameOf(path), Admission: true}
 	}
-	r.repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, wholly(written), override, r.Clock.Now())
+	r.repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, statusText(written), override, r.Clock.Now())
 	return override, nil
 }
 
@@ -92,11 +92,7 @@ func (r *Reconciler) requeueToConfirm(parent *v1alpha1.UnitedDeployment, wake ti
 	if e == nil {
 		return wake
 	}
-	sure := max(e.Until.Sub(now), time.Millisecond)
-	if wake == 0 {
-		return sure
-	}
-	return min(wake, sure)
+	return sooner(wake, max(e.Until.Sub(now), time.Millisecond))
 }
 
 // timeless is a status as JSON has it, without its times: what they say changes with the
@@ -121,8 +117,8 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 	return fields, nil
 }
 
-// wholly is a timeless status as text.
-func wholly(fields map[string]any) string {
+// statusText is a timeless status as text.
+func statusText(fields map[string]any) string {
 	raw, err := json.Marshal(fields)
 	if err != nil {
 		panic(fmt.Sprintf("status: what was JSON is none: %v", err))

@@ -25,11 +25,10 @@ import (
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
-	if len(planner.Events(&parent.Status, status, p, results)) == 0 {
-		if wait := r.collecting.wait(parent, status, r.CollectFor, r.Clock.Now()); wait > 0 {
-			r.Metrics.Observe(parent, status)
-			return wait, nil
-		}
+	wait = r.collecting.wait(parent, status, r.CollectFor, r.Clock.Now())
+	if wait > 0 && len(planner.Events(&parent.Status, status, p, results)) == 0 {
+		r.Metrics.Observe(parent, status)
+		return wait, nil
 	}
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err

@@ -104,10 +104,8 @@ func TestForgedCurrent(t *testing.T) {
 		"by a policy": func(e *env, w *Workload) func() {
 			return e.Override("uniteddeployments", "status",
 				`[JSONPatch{op: "add", path: "/status/currentRevision", value: object.status.updateRevision}]`, func() bool {
-					parent := w.Parent()
-					e.Expect(e.Client.Status().Patch(e.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
-						&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
-					return parent.Status.CurrentRevision == parent.Status.UpdateRevision
+					status := w.statusAsWritten()
+					return status.CurrentRevision == status.UpdateRevision
 				})
 		},
 	} {
@@ -176,11 +174,8 @@ func TestForgedStatus(t *testing.T) {
 	lift := e.Override("uniteddeployments", "status", `[
 		JSONPatch{op: "replace", path: "/status/subsets/0/currentRevision", value: object.status.updateRevision},
 		JSONPatch{op: "replace", path: "/status/subsets/1/currentRevision", value: object.status.updateRevision}]`, func() bool {
-		parent := w.Parent()
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))
-		e.Expect(e.Client.Status().Patch(e.ctx, parent, patch,
-			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
-		return parent.Status.Subsets[0].CurrentRevision == parent.Status.UpdateRevision
+		status := w.statusAsWritten()
+		return status.Subsets[0].CurrentRevision == status.UpdateRevision
 	})
 	w.Scale(8)
 	w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
@@ -393,4 +388,13 @@ func (w *Workload) patchStatus(ctx context.Context, manager, patch string) {
 	w.t.Helper()
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 	w.Expect(w.Client.Status().Patch(ctx, parent, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
+}
+
+// statusAsWritten is what admission makes of the status as it is written.
+func (w *Workload) statusAsWritten() *v1alpha1.UnitedDeploymentStatus {
+	w.t.Helper()
+	parent := w.Parent()
+	w.Expect(w.Client.Status().Patch(w.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
+		&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+	return &parent.Status
 }

@@ -151,11 +151,7 @@ func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool 
 func (w *Workload) selectorComesOut(prefix string) func() bool {
 	return func() bool {
 		w.t.Helper()
-		parent := w.Parent()
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`))
-		w.Expect(w.Client.Status().Patch(w.ctx, parent, patch,
-			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
-		return strings.HasPrefix(parent.Status.Selector, prefix)
+		return strings.HasPrefix(w.statusAsWritten().Selector, prefix)
 	}
 }
 
