@@ -18,6 +18,9 @@ import (
 // that one has to be reminded again puts off nothing else. It is no name of a subset.
 func reminderKey(name string) string { return name + "/memory" }
 
+// relearningKey is that of what a child has forgotten and can be reminded of no more.
+func relearningKey(name string) string { return name + "/relearning" }
+
 // remind reminds a child of what it has forgotten. It may do so in vain, for as
 // long as its controller does not see its revisions: so each time counts as one that
 // failed, and the next comes later.
@@ -28,13 +31,13 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 		return &planner.Result{Failure: pending}
 	}
 	o := &planner.Result{}
-	current, _, err := e.writer.Remind(ctx, s.Step.Hash, current)
+	current, _, err := e.writer.Remind(ctx, s.Step.Hash, e.in.Children[s.Name].Observed.Meta.Annotations, current)
 	if err == nil {
 		err = e.setChild(o, s.Name, current)
 	}
 	switch {
 	case errors.Is(err, writer.ErrRevisionGone) && s.Step.Instead != nil:
-		return e.apply(ctx, s, *s.Step.Instead, "")
+		return e.relearn(ctx, s, err)
 	case errors.Is(err, writer.ErrStale):
 		markStale(o, err)
 	case err != nil:
@@ -43,6 +46,24 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	default:
 		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
+	}
+	return o
+}
+
+// relearn gives a child back the template of what it has forgotten, since the revision that it
+// would be reminded of is gone. Whoever takes that away each time has the child relearn
+// later each time: it would get both templates by turns otherwise.
+func (e *executor) relearn(ctx context.Context, s *planner.SubsetPlan, gone error) *planner.Result {
+	current := e.currentChild(s)
+	// Its generation tells nothing: it rises with each template.
+	parent, key, attempt := e.parent(), relearningKey(s.Name), writer.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
+	e.failures.Expire(parent, key, e.in.Now)
+	if pending := e.failures.Pending(parent, key, attempt, e.in.Now); pending != nil {
+		return &planner.Result{Failure: pending}
+	}
+	o := e.apply(ctx, s, *s.Step.Instead, "")
+	if o.Child != nil {
+		e.failures.Failed(parent, key, attempt, gone, e.in.Now)
 	}
 	return o
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -175,5 +176,81 @@ func TestUnlabelledRevisions(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A child forgets what its protected replicas run, or cannot find it any more, and somebody takes
+// from it, or from its own ControllerRevisions, what would tell. It remembers again, and what is
+// protected comes back as it was.
+func TestForgottenAndTaken(t *testing.T) {
+	t.Parallel()
+	forget := func(w *Workload) {
+		child := w.Child("zone-b")
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision))
+		w.Expect(w.Client.Status().Patch(w.ctx, child, patch)).To(Succeed())
+	}
+	take := func(w *Workload) { w.PatchChild("zone-b", "%s", `{"metadata":{"annotations":null}}`) }
+	own := func(patch string) func(w *Workload) {
+		return func(w *Workload) { w.patchRevisions("zone-b", patch) }
+	}
+	for name, does := range map[string][]func(w *Workload){
+		"the status":                                {forget},
+		"the status, then the annotations":          {forget, take},
+		"the annotations, then the status":          {take, forget},
+		"its revisions' labels":                     {own(`{"metadata":{"labels":null}}`)},
+		"its revisions' labels, and annotations":    {own(`{"metadata":{"labels":null}}`), take},
+		"its revisions' labels and owner":           {own(`{"metadata":{"labels":null,"ownerReferences":null}}`)},
+		"its revisions' labels, owner, annotations": {own(`{"metadata":{"labels":null,"ownerReferences":null}}`), take},
+	} {
+		for strategy, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
+			t.Run(name+"/"+strategy, func(t *testing.T) {
+				eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
+					w := midCanary(e, p, coordinated)
+					before := w.Child("zone-b")
+					for _, do := range does {
+						do(w)
+					}
+					w.DeletePod("zone-b", 0)
+					w.Disturbed()
+					w.Eventually(func(g Gomega) {
+						g.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
+						child := w.Child("zone-b")
+						g.Expect(child.Status.CurrentRevision).To(Equal(before.Status.CurrentRevision), "it remembers")
+						g.Expect(recordOf(child)).To(Equal(recordOf(before)), "and has what was written on it")
+					}).WithTimeout(2 * waitTimeout).Should(Succeed())
+					w.Settle()
+				})
+			})
+		}
+	}
+}
+
+// recordOf is what is written on a child, but for the parent's generation and the checksum over it.
+func recordOf(child *appsv1.StatefulSet) map[string]string {
+	record := ours(child.Annotations)
+	delete(record, v1alpha1.AnnotationRecordChecksum)
+	return record
+}
+
+// ownRevisions are the ControllerRevisions of the child of a subset, by their names: they may have
+// nothing else by which to tell them.
+func (w *Workload) ownRevisions(subset string) (found []appsv1.ControllerRevision) {
+	w.t.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+	for _, cr := range list.Items {
+		if strings.HasPrefix(cr.Name, w.Name+"-"+subset+"-") {
+			found = append(found, cr)
+		}
+	}
+	return found
+}
+
+func (w *Workload) patchRevisions(subset, patch string) {
+	w.t.Helper()
+	found := w.ownRevisions(subset)
+	w.Expect(found).NotTo(BeEmpty())
+	for _, cr := range found {
+		w.Expect(w.Client.Patch(w.ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 	}
 }

@@ -143,7 +143,7 @@ func backOff(count int) time.Duration {
 func classify(err error) (reason string, final bool) {
 	var invalid *field.Error
 	switch {
-	case errors.Is(err, ErrRevisionGone):
+	case errors.Is(err, ErrRevisionGone), errors.Is(err, ErrRevisionTaken):
 		return v1alpha1.ReasonRevisionLost, true
 	case errors.Is(err, ErrForgets):
 		return v1alpha1.ReasonProtectionLost, false

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,10 @@ import (
 // run, because its own revision is not kept any more.
 var ErrRevisionGone = errors.New("is gone")
 
+// ErrRevisionTaken says that a child cannot be reminded of what its protected replicas run,
+// because another has that revision now.
+var ErrRevisionTaken = errors.New("the revision is not the child's any more")
+
 // ErrForgets says that a child was reminded, and has to be watched for a while: it
 // forgets again as long as its controller does not see its revisions.
 var ErrForgets = errors.New("forgets what its protected replicas run, and is reminded again")
@@ -37,9 +42,10 @@ var ErrForgets = errors.New("forgets what its protected replicas run, and is rem
 //
 // It looks past the cache before: what seems forgotten may be finished where the
 // replicas are known of later than the child, and a revision that is gone would be
-// forgotten at once.
-func (w *Writer) Remind(ctx context.Context, hash string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	if err := w.checkStillForgotten(ctx, current); err != nil {
+// forgotten at once. record are the annotations of the child as it is decided from: somebody
+// may have taken them from the child itself.
+func (w *Writer) Remind(ctx context.Context, hash string, record map[string]string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	if err := w.checkStillForgotten(ctx, record, current); err != nil {
 		return current, false, err
 	}
 	if err := w.checkRevisionKept(ctx, hash, current); err != nil {
@@ -77,7 +83,7 @@ func reminder(hash string, current *unstructured.Unstructured) []map[string]any 
 	}
 }
 
-func (w *Writer) checkStillForgotten(ctx context.Context, current *unstructured.Unstructured) error {
+func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]string, current *unstructured.Unstructured) error {
 	list := &corev1.PodList{}
 	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
 		return fmt.Errorf("list replicas of %s: %w", current.GetName(), err)
@@ -90,6 +96,7 @@ func (w *Writer) checkStillForgotten(ctx context.Context, current *unstructured.
 	if err != nil {
 		return err
 	}
+	live.Meta.Annotations = record
 	if !subset.Forgot(live) {
 		return ErrStale
 	}
@@ -126,7 +133,10 @@ const relabelling = "labels"
 
 // relabelRevision puts the labels back on a revision of the child's own that has lost them:
 // its controller looks for its revisions by them, and while the name is taken it can make
-// none like it. The error is nil where there is no such revision of this child.
+// none like it. The error is nil where there is no revision of that name.
+//
+// One that has lost its owner as well is told by its name. It gets the labels only: with
+// them its controller finds it, and makes itself its owner.
 func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unstructured.Unstructured) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
@@ -137,14 +147,29 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 		}
 		return nil
 	}
-	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != current.GetUID() {
-		return nil
+	if owner := metav1.GetControllerOf(live); owner != nil && owner.UID != current.GetUID() {
+		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s run, is controlled by %s %s; take that owner reference off it",
+			ErrRevisionTaken, hash, current.GetName(), owner.Kind, owner.Name)
+	} else if owner == nil && !namesRevisionOf(current.GetName(), hash) {
+		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s are said to run, is not its own", ErrRevisionTaken, hash, current.GetName())
 	}
 	labels, _, err := unstructured.NestedStringMap(current.Object, "spec", "template", "metadata", "labels")
 	if err != nil {
 		return fmt.Errorf("labels of revision %s: %w", hash, err)
 	}
-	parent, object, lost := parentOfObject(current), "ControllerRevision "+hash, labelAt(v1alpha1.LabelSubset)
+	return w.patchLabels(ctx, live, labels, current)
+}
+
+// namesRevisionOf reports whether a child of that name would call a revision of its own so: by its
+// name, and a hash.
+func namesRevisionOf(child, revision string) bool {
+	hash, ok := strings.CutPrefix(revision, child+"-")
+	return ok && hash != "" && !strings.Contains(hash, "-")
+}
+
+// patchLabels puts labels on a revision of the child's own, and less and less often where they are taken each time.
+func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMetadata, labels map[string]string, current *unstructured.Unstructured) error {
+	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, labelAt(v1alpha1.LabelSubset)
 	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) Override { return Override{Field: lost.text} }, w.now())
 	if putOff != nil {
 		return putOff
@@ -154,16 +179,16 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 		live.Labels = map[string]string{}
 	}
 	maps.Copy(live.Labels, labels)
-	err = w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager), client.DisableReadYourWritesConsistency) // it is in no cache
+	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager), client.DisableReadYourWritesConsistency) // it is in no cache
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("restore the labels of revision %s: %w", hash, err)
+		return fmt.Errorf("restore the labels of revision %s: %w", live.Name, err)
 	}
 	override := Override{}
 	if err == nil && live.Labels[v1alpha1.LabelSubset] != labels[v1alpha1.LabelSubset] {
 		override = Override{Field: lost.text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
-	return &WaitError{fmt.Sprintf("revision %s of %s had lost its labels, and gets them back", hash, current.GetName())}
+	return &WaitError{fmt.Sprintf("revision %s of %s had lost its labels, and gets them back", live.Name, current.GetName())}
 }
 
 func ofChild(current *unstructured.Unstructured) client.MatchingLabels {

@@ -59,6 +59,11 @@ func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
 	return u
 }
 
+// remind reminds a child of h1, from what is on record of it.
+func (b *bench) remind(current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	return b.Remind(b.t.Context(), "h1", current.GetAnnotations(), current)
+}
+
 // invalid is the answer to a JSON patch whose test failed.
 func invalid() error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "web-zone-a", nil)
@@ -92,7 +97,7 @@ func TestRemind(t *testing.T) {
 			b.remindErr = tc.answer
 			current := b.forgetfulSet(tc.from)
 			before := current.DeepCopy()
-			after, wrote, err := b.carry(subset.Step{Action: subset.ActionRemind, Hash: "h1"}, current)
+			after, wrote, err := b.remind(current)
 			if fails := tc.want != nil || tc.says != ""; fails != (err != nil) || wrote == fails || fails && after != current {
 				t.Fatal(after, wrote, err)
 			}
@@ -143,7 +148,7 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	b.labels = map[string]string{"example.com/not": "ours"} // what admission makes of them
 	said := ""
 	for range 600 {
-		_, _, err := b.carry(subset.Step{Action: subset.ActionRemind, Hash: "h1"}, b.forgetfulSet(2))
+		_, _, err := b.remind(b.forgetfulSet(2))
 		if e := (*OverriddenError)(nil); errors.As(err, &e) {
 			said = e.Error()
 		} else if !errors.Is(err, ErrStale) {
@@ -156,5 +161,65 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	}
 	if want := `ControllerRevision h1: metadata.labels["united.dev/subset"] was changed by admission`; !strings.HasPrefix(said, want) {
 		t.Error(said)
+	}
+}
+
+// TestRevisionOfAChildTaken: a revision of the child's own that its controller does not find any
+// more gets its labels back, if it is the child's; it is not made anew beside it then.
+func TestRevisionOfAChildTaken(t *testing.T) {
+	for _, tc := range []struct {
+		name, revision, owner string
+		want                  error
+		labelled              bool
+	}{
+		{"its labels", "web-zone-a-h1", "s-1", ErrStale, true},
+		{"its labels and its owner", "web-zone-a-h1", "", ErrStale, true},
+		{"another has it", "web-zone-a-h1", "s-0", ErrRevisionTaken, false},
+		{"one that nobody has, of another child", "web-zone-a-b-h1", "", ErrRevisionTaken, false},
+		{"one that nobody has, of no child", "other-h1", "", ErrRevisionTaken, false},
+		{"there is none", "", "", ErrRevisionGone, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hash, there := "web-zone-a-h1", []client.Object{}
+			if tc.revision != "" {
+				hash = tc.revision
+				bare := ownRevision(tc.revision, tc.owner)
+				bare.SetLabels(nil)
+				there = append(there, bare)
+			}
+			b := newBench(t, there...)
+			current := b.forgetfulSet(2)
+			_, wrote, err := b.Remind(t.Context(), hash, current.GetAnnotations(), current)
+			if !errors.Is(err, tc.want) || wrote || (b.patches > 0) != tc.labelled {
+				t.Error(err, wrote, b.patches)
+			}
+			if tc.labelled && len(b.ownRevisionsFound()) != 1 {
+				t.Error("its controller does not find it")
+			}
+		})
+	}
+}
+
+// ownRevisionsFound are the revisions that the child's controller finds by their labels.
+func (b *bench) ownRevisionsFound() []appsv1.ControllerRevision {
+	list := &appsv1.ControllerRevisionList{}
+	if err := b.server.List(b.t.Context(), list, client.MatchingLabels{"app": "web"}); err != nil {
+		b.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// TestRemindFromTheCopy: a child that has forgotten, and from which somebody took what was written
+// on it, is reminded from the copy in the status.
+func TestRemindFromTheCopy(t *testing.T) {
+	b := newBench(t, ownRevision("h1", "s-1"), ownRevision("h2", "s-1"))
+	current := b.forgetfulSet(2)
+	record := current.GetAnnotations()
+	current.SetAnnotations(nil)
+	if _, wrote, err := b.Remind(t.Context(), "h1", record, current); !wrote || err != nil {
+		t.Error(wrote, err)
+	}
+	if _, wrote, err := b.Remind(t.Context(), "h1", nil, current); wrote || !errors.Is(err, ErrStale) {
+		t.Error("the control: without a copy it has forgotten nothing:", wrote, err)
 	}
 }

@@ -66,7 +66,7 @@ type Writer struct {
 }
 
 // Execute carries out a step on a child that was read as current, nil when there
-// is none. It gives the child as it is now, and whether it was written. Errors
+// is none; but for ActionRemind, which Remind does. It gives the child as it is now, and whether it was written. Errors
 // are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
 // wrote, or what the API server answered; the child is then as it was.
 func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
@@ -75,8 +75,6 @@ func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructur
 		return current, false, nil
 	case subset.ActionApply, subset.ActionRelearn:
 		return w.update(ctx, &s.Child, current)
-	case subset.ActionRemind:
-		return w.Remind(ctx, s.Hash, current)
 	case subset.ActionSeed:
 		if current != nil {
 			return w.update(ctx, &s.Child, current)

@@ -104,8 +104,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			if b.patchErr != nil {
 				return b.patchErr
 			}
+			b.patches++
 			if b.labels != nil {
-				b.patches++
 				o.SetLabels(b.labels)
 				return nil
 			}
