@@ -83,8 +83,8 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 // unseen: the child's controller has not seen the spec as it is.
 func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
 
-func (b *childBuilder) deleted() *childBuilder {
-	b.Meta.DeletionTimestamp = &metav1.Time{Time: epoch()}
+func (b *childBuilder) deleted(heldBy ...string) *childBuilder {
+	b.Meta.DeletionTimestamp, b.Meta.Finalizers = &metav1.Time{Time: epoch()}, heldBy
 	return b
 }
 

@@ -5,8 +5,10 @@ package subset
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -125,7 +127,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case o == nil:
 		return g.start()
 	case o.Meta.DeletionTimestamp != nil:
-		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is being deleted"}
+		return Step{Action: ActionWait, Reason: DeletionReason(&o.Meta)}
 	case g.Initialized && o.Replicas > 0 && g.protectedReplicas() > 0 && len(lostAnnotations(o)) > 0:
 		return g.recordLost(o)
 	case WrittenLater(o, g.Child.ParentGeneration):
@@ -153,6 +155,15 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.restart(o)
 	}
 	return g.apply(o)
+}
+
+// DeletionReason says that a child is being deleted, and what it is held by.
+func DeletionReason(child metav1.Object) string {
+	reason := "waits: " + child.GetName() + " is being deleted"
+	if held := child.GetFinalizers(); len(held) > 0 {
+		reason += ", and held by the finalizers " + strings.Join(held, ", ")
+	}
+	return reason
 }
 
 // mustObserveProtected reports whether the child's controller has yet to take note of the

@@ -57,6 +57,7 @@ func TestNext(t *testing.T) {
 
 		// There is one, but it is not ours to write now.
 		{"being deleted", aGoal(), aChild().deleted(), "Wait", "web-zone-a is being deleted"},
+		{"deleted, and held", aGoal(), aChild().deleted("example.com/a", "example.com/b"), "Wait", "web-zone-a is being deleted, and held by the finalizers example.com/a, example.com/b"},
 		{"written from a later generation", aGoal(), aChild().writtenFrom(6), "Wait", "later generation"},
 		{"nobody knows what its template is", aGoal(), aChild().without(v1alpha1.AnnotationRevision), "Halt", "somebody removed or changed [united.dev/revision]"},
 		{"nobody knows what it protects", aGoal(), aChild().without(v1alpha1.AnnotationProtectedRevision), "Halt", "somebody removed or changed [united.dev/protected-revision]"},

@@ -154,22 +154,38 @@ func (w *Workload) losesItsOwner(subset string) {
 }
 
 // TestHeldByAFinalizer: the child of a subset that was removed stays in the status until
-// it is gone.
+// it is gone. So does one that a user has deleted, which comes back then; and both say by what
+// they are held.
 func TestHeldByAFinalizer(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	w := e.Create(draft("web", replicas(6), zones("", "", "")))
-	w.Settle()
-	w.PatchChild("zone-c", `{"metadata":{"finalizers":["example.com/keep"]}}`)
-	w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"}]`)
-	e.Eventually(func(g Gomega) {
-		subsets := w.Parent().Status.Subsets
-		g.Expect(subsets).To(HaveLen(3))
-		g.Expect(subsets[2]).To(And(HaveField("Name", "zone-c"), HaveField("Message", ContainSubstring("example.com/keep"))))
-	}).Should(Succeed())
-	w.IsNotReady(v1alpha1.ReasonScaling)
-	w.PatchChild("zone-c", `{"metadata":{"finalizers":null}}`)
-	w.Disturbed()
-	w.Settle()
-	e.Eventually(func() []v1alpha1.SubsetStatus { return w.Parent().Status.Subsets }).Should(HaveLen(2))
+	for name, removed := range map[string]bool{"the subset is removed": true, "the child is deleted": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(6), zones("", "", "")))
+			w.Settle()
+			w.PatchChild("zone-c", `{"metadata":{"finalizers":["example.com/keep"]}}`)
+			left := []string{"zone-a", "zone-b", "zone-c"}
+			if removed {
+				w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"}]`)
+				left = left[:2]
+			} else {
+				e.Expect(w.Delete(w.ctx, w.Child("zone-c"))).To(Succeed())
+			}
+			e.Eventually(func(g Gomega) {
+				subsets := w.Parent().Status.Subsets
+				g.Expect(subsets).To(HaveLen(3))
+				g.Expect(subsets[2]).To(And(HaveField("Name", "zone-c"),
+					HaveField("Message", ContainSubstring("web-zone-c is being deleted, and held by the finalizers example.com/keep"))))
+			}).Should(Succeed())
+			if removed {
+				w.IsNotReady(v1alpha1.ReasonScaling)
+			}
+			w.PatchChild("zone-c", `{"metadata":{"finalizers":null}}`)
+			w.Disturbed()
+			w.Settle()
+			e.Eventually(func() []v1alpha1.SubsetStatus { return w.Parent().Status.Subsets }).Should(HaveLen(len(left)))
+			e.Expect(w.Asked(left...)).To(Equal(int32(6)))
+		})
+	}
 }

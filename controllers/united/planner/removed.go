@@ -6,7 +6,6 @@ package planner
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -34,8 +33,7 @@ func (in *Input) planRemoved(p *Plan) {
 		}
 	}
 	for _, name := range in.terminatingRemoved() {
-		plan(name, subset.Step{Action: subset.ActionWait,
-			Reason: "waits: it is deleted, and held by the finalizers " + strings.Join(in.Children[name].Object.GetFinalizers(), ", ")})
+		plan(name, subset.Step{Action: subset.ActionWait, Reason: subset.DeletionReason(in.Children[name].Object)})
 	}
 }
 
