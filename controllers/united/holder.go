@@ -44,9 +44,7 @@ func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 			}
 		}
 		c.Observed.Holder = ask.holder
-		if !ask.at.IsZero() && (in.Wake.IsZero() || ask.at.Before(in.Wake)) {
-			in.Wake = ask.at
-		}
+		wakeAt(in, ask.at)
 	}
 }
 
@@ -138,4 +136,11 @@ func (h *holders) forget(parent types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.seen, parent)
+}
+
+// wakeAt has the next pass come at a time, unless it comes before; never where that is zero.
+func wakeAt(in *planner.Input, at time.Time) {
+	if !at.IsZero() && (in.Wake.IsZero() || at.Before(in.Wake)) {
+		in.Wake = at
+	}
 }

@@ -147,22 +147,41 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 	return r.readUnlabelled(ctx, in, names)
 }
 
+// unlistedRevisions stands for the revisions that are looked for past the cache where failures are
+// kept by subset. It is no name of a subset.
+const unlistedRevisions = "revisions/unlisted"
+
 // readUnlabelled reads, past the cache, the revisions that are still not listed: somebody
-// may have taken the label by which they are found. They get it back.
+// may have taken the label by which they are found. They get it back. Where one is gone they are
+// looked for less and less often: no watch tells when it comes without its label.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
-	for _, name := range names {
+	parent, attempt := client.ObjectKeyFromObject(in.Parent), writer.Attempt{UID: in.Parent.UID}
+	if pending := r.failures.Pending(parent, unlistedRevisions, attempt, in.Now); pending != nil {
+		wakeAt(in, pending.RetryAt)
+		return nil
+	}
+	var gone error
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		// Anybody can write anything into an annotation.
 		if len(validation.NameIsDNSSubdomain(name, false)) > 0 || revision.ByName(in.Revisions, name) != nil {
 			continue
 		}
 		found, err := r.store().Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if found != nil {
+		case found == nil:
+			gone = fmt.Errorf("revision %s: %w", name, writer.ErrRevisionGone)
+		default:
 			in.Revisions = append(in.Revisions, found)
 		}
 	}
+	if gone == nil {
+		r.failures.Succeeded(parent, unlistedRevisions)
+		return nil
+	}
+	wakeAt(in, r.failures.Failed(parent, unlistedRevisions, attempt, gone, in.Now).RetryAt)
 	return nil
 }
 

@@ -4,6 +4,8 @@
 package united_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
@@ -132,4 +136,41 @@ func (s *scene) kept() string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, " ")
+}
+
+// liveReads counts what is read past the cache by name.
+type liveReads struct {
+	client.Reader
+	names map[string]int
+}
+
+func (r liveReads) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	r.names[key.Name]++
+	return r.Reader.Get(ctx, key, o, opts...)
+}
+
+// A revision that a child names and that is gone is looked for less and less often; it is found
+// when it is back, though no watch tells of one without its label.
+func TestARevisionThatIsGoneIsLookedForLessOften(t *testing.T) {
+	s := newScene(t).settled().image("v2").partition("a", "1").settled()
+	reads := liveReads{s.Reconciler.Live, map[string]int{}}
+	s.Reconciler.Live = reads
+	v1 := s.status().CurrentRevision
+	gone := s.API.Live.Revisions[v1].DeepCopy()
+	delete(s.API.Live.Revisions, v1)
+	s.API.Refresh()
+	for range 100 {
+		s.pass() // one second each
+	}
+	if n := reads.names[v1]; n < 2 || n > 9 { // 1, 2, 4, 8, 16, 30, 30 seconds apart
+		t.Errorf("looked for %d times in 100 seconds", n)
+	}
+	labels := gone.Labels
+	gone.Labels = nil
+	s.API.Live.Revisions[v1] = gone
+	s.API.Refresh()
+	s.later(writer.MaxBackOff).pass().pass()
+	if back := s.API.Live.Revisions[v1]; !maps.Equal(back.Labels, labels) {
+		t.Errorf("it has %v\n%s", back.Labels, s.told())
+	}
 }
