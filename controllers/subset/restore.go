@@ -28,11 +28,11 @@ import (
 //
 // What nobody knows any more does not take the place of a copy that may tell later.
 func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildRecord {
+	if was != nil && unaltered(was) && len(lostAnnotations(o)) > 0 {
+		return was // also one of the child before
+	}
 	if !isCopyOf(was, o) {
 		was = nil
-	}
-	if was != nil && len(lostAnnotations(o)) > 0 {
-		return was
 	}
 	record := &v1alpha1.ChildRecord{UID: string(o.Meta.UID), Generation: o.Meta.Generation, Annotations: map[string]string{}}
 	for _, key := range adapters.RecordKeys() {
@@ -101,10 +101,13 @@ func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 // does not match tells that some are not as they were written, and not which; so does one
 // that is missing where there was one.
 func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
+	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
+	if verdict == adapters.Whole && replayed(o, taken, kept) {
+		verdict, taken = adapters.Forged, nil
+	}
 	if !isCopyOf(kept, o) {
 		kept = nil
 	}
-	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
 	suspects := taken
 	if verdict == adapters.Forged || verdict == adapters.Unsaid && checked(kept) {
 		suspects = adapters.RecordKeys()
@@ -118,6 +121,17 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
 		o.Meta.Annotations = annotations
 	}
+}
+
+// replayed reports whether the record of a child is one of an earlier time that somebody has put back,
+// as from a backup: it is whole, but they wrote it and not United, and the copy tells that the
+// subset protected something else when United last wrote it, to this child or the one before. What
+// somebody puts there by hand, for want of a copy, has no checksum that matches.
+func replayed(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) bool {
+	if kept == nil || !unaltered(kept) || !slices.Contains(taken, v1alpha1.AnnotationProtectedRevision) {
+		return false
+	}
+	return kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o)
 }
 
 // matchesChild reports whether what the copy says is true of the child as it is now. The copy may be of before
@@ -200,7 +214,7 @@ func (g *Goal) recordLost(o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is to be observed by its controller, to tell what it runs"}
 	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy; "+
+		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy that fits it; "+
 			"put it back (the name of a ControllerRevision of %s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
 		o.Meta.Name, lostAnnotations(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
 }

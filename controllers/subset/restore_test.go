@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -61,12 +62,16 @@ func (b *childBuilder) with(pairs ...string) *childBuilder {
 	return b
 }
 
+func (b *childBuilder) uid(uid types.UID) *childBuilder { b.Meta.UID = uid; return b }
+
 func (b *childBuilder) at(generation int64) *childBuilder { b.Meta.Generation = generation; return b }
 
 // What admission changes as it is written is ours by managedFields; the checksum tells.
 func TestRestoreForged(t *testing.T) {
 	// staged is on r2 from position 2 on, protects r1, and was written at generation 7.
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	// backup is its record of when it protected r0.
+	backup := func() *childBuilder { return staged().with(v1alpha1.AnnotationProtectedRevision, "r0").written() }
 	protected, sum := v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationRecordChecksum
 	copied := func(edits ...func(*v1alpha1.ChildRecord)) *v1alpha1.ChildRecord {
 		record := Record(staged().observed(), nil)
@@ -105,6 +110,12 @@ func TestRestoreForged(t *testing.T) {
 		{"there is none, and somebody has put it right", staged().with(protected, "r0"), []string{protected}, nil, "r0"},
 		{"of an earlier version", staged().without(sum), nil, copied(noChecksum), "r1"},
 		{"of an earlier version, which alone is believed", staged().with(protected, "r0").without(sum), nil, copied(noChecksum), "r0"},
+		{"an earlier record is put back", backup().at(8), adapters.RecordKeys(), copied(), "r1"},
+		{"an earlier record is put back, with another template", backup().hashes("h1", "h9").at(8), adapters.RecordKeys(), copied(), "-"},
+		{"an earlier record is put back, of a child made from it", backup().uid("s-9"), adapters.RecordKeys(), copied(), "-"},
+		{"the record of now is put back", staged().hashes("h1", "h9").at(8), adapters.RecordKeys(), copied(), "r1"},
+		{"an earlier record, and there is no copy", backup(), adapters.RecordKeys(), nil, "r0"},
+		{"the same in a cache that is behind", backup(), nil, copied(), "r0"},
 		{"of a later version", staged().with(protected, "r0", sum, "2-00"), nil, copied(noChecksum), "r0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
