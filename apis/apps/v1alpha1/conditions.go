@@ -30,6 +30,11 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRolloutHeld: what is released is updated; partitions hold the rest.
 	ReasonRolloutHeld = "RolloutHeld"
+	// ReasonReplicasNotHonored: subsets do not have the replicas that they ask for, since
+	// these do not fit spec.replicas. All else is as asked.
+	ReasonReplicasNotHonored = "ReplicasNotHonored"
+	// ReasonNoSubsets: there are replicas, and no subset to have them.
+	ReasonNoSubsets = "NoSubsets"
 	// ReasonPaused: spec.paused freezes the rollout.
 	ReasonPaused = "Paused"
 	// ReasonRollingOut: released replicas are not on the update revision yet.
@@ -68,8 +73,10 @@ const (
 	// ReasonProtectionLost: a child forgets again and again what its protected
 	// replicas run.
 	ReasonProtectionLost = "ProtectionLost"
-	// ReasonReplicaFailed: an updated replica failed, so a coordinated rollout
-	// releases no other.
+	// ReasonUnschedulable: replicas have fitted on no node for a while.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonReplicaFailed: an updated replica failed. A coordinated rollout releases no
+	// other then.
 	ReasonReplicaFailed = "ReplicaFailed"
 	// ReasonBlocked: replicas that a coordinated rollout cannot release yet are
 	// unavailable, and use up maxUnavailable.

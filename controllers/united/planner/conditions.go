@@ -26,7 +26,13 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	setAvailable(in, status, set)
 
 	ready, reason, message := readiness(in, tallies, status)
-	stalledReason, stalledMessage := stalledBy(p, status, tallies)
+	if ready && !p.Allocation.Honored {
+		reason, message = notHonored(p, reason, message)
+	}
+	stalledReason, stalledMessage := in.stalledBy(p, status, tallies)
+	if reason == v1alpha1.ReasonNoSubsets {
+		stalledReason, stalledMessage = reason, message
+	}
 	if in.Unkept != nil {
 		ready, reason, message = false, in.Unkept.Reason, in.Unkept.Message
 		if in.Unkept.Stalled {
@@ -86,14 +92,11 @@ func setReplicasHonored(p *Plan, set setCondition) {
 	if !p.Allocation.Honored {
 		reason = v1alpha1.ReasonScaledInProportion
 	}
-	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, p.Allocation.Reason)
+	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, joined(p.Allocation.Reason, p.split()))
 }
 
 func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
 	wanted := replicasOf(in.Parent)
-	if len(in.Spec.Subsets) == 0 {
-		wanted = 0
-	}
 	available := status.AvailableReplicas >= wanted
 	for name := range in.Unreadable {
 		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
@@ -125,6 +128,12 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	case phase.failureReason != "":
 		return false, phase.failureReason, rollout.Message
 	}
+	if failed, _ := in.replicaFailed(tallies); failed != "" {
+		return false, v1alpha1.ReasonReplicaFailed, failed
+	}
+	if said := unschedulableMessages(tallies, in.Now); len(said) > 0 {
+		return false, v1alpha1.ReasonUnschedulable, shorten(said, "; ")
+	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
 		reason string
@@ -143,6 +152,9 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	}
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
 		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
+	}
+	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
+		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty: there is none to have the %d of spec.replicas", replicasOf(in.Parent))
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
 	switch held := heldMessages(status); {
@@ -191,16 +203,19 @@ func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.Subse
 }
 
 // shorten joins the first few: a hundred subsets would not fit a condition.
-func shorten(said []string, separator string) string {
+func shorten(said []string, separator string) string { return shortenTo(said, separator, "subsets") }
+
+// shortenTo is shorten of other things than subsets.
+func shortenTo(said []string, separator, things string) string {
 	const most = 3
 	if rest := len(said) - most; rest > 0 {
-		return fmt.Sprintf("%s%sand %d more subsets", strings.Join(said[:most], separator), separator, rest)
+		return fmt.Sprintf("%s%sand %d more %s", strings.Join(said[:most], separator), separator, rest, things)
 	}
 	return strings.Join(said, separator)
 }
 
 // stalledBy is the first failure that does not pass by itself.
-func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
 	said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
@@ -209,6 +224,9 @@ func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tall
 	}
 	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
+	}
+	if failed, stalled := in.replicaFailed(tallies); stalled {
+		return v1alpha1.ReasonReplicaFailed, failed
 	}
 	return "", ""
 }

@@ -194,6 +194,9 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message, ""})
 			}
 		case v1alpha1.ConditionReady, v1alpha1.ConditionInitialized:
+			if c.Reason == v1alpha1.ReasonUnschedulable && (old == nil || old.Reason != c.Reason) {
+				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Schedule", c.Message, ""})
+			}
 			if turned && !bad {
 				list = append(list, Event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})
 			}

@@ -213,15 +213,18 @@ func releasedPending(observed *adapters.Observed) bool {
 	})
 }
 
-// waitsFor names the replica that the subset waits for: one that failed before
-// one that is not ready, a released one before a protected one, then the lowest.
+// waitsFor names the replica that the subset waits for: one that failed before one that fits on no
+// node, and that before one that is not ready, a released one before a protected one, then the lowest.
 // The time is when it began, not how long ago: a text that ages by itself would
 // have to be written again and again.
 func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
 		rank := 0
-		if r.Failure != "" {
+		switch {
+		case r.Failure != "":
+			rank += 4
+		case r.Unschedulable != "":
 			rank += 2
 		}
 		if r.Position >= observed.Partition {
@@ -341,6 +344,7 @@ func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploym
 	}
 	for _, t := range tallies {
 		sooner(t.availableAt)
+		sooner(t.unschedulableAt(in.Now))
 		if t.failure != nil {
 			sooner(t.failure.RetryAt)
 		}
