@@ -16,7 +16,7 @@ import (
 // revision.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=uniteddeployments,shortName=ud;united,categories=all
+// +kubebuilder:resource:path=uniteddeployments,shortName=united,categories=all
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name=Desired,type=integer,JSONPath=`.spec.replicas`
