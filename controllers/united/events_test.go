@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 		}},
 		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
 			"Normal RolloutStarted: the update revision is broken1, the current one v2",
-			"Warning ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then; b: waits: web-b-1 not ready since then",
+			"Warning ReplicaFailed: web-a-1 not ready since then, web-b-1 not ready since then; correct the template, or go back to the one before",
 		}},
 		{"is taken back", func() { s.image("v2").settled() }, []string{
 			"Normal RolloutStarted: goes back to v2, the current revision",
@@ -72,13 +72,13 @@ func TestEvents(t *testing.T) {
 		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
 			"Normal SubsetRemoved web-a: a: the child was deleted, since the subset is gone",
 			"Warning ScaledInProportion: ",
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
 		}},
 		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
 			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
 		}},
 		{"is put right", func() { s.partition("b", "0").settled() }, []string{
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
 		}},
 	} {
 		move.play()

@@ -96,7 +96,7 @@ const (
 )
 
 // SubsetPhase says in one word where a subset stands.
-// +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Scaling;Unavailable;Held;Complete;Paused;Stalled
+// +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Waiting;Scaling;Unavailable;Held;Complete;Paused;Stalled
 type SubsetPhase string
 
 // Phases of a subset.
@@ -111,6 +111,10 @@ const (
 	PhaseRestoring SubsetPhase = "Restoring"
 	// PhaseUpdating: released replicas move to the update revision.
 	PhaseUpdating SubsetPhase = "Updating"
+	// PhaseWaiting: nothing of it is on the way. The coordinated rollout releases more of it
+	// later: when its turn comes, when replicas elsewhere are available, or when what has
+	// failed is put right.
+	PhaseWaiting SubsetPhase = "Waiting"
 	// PhaseScaling: replicas are added or removed.
 	PhaseScaling SubsetPhase = "Scaling"
 	// PhaseUnavailable: all replicas exist, some are not available.

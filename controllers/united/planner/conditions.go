@@ -139,7 +139,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		reason string
 	}{
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding, v1alpha1.PhaseRestoring}, v1alpha1.ReasonReconciling},
-		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating}, v1alpha1.ReasonRollingOut},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating, v1alpha1.PhaseWaiting}, v1alpha1.ReasonRollingOut},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {

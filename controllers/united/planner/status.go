@@ -54,6 +54,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 		status.Rollout = p.Rollout.State
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
+	status.Summary = summary(status.Subsets)
 	status.LastProgressTime = lastProgress(in, status)
 	if status.Rollout != nil {
 		status.Rollout.LastProgressTime = status.LastProgressTime
@@ -172,7 +173,10 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, s.Protected)
 	case s.Decision.WaitReason != "" && p.progressing():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason)
+		if waits != "" {
+			return v1alpha1.PhaseUpdating, waits
+		}
+		return v1alpha1.PhaseWaiting, s.Decision.WaitReason
 	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
