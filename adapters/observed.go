@@ -51,9 +51,9 @@ type Observed struct {
 	// MissingName is the name that the replica at the position Missing would have; "" when
 	// none is missing.
 	MissingName string
-	// Holder says what has that name and is no replica of this child, so that its
-	// controller cannot make one; "" if nothing has, or nobody has looked. It is not read
-	// from the child: such a thing need not have a label by which it would be found.
+	// Holder says why that replica has been missing for a while: what has its name and is no
+	// replica of this child, or where to look. "" if nobody has looked. It is not read from
+	// the child: what has the name need not have a label by which it would be found.
 	Holder string
 }
 

@@ -215,7 +215,7 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partit
 			return s.settled().paused(true).image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
 Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: a: paused, and the revision that web-a has is lost; b: paused, and the revision that web-b has is lost
+Ready False RevisionLost: all subsets: paused, and the revision that web-* has is lost
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost

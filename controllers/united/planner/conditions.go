@@ -114,7 +114,7 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 
 // readiness reports whether the cluster is what the spec asks for now.
 func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
-	if said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
+	if said := errorsOf(status); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
 	if said := overriddenMessages(tallies); len(said) > 0 {
@@ -156,7 +156,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
 		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty: there is none to have the %d of spec.replicas", replicasOf(in.Parent))
 	}
-	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
+	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
 	switch held := heldMessages(status); {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
@@ -202,6 +202,43 @@ func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.Subse
 	return said
 }
 
+// errorsOf are the messages of the stalled subsets. The answer of the API server is long, and the
+// same for each child but for its name: it is said once, of all that it is about.
+func errorsOf(status *v1alpha1.UnitedDeploymentStatus) []string {
+	var messages []string
+	about := map[string][]*v1alpha1.SubsetStatus{} // by message, less the name of the child
+	for i := range status.Subsets {
+		s := &status.Subsets[i]
+		if s.Phase != v1alpha1.PhaseStalled {
+			continue
+		}
+		message := s.Message
+		if s.Workload != "" {
+			message = strings.ReplaceAll(message, s.Workload, strings.TrimSuffix(s.Workload, s.Name)+"*")
+		}
+		if about[message] == nil {
+			messages = append(messages, message)
+		}
+		about[message] = append(about[message], s)
+	}
+	said := make([]string, 0, len(messages))
+	for _, message := range messages {
+		var names []string
+		for _, s := range about[message] {
+			names = append(names, s.Name)
+		}
+		switch {
+		case len(names) == 1:
+			said = append(said, names[0]+": "+about[message][0].Message)
+		case len(names) == len(status.Subsets):
+			said = append(said, "all subsets: "+message)
+		default:
+			said = append(said, shorten(names, ", ")+": "+message)
+		}
+	}
+	return said
+}
+
 // shorten joins the first few: a hundred subsets would not fit a condition.
 func shorten(said []string, separator string) string { return shortenTo(said, separator, "subsets") }
 
@@ -216,7 +253,7 @@ func shortenTo(said []string, separator, things string) string {
 
 // stalledBy is the first failure that does not pass by itself.
 func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
-	said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
+	said := errorsOf(status)
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
