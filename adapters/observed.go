@@ -51,9 +51,9 @@ type Observed struct {
 	// MissingName is the name that the replica at the position Missing would have; "" when
 	// none is missing.
 	MissingName string
-	// Holder says what has that name and is no replica of this child, so that its
-	// controller cannot make one; "" if nothing has, or nobody has looked. It is not read
-	// from the child: such a thing need not have a label by which it would be found.
+	// Holder says why that replica has been missing for a while: what has its name and is no
+	// replica of this child, or where to look. "" if nobody has looked. It is not read from
+	// the child: what has the name need not have a label by which it would be found.
 	Holder string
 }
 
@@ -174,6 +174,10 @@ type Replica struct {
 	Crashed bool
 	// NeverReady: it was not ready at any time since it was created.
 	NeverReady bool
+	// Unschedulable is what the scheduler says of a replica that fits on no node, ""
+	// unless it says so; UnschedulableSince is since when.
+	Unschedulable      string
+	UnschedulableSince time.Time
 }
 
 // WhyUnavailable says in a few words, for people, why a replica is not available, and
@@ -187,6 +191,8 @@ func (r Replica) WhyUnavailable() string {
 		return r.Failure + " since " + since
 	case r.Crashed:
 		return "crashed, not ready since " + since
+	case r.Unschedulable != "":
+		return "unschedulable since " + r.UnschedulableSince.UTC().Format(time.RFC3339) + " (" + r.Unschedulable + ")"
 	case r.Ready:
 		return "not available yet, ready since " + r.ReadySince.UTC().Format(time.RFC3339)
 	}

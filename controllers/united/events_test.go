@@ -63,22 +63,21 @@ func TestEvents(t *testing.T) {
 		}},
 		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
 			"Normal RolloutStarted: the update revision is broken1, the current one v2",
-			"Warning ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then; b: waits: web-b-1 not ready since then",
+			"Warning ReplicaFailed: web-a-1 not ready since then, web-b-1 not ready since then; correct the template, or go back to the one before",
 		}},
 		{"is taken back", func() { s.image("v2").settled() }, []string{
 			"Normal RolloutStarted: goes back to v2, the current revision",
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
 		}},
 		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
 			"Normal SubsetRemoved web-a: a: the child was deleted, since the subset is gone",
 			"Warning ScaledInProportion: ",
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
 		}},
 		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
 			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
 		}},
 		{"is put right", func() { s.partition("b", "0").settled() }, []string{
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
 		}},
 	} {
 		move.play()
@@ -124,4 +123,44 @@ func startsLike(want, got string) bool {
 	}
 	return want == got || strings.HasPrefix(want, "Warning InvalidSpec") && strings.HasPrefix(got, want) ||
 		strings.HasPrefix(got, want) && (strings.HasSuffix(want, ": ") || strings.HasSuffix(want, "manualUpdate"))
+}
+
+// What somebody changes in a child is put right, and it is told what and who, once.
+func TestChildCorrected(t *testing.T) {
+	s := newScene(t).settled().image("v2").settled()
+	s.heard()
+	s.opens("b").settled()
+	want := []string{
+		"Normal ChildCorrected web-b: b: put back spec.updateStrategy.rollingUpdate.partition of web-b, which other had changed",
+		"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+	}
+	if diff := cmp.Diff(want, s.heard()); diff != "" {
+		t.Error("want -, have +\n", diff)
+	}
+	if s.partition("b", "1").settled(); slices.ContainsFunc(s.heard(), func(e string) bool { return strings.Contains(e, "ChildCorrected") }) {
+		t.Error("the control: what is asked for anew corrects nothing")
+	}
+}
+
+// Of a coordinated rollout the release of a subset is told once, not each of its replicas; and a
+// scaling is not the end of a rollout.
+func TestEventsAreNotOneForEachReplica(t *testing.T) {
+	s := newScene(t).rolling().replicas(8).settled()
+	s.heard()
+	s.image("v2").settled()
+	heard := s.heard()
+	for event, want := range map[string]int{
+		"Normal PartitionChanged web-a": 2, "Normal PartitionChanged web-b": 2, // protected while it is staged, and released
+		"Normal RolloutComplete": 1,
+	} {
+		if got := len(slices.DeleteFunc(slices.Clone(heard), func(e string) bool { return !strings.HasPrefix(e, event) })); got != want {
+			t.Errorf("%s %d times: %v", event, got, heard)
+		}
+	}
+	s.replicas(10).settled()
+	s.API.DeletePod(s.API.Live.Pods["web-b-0"])
+	s.settled()
+	if heard := s.heard(); slices.ContainsFunc(heard, func(e string) bool { return strings.Contains(e, "RolloutComplete") }) {
+		t.Error("a scaling, and a repair:", heard)
+	}
 }

@@ -80,6 +80,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 		if err != nil {
 			return err
 		}
+		o.Corrected = e.writer.Corrected
 		if !wrote {
 			return e.deleteReplicas(ctx, s, o)
 		}

@@ -39,7 +39,7 @@ func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
 				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = planner.WhyNameTaken(pod, c.Observed, in.Parent, name)
+				ask.holder = planner.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind().Kind, c.Observed, in.Parent, name)
 				r.holders.recordHolder(parent, name, ask.holder)
 			}
 		}

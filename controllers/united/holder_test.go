@@ -67,7 +67,7 @@ func TestHolderIsNamed(t *testing.T) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
 		}, ": the name web-a-1 is taken by a pod that is controlled by ReplicaSet other: delete it"},
 		"to be adopted": {letGo(map[string]string{"app": "web", "united.dev/name": "web", "united.dev/subset": "a"}), ""},
-		"gone":          {nil, ""},
+		"gone":          {nil, ": kubectl describe statefulset web-a tells why it is not made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).settled()

@@ -215,7 +215,7 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partit
 			return s.settled().paused(true).image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
 Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: a: paused, and the revision that web-a has is lost; b: paused, and the revision that web-b has is lost
+Ready False RevisionLost: all subsets: paused, and the revision that web-* has is lost
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
@@ -249,10 +249,10 @@ b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partitio
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass()
 		}, `
 Failed: 4/3/3/1/0 of 4; current v1, update broken1
-Ready False ProgressDeadlineExceeded: no progress for 60s: a: waits: web-a-1 not ready since then
+Ready False ReplicaFailed: web-a-1 not ready since then; correct the template, or go back to the one before
 Available False ReplicasUnavailable
 Progressing False
-Stalled True ProgressDeadlineExceeded
+Stalled True ReplicaFailed
 a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> broken1; waits: web-a-1 not ready since then
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
 `},
@@ -277,9 +277,11 @@ a Updating: 2/1/1/0/0 of 2; partition 0 lets 2; v1 -> v3; waits: web-a has not b
 b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; waits: web-b has not been observed by its controller yet
 `},
 		{"no subsets", func(s *scene) *scene { return s.comeOrGo("a").comeOrGo("b").settled() }, `
-Current: 0/0/0/0/0 of 4; current v1, update v1
-Ready True RolloutComplete: 0 of 0 replicas run v1
+Failed: 0/0/0/0/0 of 4; current v1, update v1
+Ready False NoSubsets: spec.topology.subsets is empty: there is none to have the 4 of spec.replicas
+Available False ReplicasUnavailable
 Progressing False
+Stalled True NoSubsets
 Initialized False WaitingForFirstReplica
 ReplicasHonored False ScaledInProportion
 `},
@@ -323,11 +325,11 @@ a Scaling: 2/2/2/2/2 of 4; partition 4 lets 0; v1 -> v1; waits: 2 of 4 replicas 
 `},
 		{"wishes that do not fit", func(s *scene) *scene { return s.wish("a", "3").wish("b", "3").settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True RolloutComplete: 4 of 4 replicas run v1
+Ready True ReplicasNotHonored: 4 of 4 replicas run v1; the subsets ask for 6 replicas, but spec.replicas is 4: it is split in proportion; a gets 2 (asks for 3), b gets 2 (asks for 3)
 Progressing False
 ReplicasHonored False ScaledInProportion
-a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
-b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1; asks for 3 replicas, gets 2
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1; asks for 3 replicas, gets 2
 `},
 		{"a spec that is not understood", func(s *scene) *scene { return s.settled().partition("a", "200%").pass() }, `
 Failed: 4/4/4/4/4 of 4; current v1, update v1

@@ -85,7 +85,7 @@ func TestMistakesInExamplesAreFound(t *testing.T) {
 	g.Expect(example(head + "  topology: {subsets: [{name: a, patch: {specs: {}}}]}\n")).To(MatchError(ContainSubstring("specs")))
 }
 
-var patchCommand = regexp.MustCompile(`kubectl (?:-n \S+ )?patch (?:ud|uniteddeployment)\S* .*--type=(\w+) -p '([^']*)'`)
+var patchCommand = regexp.MustCompile(`kubectl (?:-n \S+ )?patch united\S* .*--type=(\w+) -p '([^']*)'`)
 
 // TestPatches decodes what the documents hand to kubectl patch.
 func TestPatches(t *testing.T) {

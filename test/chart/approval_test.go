@@ -72,7 +72,7 @@ func TestHelmApproval(t *testing.T) {
 	}
 	approve := func() {
 		e.t.Helper()
-		e.kubectl("-n", w.work, "annotate", "--overwrite", "ud", webName, v1alpha1.AnnotationApproved+"="+w.live().Status.Rollout.ApprovalKey)
+		e.kubectl("-n", w.work, "annotate", "--overwrite", "united", webName, v1alpha1.AnnotationApproved+"="+w.live().Status.Rollout.ApprovalKey)
 	}
 	var before map[string]podState
 

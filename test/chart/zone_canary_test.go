@@ -63,7 +63,7 @@ func TestZoneCanary(t *testing.T) {
 		e.Expect(e.pods(work, "web")).To(HaveLen(1))
 	})
 	e.step("kubectl scale", func() {
-		e.kubectl("-n", work, "scale", "ud", "web", "--replicas=6")
+		e.kubectl("-n", work, "scale", "united", "web", "--replicas=6")
 		e.settle(work, "web", 6)
 		before = e.pods(work, "web")
 		e.Expect(before).To(HaveLen(6))
@@ -75,7 +75,7 @@ func TestZoneCanary(t *testing.T) {
 		nothingMoved()
 	})
 	e.step("kubectl patch of partitions releases", func() {
-		e.kubectl("-n", work, "patch", "ud", "web", "--type=merge",
+		e.kubectl("-n", work, "patch", "united", "web", "--type=merge",
 			"-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1,"zone-b":"50%"}}}}}`)
 		e.settle(work, "web", 6)
 		onlyReleased("v2")
@@ -91,7 +91,7 @@ func TestZoneCanary(t *testing.T) {
 		onlyReleased("v2")
 	})
 	e.step("holding again lets the next image wait", func() {
-		e.kubectl("-n", work, "patch", "ud", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null}}}}`)
+		e.kubectl("-n", work, "patch", "united", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null}}}}`)
 		e.settle(work, "web", 6)
 		before = e.pods(work, "web")
 		e.helm(helm("upgrade", "--set=image.tag=v4")...)
@@ -99,7 +99,7 @@ func TestZoneCanary(t *testing.T) {
 		nothingMoved()
 	})
 	e.step("positive control: a chart that renders partitions conflicts", func() {
-		e.kubectl("-n", work, "patch", "ud", "web", "--type=merge",
+		e.kubectl("-n", work, "patch", "united", "web", "--type=merge",
 			"-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":2}}}}}`)
 		args := helm("upgrade", "--set=image.tag=v5")
 		args[2] = e.chartWithPartition()
@@ -109,7 +109,7 @@ func TestZoneCanary(t *testing.T) {
 	e.step("positive control: one that renders the replicas undoes kubectl scale", func() {
 		e.helm(helm("upgrade", "--set=replicas=5,image.tag=v4")...)
 		e.Expect(*live().Spec.Replicas).To(BeEquivalentTo(5), "the scale subresource leaves no owner that would conflict")
-		e.kubectl("-n", work, "scale", "ud", "web", "--replicas=6")
+		e.kubectl("-n", work, "scale", "united", "web", "--replicas=6")
 	})
 	e.step("an autoscaler scales, and upgrades do not conflict", func() {
 		e.helm(helm("upgrade", "--set=image.tag=v4,autoscaling.enabled=true,autoscaling.minReplicas=7")...)
@@ -140,7 +140,7 @@ func TestZoneCanaryHandover(t *testing.T) {
 	e.Expect(replicas()).To(BeEquivalentTo(6))
 	e.helm(helm("upgrade", "--set=replicas=8")...)
 	e.Expect(replicas()).To(BeEquivalentTo(8))
-	e.kubectl("-n", work, "scale", "ud", "web", "--replicas=9")
+	e.kubectl("-n", work, "scale", "united", "web", "--replicas=9")
 	e.helm(helm("upgrade", "--set=replicas=null")...)
 	e.Expect(replicas()).To(BeEquivalentTo(9))
 }

@@ -33,7 +33,7 @@ var kruiseConverted = []string{"daemonsets.apps.kruise.io", "sidecarsets.apps.kr
 // about pods, which no test could make while it is not there.
 var kruiseAdmitted = []string{"clonesets", "statefulsets"}
 
-// StartKruise installs the CRDs of OpenKruise but that of its UnitedDeployment, starts its manager, and returns once that admits what it is to run. It is a
+// StartKruise installs the CRDs of OpenKruise, its UnitedDeployment among them, starts its manager, and returns once that admits what it is to run. It is a
 // part of the control plane from then on: its end before Stop is an error. bin/kruise has the CRDs; `make kind-managers`
 // builds both.
 //
@@ -93,9 +93,6 @@ func (c *Cluster) applyKruiseCRDs(ctx context.Context, port int) error {
 		return err
 	}
 	for _, file := range files {
-		if strings.Contains(file, "uniteddeployments") {
-			continue // kubectl would take our short name for theirs
-		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return err

@@ -97,8 +97,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 }
 
 func TestShell(t *testing.T) {
-	got := shell([]string{"patch", "ud", "web", "--type=merge", "-p", `{"a":"it's"}`})
-	if want := `patch ud web --type=merge -p '{"a":"it'\''s"}'`; got != want {
+	got := shell([]string{"patch", "united", "web", "--type=merge", "-p", `{"a":"it's"}`})
+	if want := `patch united web --type=merge -p '{"a":"it'\''s"}'`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := shell([]string{"apply", "-f", "config/samples/web.yaml"}); got != "apply -f config/samples/web.yaml" {

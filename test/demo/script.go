@@ -53,7 +53,7 @@ func script(sample string) []step {
 			title: "a new image is staged",
 			why: "Every zone is held (defaultPartition: 100%), so the new image reaches the templates and no pod. It is set with a\n" +
 				"JSON patch, because a merge patch would replace the list of containers whole.",
-			command: []string{"patch", "ud", name, "--type=json", "-p",
+			command: []string{"patch", "united", name, "--type=json", "-p",
 				`[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"` + newImage + `"}]`},
 			template: newImage,
 			subsets:  []row{{"zone-a", 1, 0, 1, 1, held}, {"zone-b", 3, 0, 3, 3, held}, {"zone-c", 2, 0, 2, 2, held}},
@@ -99,7 +99,7 @@ func allPods() []string {
 }
 
 func release(partitions string) []string {
-	return []string{"patch", "ud", name, "--type=merge", "-p",
+	return []string{"patch", "united", name, "--type=merge", "-p",
 		`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":` + partitions + `}}}}`}
 }
 

@@ -11,8 +11,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // startKruise starts kruise-manager for all tests, when the first asks for it: the others
@@ -137,4 +140,43 @@ func TestAdvancedStatefulSetAdmission(t *testing.T) {
 		member("InPlaceIfPossible", "podUpdatePolicy"), templateField([]any{int64(1), "3-5"}, "spec", "reserveOrdinals"),
 		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1beta1", "StatefulSet" }))
 	e.Create(draft("other", replicas(0), zones("", ""), rolling(`{}`), member(int64(2), "maxUnavailable")))
+}
+
+// TestKruiseShortName: where OpenKruise's UnitedDeployment is installed too, of the same kind and in
+// the same namespace, every form of command that the documents use finds ours.
+func TestKruiseShortName(t *testing.T) {
+	t.Parallel()
+	kruise(t)
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), zones("", ""), partitions(parts{"zone-a": "100%"})))
+	w.Settle()
+	theirs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "UnitedDeployment",
+		"metadata": map[string]any{"namespace": e.Namespace, "name": "web"},
+		"spec": map[string]any{
+			"replicas": int64(0),
+			"selector": map[string]any{"matchLabels": map[string]any{"of": "theirs"}},
+			"template": map[string]any{"statefulSetTemplate": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"of": "theirs"}},
+				"spec": map[string]any{"serviceName": "web", "template": map[string]any{
+					"metadata": map[string]any{"labels": map[string]any{"of": "theirs"}},
+					"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": image("v1")}}},
+				}},
+			}},
+			"topology": map[string]any{"subsets": []any{map[string]any{"name": "other"}}},
+		},
+	}}
+	e.Expect(e.Client.Create(e.ctx, theirs)).To(Succeed())
+	e.Expect(e.Kubectl("get", "ud", "web", "-o", "jsonpath={.apiVersion}")).To(Equal("apps.kruise.io/v1alpha1"), "the control: ud is theirs")
+
+	e.Expect(e.Kubectl("get", "united", "web", "-o", "jsonpath={.apiVersion}")).To(Equal(v1alpha1.GroupVersion.String()))
+	e.Expect(e.Kubectl("get", "united,sts", "-o", "wide")).To(ContainSubstring("uniteddeployment.apps.united.dev/web"))
+	e.Kubectl("patch", "united", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}`)
+	e.Kubectl("scale", "united/web", "--replicas=6")
+	e.Kubectl("annotate", "--overwrite", "united", "web", "example.com/a=b")
+	e.Kubectl("wait", "--for=condition=Ready", "united/web", "--timeout=60s")
+	e.Expect(e.Kubectl("describe", "united", "web")).To(ContainSubstring("RolloutComplete"))
+	e.Expect(w.Asked("zone-a", "zone-b")).To(Equal(int32(6)))
+	e.Kubectl("delete", "united", "web")
+	e.Expect(e.Client.Get(e.ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed(), "theirs is still there")
 }

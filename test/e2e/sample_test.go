@@ -32,7 +32,7 @@ func TestSample(t *testing.T) {
 		e.Expect(w.Status(subset).Replicas).To(BeEquivalentTo(w.Count(subset)))
 	}
 
-	scale, err := shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "get", "ud", "web", "--subresource=scale",
+	scale, err := shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "get", "united", "web", "--subresource=scale",
 		"-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.selector}")
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(scale).To(HavePrefix("6 6 app=web"))

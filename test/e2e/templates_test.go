@@ -42,7 +42,7 @@ func TestUnknownFields(t *testing.T) {
 			none := e.History.Forbid(anyNewPod)
 			value := `{"list":[{"name":"a"},null,7],"number":1e3,"text":"\u00e9"}`
 			w.JSONPatch(`[{"op":"add","path":"%s%s","value":%s}]`, templatePath, unknown.path, value)
-			stored := e.Kubectl("get", "ud", "web", "-o", "jsonpath={.spec.template.statefulSetTemplate}")
+			stored := e.Kubectl("get", "united", "web", "-o", "jsonpath={.spec.template.statefulSetTemplate}")
 			e.Expect(stored).To(ContainSubstring(`{"list":[{"name":"a"},null,7],"number":1000,"text":"é"}`), "it is stored as it was written")
 			w.StallsWhole(v1alpha1.ReasonApplyRefused, unknown.words, "zone-a: ", "zone-b: ")
 			none.Holds()

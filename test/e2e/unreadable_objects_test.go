@@ -75,7 +75,7 @@ func TestUnreadable(t *testing.T) {
 		junk.Workload("nested").Stalls("zone-b", v1alpha1.ReasonApplyRefused)
 	})
 	e.Step("nothing of them is touched", func() {
-		e.Kubectl("patch", "ud", "aged", "--type=json", "-p", fmt.Sprintf( // which reads no times
+		e.Kubectl("patch", "united", "aged", "--type=json", "-p", fmt.Sprintf( // which reads no times
 			`[{"op":"replace","path":%q,"value":%q},{"op":"add","path":"/spec/updateStrategy/manualUpdate/partitions","value":{"zone-a":0,"zone-b":0}}]`,
 			imagePath, image("v2")))
 		deep.Scale(5)
@@ -99,8 +99,8 @@ func TestUnreadable(t *testing.T) {
 	e.Step("deleted it is forgotten", func() {
 		e.withoutChecks(func() { deep.deepen(9999) })
 		deep.StallsWhole(v1alpha1.ReasonUnreadable)
-		e.Kubectl("delete", "ud", "deep")
-		junk.Kubectl("delete", "ud", "nested")
+		e.Kubectl("delete", "united", "deep")
+		junk.Kubectl("delete", "united", "nested")
 		e.Eventually(deep.Pods).Should(BeEmpty())
 		e.Expect(decodable(e, "/apis/"+v1alpha1.GroupVersion.String()+"/uniteddeployments")).To(Succeed())
 		junk.Kubectl("delete", "statefulset", "owned")

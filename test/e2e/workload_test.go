@@ -361,9 +361,9 @@ func (e *env) AuditMark() int64 {
 func (e *env) describe(ctx context.Context) string {
 	var text strings.Builder
 	for _, args := range [][]string{
-		{"get", "ud,sts,controllerrevisions", "-o", "wide"},
+		{"get", "united,sts,controllerrevisions", "-o", "wide"},
 		{"get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName,HASH:.metadata.labels.controller-revision-hash,READY:.status.conditions[?(@.type==\"Ready\")].status,DELETED:.metadata.deletionTimestamp"},
-		{"get", "ud", "-o", "yaml"},
+		{"get", "united", "-o", "yaml"},
 		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
 	} {
 		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)

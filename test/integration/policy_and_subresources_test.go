@@ -116,7 +116,7 @@ func TestScale(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(*decode(g, get(t, name)).Spec.Replicas).To(Equal(int32(9)))
 
-	_, err = fixture.cluster.Kubectl(t.Context(), "scale", "ud/"+name, "--replicas=0")
+	_, err = fixture.cluster.Kubectl(t.Context(), "scale", "united/"+name, "--replicas=0")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(*decode(g, get(t, name)).Spec.Replicas).To(BeZero())
 
@@ -173,14 +173,14 @@ func TestColumns(t *testing.T) {
 	g.Expect(fmt.Sprint(cells[:6]...)).To(Equal(fmt.Sprint("columns", 6, 4, 3, 2, "RollingOut")))
 	g.Expect(cells[7]).To(Equal("waits: web-zone-b-2 not ready for 2m"))
 
-	for _, resource := range []string{"ud", "united", "uniteddeployments", "uniteddeployment", "uniteddeployments.apps.united.dev"} {
+	for _, resource := range []string{"united", "uniteddeployments", "uniteddeployment", "uniteddeployments.apps.united.dev"} {
 		out, err := fixture.cluster.Kubectl(t.Context(), "get", resource, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		lines := strings.Split(out, "\n")
 		g.Expect(strings.Fields(lines[0])).To(Equal([]string{"NAME", "DESIRED", "READY", "UPDATED", "AVAILABLE", "STATUS", "AGE"}))
 		g.Expect(strings.Fields(lines[1])[:6]).To(Equal([]string{name, "6", "4", "3", "2", "RollingOut"}))
 	}
-	out, err := fixture.cluster.Kubectl(t.Context(), "get", "ud", name, "-o", "wide")
+	out, err := fixture.cluster.Kubectl(t.Context(), "get", "united", name, "-o", "wide")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(And(ContainSubstring("MESSAGE"), ContainSubstring("waits: web-zone-b-2 not ready for 2m")))
 	out, err = fixture.cluster.Kubectl(t.Context(), "get", "all", "-o", "name")
@@ -229,11 +229,11 @@ func TestApplyTwice(t *testing.T) {
 		g.Expect(get(t, name).GetResourceVersion()).To(Equal(first.GetResourceVersion()))
 		g.Expect(kubectl(append([]string{"diff", "-f", file}, flags...)...)).To(BeEmpty())
 
-		kubectl("patch", "ud", name, "--type=merge", "-p",
+		kubectl("patch", "united", name, "--type=merge", "-p",
 			`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%","zone-c":null}}}}}`)
 		partitions := decode(g, get(t, name)).Spec.UpdateStrategy.ManualUpdate.Partitions
 		g.Expect(partitions).To(HaveLen(2))
 		g.Expect(partitions["zone-b"].StrVal).To(Equal("50%"))
-		kubectl("delete", "ud", name)
+		kubectl("delete", "united", name)
 	}
 }

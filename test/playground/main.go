@@ -63,14 +63,14 @@ A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is up, and Un
 
   export PATH=%s:$PATH KUBECONFIG=%s
   kubectl apply -f %s
-  kubectl get ud,sts,pods -o wide
+  kubectl get united,sts,pods -o wide
 
 Stage a new image (nothing moves, every zone is held), then release zone by zone:
 
-  kubectl patch ud web --type=json -p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"registry.example/web:v2"}]'
-  kubectl patch ud web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}'
-  kubectl patch ud web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
-  kubectl get ud web -o wide
+  kubectl patch united web --type=json -p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"registry.example/web:v2"}]'
+  kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}'
+  kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
+  kubectl get united web -o wide
 
 Pods are simulated: an image tag that starts with "broken" crashes, "slow" takes 5 seconds, "pull" is never pulled.
 The tour in README.md goes on from here. The manager's log: %s

@@ -16,6 +16,7 @@ package pods
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,9 +47,10 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Failure:     failureOf(pod),
 		Crashed:     hasCrashed(pod),
 	}
-	ready := readyCondition(pod)
+	ready := conditionOf(pod, corev1.PodReady)
 	if ready == nil {
 		r.NeverReady = true
+		setUnschedulable(&r, pod)
 		return r
 	}
 	changed := ready.LastTransitionTime.Time
@@ -81,13 +83,28 @@ func deletionBegan(pod *corev1.Pod) time.Time {
 	return began
 }
 
-func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+func conditionOf(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
+		if pod.Status.Conditions[i].Type == conditionType {
 			return &pod.Status.Conditions[i]
 		}
 	}
 	return nil
+}
+
+// setUnschedulable sets what the scheduler says of a pod that fits on no node. One that waits
+// for its scheduling gates, or for the scheduler to look at it, does not count: nobody has found that
+// there is no room.
+func setUnschedulable(r *adapters.Replica, pod *corev1.Pod) {
+	scheduled := conditionOf(pod, corev1.PodScheduled)
+	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable {
+		return
+	}
+	r.Unschedulable = cmp.Or(strings.TrimSuffix(strings.TrimSpace(scheduled.Message), "."), "it fits on no node")
+	r.UnschedulableSince = pod.CreationTimestamp.Time
+	if since := scheduled.LastTransitionTime.Time; since.After(r.UnschedulableSince) {
+		r.UnschedulableSince = since
+	}
 }
 
 // failureOf says why a pod failed; "" when it did not. A container that waits
@@ -110,7 +127,7 @@ func failureOf(pod *corev1.Pod) string {
 // One that has come up again since, and ceased to be ready while it ran, has not crashed:
 // the pod ceased to be ready later than the container started.
 func hasCrashed(pod *corev1.Pod) bool {
-	ready := readyCondition(pod)
+	ready := conditionOf(pod, corev1.PodReady)
 	cameUp := func(s *corev1.ContainerStatus) bool {
 		return s.State.Running != nil && ready != nil && ready.LastTransitionTime.After(s.State.Running.StartedAt.Time)
 	}

@@ -30,6 +30,11 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRolloutHeld: what is released is updated; partitions hold the rest.
 	ReasonRolloutHeld = "RolloutHeld"
+	// ReasonReplicasNotHonored: subsets do not have the replicas that they ask for, since
+	// these do not fit spec.replicas. All else is as asked.
+	ReasonReplicasNotHonored = "ReplicasNotHonored"
+	// ReasonNoSubsets: there are replicas, and no subset to have them.
+	ReasonNoSubsets = "NoSubsets"
 	// ReasonPaused: spec.paused freezes the rollout.
 	ReasonPaused = "Paused"
 	// ReasonRollingOut: released replicas are not on the update revision yet.
@@ -68,8 +73,10 @@ const (
 	// ReasonProtectionLost: a child forgets again and again what its protected
 	// replicas run.
 	ReasonProtectionLost = "ProtectionLost"
-	// ReasonReplicaFailed: an updated replica failed, so a coordinated rollout
-	// releases no other.
+	// ReasonUnschedulable: replicas have fitted on no node for a while.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonReplicaFailed: an updated replica failed. A coordinated rollout releases no
+	// other then.
 	ReasonReplicaFailed = "ReplicaFailed"
 	// ReasonBlocked: replicas that a coordinated rollout cannot release yet are
 	// unavailable, and use up maxUnavailable.
@@ -89,7 +96,7 @@ const (
 )
 
 // SubsetPhase says in one word where a subset stands.
-// +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Scaling;Unavailable;Held;Complete;Paused;Stalled
+// +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Waiting;Scaling;Unavailable;Held;Complete;Paused;Stalled
 type SubsetPhase string
 
 // Phases of a subset.
@@ -104,6 +111,10 @@ const (
 	PhaseRestoring SubsetPhase = "Restoring"
 	// PhaseUpdating: released replicas move to the update revision.
 	PhaseUpdating SubsetPhase = "Updating"
+	// PhaseWaiting: nothing of it is on the way. The coordinated rollout releases more of it
+	// later: when its turn comes, when replicas elsewhere are available, or when what has
+	// failed is put right.
+	PhaseWaiting SubsetPhase = "Waiting"
 	// PhaseScaling: replicas are added or removed.
 	PhaseScaling SubsetPhase = "Scaling"
 	// PhaseUnavailable: all replicas exist, some are not available.

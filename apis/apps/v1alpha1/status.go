@@ -52,6 +52,12 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
+	// Summary tells of the subsets in one line: of each how many of its replicas run the
+	// update revision, how many it is allotted, and where it stands unless it is complete. Such as
+	// "zone-a 1/1 · zone-b 1/3 held". Of many subsets the first ones are named.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
 	// Subsets tells of each subset, in the order of the spec; a subset that is
 	// being removed comes last. Names are unique.
 	// +listType=atomic

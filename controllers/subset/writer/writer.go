@@ -63,6 +63,10 @@ type Writer struct {
 	// remembers nothing.
 	Contests *Contests
 	Now      func() time.Time
+
+	// Corrected says what the last write of Execute has put right that somebody had changed in
+	// the child; "" if nothing.
+	Corrected string
 }
 
 // Execute carries out a step on a child that was read as current, nil when there
@@ -70,6 +74,7 @@ type Writer struct {
 // are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
 // wrote, or what the API server answered; the child is then as it was.
 func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	w.Corrected = ""
 	switch s.Action {
 	case subset.ActionWait, subset.ActionHalt:
 		return current, false, nil
@@ -267,6 +272,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return current, false, err
 	}
 	if u.GetResourceVersion() != current.GetResourceVersion() {
+		w.Corrected = correction(at, current)
 		return u, true, nil
 	}
 	if overridden.text != "" {
@@ -275,6 +281,25 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return u, false, ErrStale
 	}
 	return u, false, nil
+}
+
+// correction says which field a write has put right, and who had changed it as far as
+// managedFields tell; "" where nobody had: then the field differs since something else is asked
+// for now.
+func correction(at fieldLocation, current *unstructured.Unstructured) string {
+	by, err := OwnerOf(at.path, current.GetManagedFields(), "")
+	if err != nil {
+		return "" // it was written all the same
+	}
+	owned, err := ownedIn(current.GetManagedFields())
+	ours := err == nil && owned != nil && len(at.path) > 0 && owned.Has(at.path)
+	switch {
+	case by != "":
+		return fmt.Sprintf("%s of %s, which %s had changed", at.text, current.GetName(), by)
+	case ours || len(at.path) == 0:
+		return ""
+	}
+	return fmt.Sprintf("%s of %s, which somebody had removed", at.text, current.GetName())
 }
 
 // withoutReadYourWrites lets no read wait for a write of a child that is not in the cache. Trap: where

@@ -26,7 +26,13 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	setAvailable(in, status, set)
 
 	ready, reason, message := readiness(in, tallies, status)
-	stalledReason, stalledMessage := stalledBy(p, status, tallies)
+	if ready && !p.Allocation.Honored {
+		reason, message = notHonored(p, reason, message)
+	}
+	stalledReason, stalledMessage := in.stalledBy(p, status, tallies)
+	if reason == v1alpha1.ReasonNoSubsets {
+		stalledReason, stalledMessage = reason, message
+	}
 	if in.Unkept != nil {
 		ready, reason, message = false, in.Unkept.Reason, in.Unkept.Message
 		if in.Unkept.Stalled {
@@ -86,14 +92,11 @@ func setReplicasHonored(p *Plan, set setCondition) {
 	if !p.Allocation.Honored {
 		reason = v1alpha1.ReasonScaledInProportion
 	}
-	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, p.Allocation.Reason)
+	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, joined(p.Allocation.Reason, p.split()))
 }
 
 func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
 	wanted := replicasOf(in.Parent)
-	if len(in.Spec.Subsets) == 0 {
-		wanted = 0
-	}
 	available := status.AvailableReplicas >= wanted
 	for name := range in.Unreadable {
 		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
@@ -111,7 +114,7 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 
 // readiness reports whether the cluster is what the spec asks for now.
 func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
-	if said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled}); len(said) > 0 {
+	if said := errorsOf(status); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
 	if said := overriddenMessages(tallies); len(said) > 0 {
@@ -125,12 +128,18 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	case phase.failureReason != "":
 		return false, phase.failureReason, rollout.Message
 	}
+	if failed, _ := in.replicaFailed(tallies); failed != "" {
+		return false, v1alpha1.ReasonReplicaFailed, failed
+	}
+	if said := unschedulableMessages(tallies, in.Now); len(said) > 0 {
+		return false, v1alpha1.ReasonUnschedulable, shorten(said, "; ")
+	}
 	for _, blocker := range []struct {
 		phases []v1alpha1.SubsetPhase
 		reason string
 	}{
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhasePending, v1alpha1.PhaseSeeding, v1alpha1.PhaseRestoring}, v1alpha1.ReasonReconciling},
-		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating}, v1alpha1.ReasonRollingOut},
+		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUpdating, v1alpha1.PhaseWaiting}, v1alpha1.ReasonRollingOut},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseScaling}, v1alpha1.ReasonScaling},
 		{[]v1alpha1.SubsetPhase{v1alpha1.PhaseUnavailable}, v1alpha1.ReasonReplicasUnavailable},
 	} {
@@ -144,7 +153,10 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
 		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
 	}
-	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, status.UpdateRevision)
+	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
+		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty: there is none to have the %d of spec.replicas", replicasOf(in.Parent))
+	}
+	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
 	switch held := heldMessages(status); {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
@@ -190,18 +202,58 @@ func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.Subse
 	return said
 }
 
+// errorsOf are the messages of the stalled subsets. The answer of the API server is long, and the
+// same for each child but for its name: it is said once, of all that it is about.
+func errorsOf(status *v1alpha1.UnitedDeploymentStatus) []string {
+	var messages []string
+	about := map[string][]*v1alpha1.SubsetStatus{} // by message, less the name of the child
+	for i := range status.Subsets {
+		s := &status.Subsets[i]
+		if s.Phase != v1alpha1.PhaseStalled {
+			continue
+		}
+		message := s.Message
+		if s.Workload != "" {
+			message = strings.ReplaceAll(message, s.Workload, strings.TrimSuffix(s.Workload, s.Name)+"*")
+		}
+		if about[message] == nil {
+			messages = append(messages, message)
+		}
+		about[message] = append(about[message], s)
+	}
+	said := make([]string, 0, len(messages))
+	for _, message := range messages {
+		var names []string
+		for _, s := range about[message] {
+			names = append(names, s.Name)
+		}
+		switch {
+		case len(names) == 1:
+			said = append(said, names[0]+": "+about[message][0].Message)
+		case len(names) == len(status.Subsets):
+			said = append(said, "all subsets: "+message)
+		default:
+			said = append(said, shorten(names, ", ")+": "+message)
+		}
+	}
+	return said
+}
+
 // shorten joins the first few: a hundred subsets would not fit a condition.
-func shorten(said []string, separator string) string {
+func shorten(said []string, separator string) string { return shortenTo(said, separator, "subsets") }
+
+// shortenTo is shorten of other things than subsets.
+func shortenTo(said []string, separator, things string) string {
 	const most = 3
 	if rest := len(said) - most; rest > 0 {
-		return fmt.Sprintf("%s%sand %d more subsets", strings.Join(said[:most], separator), separator, rest)
+		return fmt.Sprintf("%s%sand %d more %s", strings.Join(said[:most], separator), separator, rest, things)
 	}
 	return strings.Join(said, separator)
 }
 
 // stalledBy is the first failure that does not pass by itself.
-func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
-	said := messagesOf(status, []v1alpha1.SubsetPhase{v1alpha1.PhaseStalled})
+func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+	said := errorsOf(status)
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
@@ -209,6 +261,9 @@ func stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tall
 	}
 	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
+	}
+	if failed, stalled := in.replicaFailed(tallies); stalled {
+		return v1alpha1.ReasonReplicaFailed, failed
 	}
 	return "", ""
 }

@@ -37,6 +37,7 @@ const (
 	eventForced          = "RolloutForced"
 	eventLost            = "ProtectionLost"
 	eventRestored        = "ProtectionRestored"
+	eventCorrected       = "ChildCorrected"
 )
 
 // Events gives one event for each transition from one status to the next, and
@@ -45,12 +46,15 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	list := revisionEvents(before, after)
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if old := SubsetStatus(before, s.Name); old != nil && old.Partition != s.Partition {
+		if old := SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
 			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
 			if why := p.changeReason(s.Name, results); why != "" {
 				note += ": " + why
 			}
 			list = append(list, Event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
+		}
+		if what := results.of(s.Name).Corrected; what != "" {
+			list = append(list, Event{corev1.EventTypeNormal, eventCorrected, "Apply", s.Name + ": put back " + what, s.Workload})
 		}
 		list = append(list, memoryEvents(SubsetStatus(before, s.Name), s)...)
 		list = append(list, noteEvents(SubsetStatus(before, s.Name), s, results[s.Name])...)
@@ -62,6 +66,19 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 		list[i].Note = Note(list[i].Note)
 	}
 	return list
+}
+
+// partitionDecided reports whether the partition of a subset was changed by a decision of its own.
+// A coordinated rollout lowers it replica by replica: the first is the decision to release the
+// subset, and the others follow from it. One that it raises protects what was not protected.
+func partitionDecided(before, after *v1alpha1.SubsetStatus, rollout *v1alpha1.RolloutStatus) bool {
+	switch {
+	case before == nil || before.Partition == after.Partition:
+		return false
+	case rollout == nil || after.Partition > before.Partition:
+		return true
+	}
+	return before.Partition >= before.DesiredReplicas
 }
 
 // changeReason is why the partition of a subset was changed, "" if it is not known.
@@ -194,6 +211,12 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message, ""})
 			}
 		case v1alpha1.ConditionReady, v1alpha1.ConditionInitialized:
+			if c.Reason == v1alpha1.ReasonRolloutComplete && !rolledOut(before, after) {
+				continue // it was scaled, or repaired
+			}
+			if c.Reason == v1alpha1.ReasonUnschedulable && (old == nil || old.Reason != c.Reason) {
+				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Schedule", c.Message, ""})
+			}
 			if turned && !bad {
 				list = append(list, Event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})
 			}
@@ -204,4 +227,20 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 		}
 	}
 	return list
+}
+
+// rolledOut reports whether it is the end of a rollout that all replicas run the update revision
+// and are ready now, and not of a scaling or a repair. On the way back by hand that cannot be told
+// where the last replicas were merely not ready any more: then there is no event.
+func rolledOut(before, after *v1alpha1.UnitedDeploymentStatus) bool {
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case before.CurrentRevision != after.CurrentRevision, before.UpdateRevision != after.UpdateRevision, before.UpdateRevision != before.CurrentRevision:
+		return true
+	case was == nil, !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
+		return true
+	case before.Rollout != nil && after.Rollout != nil && meaningOf(before.Rollout, false).done != meaningOf(after.Rollout, false).done:
+		return true
+	}
+	return was.Reason == v1alpha1.ReasonRollingOut || was.Reason == v1alpha1.ReasonReplicaFailed
 }

@@ -25,11 +25,13 @@ func MissingReplicaName(observed *adapters.Observed) string {
 	return observed.MissingName
 }
 
-// WhyNameTaken says what has the name of a missing replica, why it is none of the child's, and
-// what to do; "" when nothing has it, or it becomes a replica by itself.
-func WhyNameTaken(pod *corev1.Pod, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
+// WhyMissing says why a replica has been missing for a while, and what to do. Where a pod has its
+// name: why that is none of the child's, "" when it becomes a replica by itself. Where none has,
+// the child's controller cannot make one, as with a quota or an admission policy: what the API
+// server answers it is in the events of the child. kind is that of the child.
+func WhyMissing(pod *corev1.Pod, kind string, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
 	if pod == nil {
-		return ""
+		return fmt.Sprintf("kubectl describe %s %s tells why it is not made", strings.ToLower(kind), observed.Meta.Name)
 	}
 	taken := "the name " + pod.Name + " is taken by a pod that "
 	owner := metav1.GetControllerOfNoCopy(pod)

@@ -31,6 +31,8 @@ type Result struct {
 	DeletedStuck, DeletedUnreleased []string
 	// NotRetried: what failed is the template of the pods, which is not written again.
 	NotRetried bool
+	// Corrected says what of the child was put right that somebody had changed; "" if nothing.
+	Corrected string
 	// Note is what is to be said of the child beside all else.
 	Note string
 }

@@ -54,6 +54,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 		status.Rollout = p.Rollout.State
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
+	status.Summary = summary(status.Subsets)
 	status.LastProgressTime = lastProgress(in, status)
 	if status.Rollout != nil {
 		status.Rollout.LastProgressTime = status.LastProgressTime
@@ -172,7 +173,10 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
 			subset.Unreleased(observed)[0].Name, s.Protected)
 	case s.Decision.WaitReason != "" && p.progressing():
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason)
+		if waits != "" {
+			return v1alpha1.PhaseUpdating, waits
+		}
+		return v1alpha1.PhaseWaiting, s.Decision.WaitReason
 	case t.counts.AvailableReplicas < s.Desired:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
@@ -213,15 +217,18 @@ func releasedPending(observed *adapters.Observed) bool {
 	})
 }
 
-// waitsFor names the replica that the subset waits for: one that failed before
-// one that is not ready, a released one before a protected one, then the lowest.
+// waitsFor names the replica that the subset waits for: one that failed before one that fits on no
+// node, and that before one that is not ready, a released one before a protected one, then the lowest.
 // The time is when it began, not how long ago: a text that ages by itself would
 // have to be written again and again.
 func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
 		rank := 0
-		if r.Failure != "" {
+		switch {
+		case r.Failure != "":
+			rank += 4
+		case r.Unschedulable != "":
 			rank += 2
 		}
 		if r.Position >= observed.Partition {
@@ -341,6 +348,7 @@ func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploym
 	}
 	for _, t := range tallies {
 		sooner(t.availableAt)
+		sooner(t.unschedulableAt(in.Now))
 		if t.failure != nil {
 			sooner(t.failure.RetryAt)
 		}

@@ -6,7 +6,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -28,6 +28,10 @@ type tally struct {
 	observed bool
 	// availableAt is when time alone makes a replica available; zero if none.
 	availableAt time.Time
+	// unschedulable are the replicas that fit on no node, the longest first.
+	unschedulable []*adapters.Replica
+	// failed are the updated replicas that failed, where no coordinated rollout looks at them.
+	failed []*adapters.Replica
 	// notUpdated is how many replicas do not run the update revision.
 	notUpdated int32
 }
@@ -57,6 +61,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	}
 	onUpdate := in.onUpdate(s, observed)
 	t.count(observed, onUpdate, in.Now)
+	t.failed = in.failedByHand(p, observed, onUpdate)
 	if !observed.SpecObserved {
 		// The hashes speak of an older spec: what was known of this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
@@ -71,9 +76,10 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
 		t.message = cmp.Or(o.WaitReason, t.message)
 	}
-	if o.Note != "" {
-		t.message = strings.TrimPrefix(t.message+"; "+o.Note, "; ")
+	if t.done() {
+		t.message = joined(t.message, p.shortfall(s))
 	}
+	t.message = joined(t.message, o.Note)
 	return t.withFailure()
 }
 
@@ -126,10 +132,14 @@ func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
 }
 
 func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {
-	for _, r := range observed.Pods {
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
 		t.counts.Replicas++
 		if r.Terminating {
 			continue
+		}
+		if r.Unschedulable != "" {
+			t.unschedulable = append(t.unschedulable, r)
 		}
 		updated := onUpdate && observed.UpdateHash != "" && r.Hash == observed.UpdateHash
 		if updated {
@@ -149,4 +159,5 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 			t.availableAt = at
 		}
 	}
+	slices.SortStableFunc(t.unschedulable, func(a, b *adapters.Replica) int { return a.UnschedulableSince.Compare(b.UnschedulableSince) })
 }

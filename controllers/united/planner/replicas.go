@@ -1,0 +1,129 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// unschedulableAfter is how long a replica has to fit on no node before that is a reason of its
+// own: a scheduler often finds a place a moment later, when another pod is gone.
+const unschedulableAfter = 30 * time.Second
+
+// unschedulableMessages say of each subset how many replicas have fitted on no node for a while,
+// and what the scheduler says of the one that has waited longest.
+func unschedulableMessages(tallies []*tally, now time.Time) []string {
+	var said []string
+	for _, t := range tallies {
+		count := 0
+		for _, r := range t.unschedulable {
+			if !r.UnschedulableSince.Add(unschedulableAfter).After(now) {
+				count++
+			}
+		}
+		if count > 0 {
+			said = append(said, fmt.Sprintf("%s: %d of %d replicas fit on no node: %s is %s", t.name, count, t.counts.Replicas, t.unschedulable[0].Name, t.unschedulable[0].WhyUnavailable()))
+		}
+	}
+	return said
+}
+
+// unschedulableAt is when time alone makes a replica of the subset count as unschedulable; zero
+// if it does not.
+func (t *tally) unschedulableAt(now time.Time) time.Time {
+	for _, r := range t.unschedulable {
+		if at := r.UnschedulableSince.Add(unschedulableAfter); at.After(now) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// failedByHand are the updated replicas of a child that failed, while the user releases by hand. It
+// freezes nothing: whoever releases by hand decides what becomes of it. Before the first
+// replica was ready nothing has failed, it has not come up yet; and what all replicas ran
+// before has proven itself.
+func (in *Input) failedByHand(p *Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
+	if in.coordinates() || in.paused() || !p.Initialized || !onUpdate || !observed.SpecObserved || in.Update.Name == p.CurrentRevision {
+		return nil
+	}
+	var failed []*adapters.Replica
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
+		if r.Hash != observed.UpdateHash {
+			continue
+		}
+		if yes, _ := in.terms().Failed(r); yes {
+			failed = append(failed, r)
+		}
+	}
+	return failed
+}
+
+// replicaFailed is the failure of an updated replica that the user has released by hand: which
+// replicas, and whether waiting alone will not help; "" where none has failed.
+func (in *Input) replicaFailed(tallies []*tally) (message string, stalled bool) {
+	var said []string
+	for _, t := range tallies {
+		for _, r := range t.failed {
+			said = append(said, r.Name+" "+r.WhyUnavailable())
+			again := *r
+			again.Crashed = false // a container that crashed once may come up yet
+			failed, _ := in.terms().Failed(&again)
+			stalled = stalled || failed
+		}
+	}
+	if len(said) == 0 {
+		return "", false
+	}
+	return shortenTo(said, ", ", "replicas") + "; correct the template, or go back to the one before", stalled
+}
+
+// notHonored is the reason and the message of Ready where all is as it should be, but for the
+// subsets that do not get what they ask for. Ready stays True: an autoscaler that drives
+// spec.replicas must not make a release fail. What waits for somebody is told first.
+func notHonored(p *Plan, reason, message string) (string, string) {
+	if reason == v1alpha1.ReasonRolloutComplete || reason == v1alpha1.ReasonRolloutHeld {
+		reason = v1alpha1.ReasonReplicasNotHonored
+	}
+	return reason, joined(message, p.Allocation.Reason, p.split())
+}
+
+// split says who gets what, where subsets do not get what they ask for; "" where they do.
+func (p *Plan) split() string {
+	var said []string
+	for _, s := range p.Subsets {
+		if p.Allocation.Honored || s.Removed {
+			continue
+		}
+		text := fmt.Sprintf("%s gets %d", s.Name, s.Desired)
+		if s.Replicas != nil {
+			text += " (asks for " + s.Replicas.String() + ")"
+		}
+		said = append(said, text)
+	}
+	return shorten(said, ", ")
+}
+
+// shortfall says that a subset does not have the replicas that it asks for; "" where it does, or
+// asks for none.
+func (p *Plan) shortfall(s *SubsetPlan) string {
+	if p.Allocation.Honored || s.Replicas == nil || *s.Replicas == intstr.FromInt32(s.Desired) {
+		return ""
+	}
+	return fmt.Sprintf("asks for %s replicas, gets %d", s.Replicas, s.Desired)
+}
+
+// joined joins texts, less those that are empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
+}
