@@ -101,8 +101,12 @@ func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 // does not match tells that some are not as they were written, and not which; so does one
 // that is missing where there was one.
 func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
+	lowered := slices.Contains(taken, v1alpha1.AnnotationPartition)
+	if slices.Contains(taken, v1alpha1.AnnotationProtectedHash) {
+		defer restoreHash(o, kept)
+	}
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
-	if verdict == adapters.Whole && replayed(o, taken, kept) {
+	if contradicts(o, taken, kept) {
 		verdict, taken = adapters.Forged, nil
 	}
 	if !isCopyOf(kept, o) {
@@ -121,17 +125,52 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
 		o.Meta.Annotations = annotations
 	}
+	if kept != nil && lowered {
+		restorePartition(o, kept)
+	}
 }
 
-// replayed reports whether the record of a child is one of an earlier time that somebody has put back,
-// as from a backup: it is whole, but they wrote it and not United, and the copy tells that the
-// subset protected something else when United last wrote it, to this child or the one before. What
-// somebody puts there by hand, for want of a copy, has no checksum that matches.
-func replayed(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) bool {
-	if kept == nil || !unaltered(kept) || !slices.Contains(taken, v1alpha1.AnnotationProtectedRevision) {
+// restoreHash puts back by which name the child knows what it protects, where that is the same
+// revision as in the copy and somebody has put another name there, such as an earlier one. It is the
+// same for a child that was made again: the name tells of the content.
+func restoreHash(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
+	if kept == nil || !unaltered(kept) || RecordedProtectedRevision(o) == "" ||
+		kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o) {
+		return
+	}
+	if hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]; hash != "" && hash != ProtectedHash(o) {
+		o.Meta.Annotations = maps.Clone(o.Meta.Annotations) // o shares them with the cache
+		o.Meta.Annotations[v1alpha1.AnnotationProtectedHash] = hash
+	}
+}
+
+// restorePartition puts back the partition that United wrote last where somebody has put a lower
+// one on record, as with an old manifest. The higher one is the more careful reading, and by it a
+// partition that is lowered again and again is seen to be.
+func restorePartition(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
+	was, ok := numberIn(kept.Annotations, v1alpha1.AnnotationPartition)
+	if has, there := number(o, v1alpha1.AnnotationPartition); !ok || there && has >= was {
+		return
+	}
+	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(was), 10)
+	o.Meta.Annotations = annotations
+}
+
+// contradicts reports whether somebody has put another protected revision on record than the copy
+// has, which tells what United last wrote to this child or the one before. It is that of an earlier
+// time, as from a backup, or a mistake: whoever puts back what the child has lost agrees with the
+// copy, if there is one.
+func contradicts(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) bool {
+	said := RecordedProtectedRevision(o)
+	if kept == nil || !unaltered(kept) || said == "" || !slices.Contains(taken, v1alpha1.AnnotationProtectedRevision) {
 		return false
 	}
-	return kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o)
+	known, ok := kept.Annotations[v1alpha1.AnnotationProtectedRevision]
+	return ok && known != said
 }
 
 // matchesChild reports whether what the copy says is true of the child as it is now. The copy may be of before
@@ -213,8 +252,12 @@ func (g *Goal) recordLost(o *adapters.Observed) Step {
 	if !o.SpecObserved {
 		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is to be observed by its controller, to tell what it runs"}
 	}
+	hint := "the name of a ControllerRevision of " + g.Child.Parent
+	if g.Before != nil && unaltered(g.Before) && g.Before.Annotations[v1alpha1.AnnotationProtectedRevision] != "" {
+		hint += "; when United last wrote it, it protected " + g.Before.Annotations[v1alpha1.AnnotationProtectedRevision]
+	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy that fits it; "+
-			"put it back (the name of a ControllerRevision of %s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
-		o.Meta.Name, lostAnnotations(o), g.Child.Parent, g.Child.Parent, g.Update.Revision)}
+			"put it back (%s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
+		o.Meta.Name, lostAnnotations(o), g.Child.Parent, hint, g.Update.Revision)}
 }

@@ -31,7 +31,8 @@ func TestRestore(t *testing.T) {
 		{"all is gone", func() *childBuilder { b := aChild(); b.Meta.Annotations = nil; return b }(), adapters.RecordKeys(), kept(), kept().Annotations},
 		{"one was changed", finished().recorded(2, "h1", 2).writtenFrom(99), []string{v1alpha1.AnnotationParentGeneration}, kept(), kept().Annotations},
 		{"there is no copy", aChild(), adapters.RecordKeys(), nil, aChild().Meta.Annotations},
-		{"the copy is of another child", aChild(), adapters.RecordKeys(), &v1alpha1.ChildRecord{UID: "s-0", Annotations: kept().Annotations}, aChild().Meta.Annotations},
+		{"the copy is of another child", aChild(), adapters.RecordKeys(), &v1alpha1.ChildRecord{UID: "s-0", Annotations: kept().Annotations},
+			aChild().with(v1alpha1.AnnotationProtectedHash, "h1").Meta.Annotations}, // the hash tells of the content
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			shared := tc.child.Meta.Annotations
@@ -211,6 +212,54 @@ func TestCredible(t *testing.T) {
 	} {
 		if got := Credible(tc.known, "whole", tc.kept); got != tc.want {
 			t.Errorf("%s: want %s, have %s", tc.name, tc.want, got)
+		}
+	}
+}
+
+// A lower partition that somebody puts on record, with that of the spec, does not count: it is what
+// United wrote last, and so seen to be lowered.
+func TestRestorePartition(t *testing.T) {
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	kept := Record(staged().observed(), nil)
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		taken []string
+		kept  *v1alpha1.ChildRecord
+		want  int32
+	}{
+		{"an old manifest", staged().on("r1").with(v1alpha1.AnnotationPartition, "0").written().hashes("h1", "h9").at(9), []string{v1alpha1.AnnotationPartition}, kept, 2},
+		{"a higher one", staged().with(v1alpha1.AnnotationPartition, "5").written().hashes("h1", "h9").at(9), []string{v1alpha1.AnnotationPartition}, kept, 5},
+		{"it is ours", staged().with(v1alpha1.AnnotationPartition, "0").written(), nil, kept, 0},
+		{"of another child", staged().with(v1alpha1.AnnotationPartition, "0").written().uid("s-9"), []string{v1alpha1.AnnotationPartition}, kept, 0},
+	} {
+		o := tc.child.observed()
+		if Restore(o, tc.taken, tc.kept); RecordedPartition(o) != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, RecordedPartition(o), tc.want)
+		}
+	}
+}
+
+// The name by which the child knows what it protects is that of the copy, where somebody has put
+// back an earlier one with the right revision.
+func TestRestoreHash(t *testing.T) {
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	hash, protected := v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationProtectedRevision
+	kept := Record(staged().observed(), nil)
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		taken []string
+		want  string
+	}{
+		{"an earlier one", staged().with(hash, "h0").hashes("h1", "h9").at(9), []string{hash, protected}, "h1"},
+		{"none, of a child that was made again", staged().with(hash, "").hashes("h9", "h9").uid("s-9"), []string{hash, protected}, "h1"},
+		{"it is ours", staged().with(hash, "h0").written(), nil, "h0"},
+		{"of another revision", staged().with(hash, "h0", protected, "r0").without(v1alpha1.AnnotationRecordChecksum).hashes("h1", "h9").at(9), []string{hash}, "h0"},
+	} {
+		o := tc.child.observed()
+		if Restore(o, tc.taken, kept); ProtectedHash(o) != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, ProtectedHash(o), tc.want)
 		}
 	}
 }

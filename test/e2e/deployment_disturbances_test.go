@@ -187,7 +187,7 @@ func TestDeploymentOverriddenStrategy(t *testing.T) {
 	})
 	mark := e.AuditMark()
 	w.setImage("quiet2") // so that its pace matters all the time
-	w.StallsWhole(v1alpha1.ReasonOverridden, "Deployment web-zone-a: spec.strategy was changed by admission")
+	w.StallsWhole(v1alpha1.ReasonOverridden, "spec.strategy was changed by admission")
 	e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 2*spaced))
 	lift()
 	w.setImage("v3") // else it takes up to five minutes

@@ -189,3 +189,50 @@ func TestHeldByAFinalizer(t *testing.T) {
 		})
 	}
 }
+
+// TestOldRecordPutBack: what United wrote on a child at an earlier time is put back, as from a backup,
+// along with another template. What it protects is not known then: no replica moves for it, it is
+// said, and what is to be put back is enough.
+func TestOldRecordPutBack(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]edit{"Manual": hold(), "RollingUpdate": rolling(`{maxUnavailable: 1, partition: "100%"}`)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.Create(draft("web", replicas(6), zones("", ""), policy(appsv1.ParallelPodManagement), strategy))
+			w.Settle()
+			w.SetImage("v2")
+			w.Disturbed()
+			w.Settle()
+			backup := ours(w.Child("zone-b").Annotations) // on v2, and protects v1
+			release, held := `{"manualUpdate":null}`, `{"manualUpdate":{"defaultPartition":"100%"}}`
+			if name == "RollingUpdate" {
+				release, held = `{"rollingUpdate":{"partition":0}}`, `{"rollingUpdate":{"partition":"100%"}}`
+			}
+			w.Patch(`{"spec":{"updateStrategy":%s}}`, release)
+			w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
+			w.Settle()
+			w.Patch(`{"spec":{"updateStrategy":%s}}`, held)
+			w.SetImage("v3")
+			w.Disturbed()
+			w.Settle()
+			before := w.Child("zone-b")
+			e.Expect(before.Annotations[v1alpha1.AnnotationProtectedRevision]).NotTo(Equal(backup[v1alpha1.AnnotationProtectedRevision]), "the control: it protects another by now")
+
+			still := e.History.Forbid(anyNewPod)
+			w.PatchChild("zone-b", `{"metadata":{"annotations":%s},"spec":{"template":{"spec":{"containers":[{"name":"web","image":%q}]}}}}`, asJSON(backup), image("v9"))
+			w.Stalls("zone-b", v1alpha1.ReasonRevisionLost, "it protected "+before.Annotations[v1alpha1.AnnotationProtectedRevision])
+			still.Holds()
+			w.PatchChild("zone-b", `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
+				v1alpha1.AnnotationProtectedRevision, before.Annotations[v1alpha1.AnnotationProtectedRevision],
+				v1alpha1.AnnotationRevision, before.Annotations[v1alpha1.AnnotationRevision])
+			w.Disturbed()
+			w.Settle()
+			e.Expect(recordOf(w.Child("zone-b"))).To(Equal(recordOf(before)))
+			still.Holds()
+			w.DeletePod("zone-b", 0)
+			w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"})
+			still.Fires()
+		})
+	}
+}
