@@ -145,13 +145,12 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 	if kept.Generation == o.Meta.Generation {
 		return
 	}
-	for key, amend := range map[string]func(kept int32) int32{
-		v1alpha1.AnnotationPartition:    func(kept int32) int32 { return max(kept, o.Partition) },
-		v1alpha1.AnnotationReleasedFrom: func(kept int32) int32 { return min(kept, o.Partition) },
-	} {
-		if n, ok := number(o, key); ok && slices.Contains(suspects, key) {
-			annotations[key] = strconv.FormatInt(int64(amend(n)), 10)
-		}
+	if n, ok := writtenPartition(o); ok && slices.Contains(suspects, v1alpha1.AnnotationPartition) {
+		annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(max(n, o.Partition)), 10)
+	}
+	from, before, ok := adapters.ReadReleased(annotations[v1alpha1.AnnotationReleasedFrom])
+	if ok && slices.Contains(suspects, v1alpha1.AnnotationReleasedFrom) {
+		annotations[v1alpha1.AnnotationReleasedFrom] = adapters.ReleasedText(min(from, o.Partition), min(before, o.Partition))
 	}
 }
 
@@ -181,8 +180,8 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 // neverFinished is unfinishable of the child that a copy is of.
 func neverFinished(kept *v1alpha1.ChildRecord) bool {
 	hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]
-	n, ok := numberIn(kept.Annotations, v1alpha1.AnnotationReleasedFrom)
-	return hash != "" && hash != kept.Hash && ok && n > 0
+	from, _, ok := adapters.ReadReleased(kept.Annotations[v1alpha1.AnnotationReleasedFrom])
+	return hash != "" && hash != kept.Hash && ok && from > 0
 }
 
 // lostAnnotations gives the annotations without which nobody knows what the child's template or
