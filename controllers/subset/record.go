@@ -4,7 +4,6 @@
 package subset
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -93,7 +92,9 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 //
 // Trap: what the replicas are seen to run may be old, and what was released and not seen to
 // move may move until the child's controller has seen c. So what the earlier template was
-// released to goes on record, as far as it was, whatever its replicas look like: before.
+// released to goes on record, as far as it was, whatever its replicas look like: before. Not on the
+// way to what is protected, or from there: a child that relearns that has unreleased replicas
+// of the template that it leaves, and must know them.
 func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, before int32) {
 	from, before = released(o)
 	switch {
@@ -111,7 +112,7 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 			seen = min(seen, m.Position)
 		}
 	}
-	if !known || nothingLeft(c, o) {
+	if !known || RevisionOf(o) == c.ProtectedRevision || c.Revision == c.ProtectedRevision {
 		return seen, seen
 	}
 	return seen, before
@@ -122,13 +123,6 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 func neverReleased(o *adapters.Observed, m *adapters.Replica) bool {
 	from, before := released(o)
 	return m.Position < before || m.Position < from && m.Hash == o.UpdateHash
-}
-
-// nothingLeft reports whether nothing is left of what a child was released to that has the template
-// of what it protects: all its replicas run that, and its status counts no others.
-func nothingLeft(c *adapters.Child, o *adapters.Observed) bool {
-	return RevisionOf(o) == c.ProtectedRevision && o.SpecObserved && !o.StatusOutdated &&
-		!slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool { return m.Hash != c.ProtectedHash })
 }
 
 // releasedOfEarlier is released of the child that was there before, when that protected
