@@ -165,9 +165,10 @@ type Child struct {
 	Revision, ProtectedRevision string
 	// ProtectedHash names the child's own revision that those run, "" when it is not
 	// known. ReleasedFrom is the position below which no replica was ever released to
-	// Revision, nor is known to have run it.
-	ProtectedHash string
-	ReleasedFrom  int32
+	// Revision, nor is known to have run it. ReleasedBefore, which is no more than that, is
+	// the one below which none was ever released to any revision between the two.
+	ProtectedHash                string
+	ReleasedFrom, ReleasedBefore int32
 	// Pace is how fast a child may replace what is released of it, where its kind has that;
 	// nil leaves it to its template.
 	Pace *Pace

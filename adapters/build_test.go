@@ -136,7 +136,7 @@ spec:
 // What is on record of a child is written where there is something to tell.
 func TestBuildRecords(t *testing.T) {
 	c := child(object(t, "spec: {template: {metadata: {labels: {app: web}}}}"), nil)
-	c.ProtectedHash, c.ReleasedFrom, c.Seeding = "web-zone-a-5d4", 2, true
+	c.ProtectedHash, c.ReleasedFrom, c.ReleasedBefore, c.Seeding = "web-zone-a-5d4", 2, 2, true
 	u, err := adapters.Build(statefulset.New(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -32,11 +32,40 @@ func Record(c *Child) map[string]string {
 		v1alpha1.AnnotationParentGeneration:  strconv.FormatInt(c.ParentGeneration, 10),
 		v1alpha1.AnnotationPartition:         strconv.FormatInt(int64(c.Partition), 10),
 		v1alpha1.AnnotationProtectedHash:     c.ProtectedHash,
-		v1alpha1.AnnotationReleasedFrom:      strconv.FormatInt(int64(c.ReleasedFrom), 10),
+		v1alpha1.AnnotationReleasedFrom:      ReleasedText(c.ReleasedFrom, c.ReleasedBefore),
 		v1alpha1.AnnotationSeeding:           strconv.FormatBool(c.Seeding),
 	}
 	record[v1alpha1.AnnotationRecordChecksum] = RecordChecksum(c.Namespace, c.Name, record)
 	return record
+}
+
+// ReleasedText is what is written of ReleasedFrom, and after a slash of ReleasedBefore where that
+// is another.
+func ReleasedText(from, before int32) string {
+	text := strconv.FormatInt(int64(from), 10)
+	if before < from {
+		text += "/" + strconv.FormatInt(int64(before), 10)
+	}
+	return text
+}
+
+// ReadReleased reads a ReleasedText; ok is false of anything else.
+func ReadReleased(text string) (from, before int32, ok bool) {
+	one, other, two := strings.Cut(text, "/")
+	from, ok = position(one)
+	before = from
+	if two && ok {
+		before, ok = position(other)
+	}
+	if !ok || before > from {
+		return 0, 0, false
+	}
+	return from, before, true
+}
+
+func position(text string) (n int32, ok bool) {
+	v, err := strconv.ParseInt(text, 10, 32)
+	return int32(v), err == nil && v >= 0
 }
 
 // checksumVersion begins every checksum. Who adds a key to RecordKeys gives it another

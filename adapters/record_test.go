@@ -17,7 +17,7 @@ import (
 func recorded() *adapters.Child {
 	return &adapters.Child{
 		Namespace: "shop", Name: "web-zone-a", Replicas: 4, Partition: 3, Revision: "web-2", ProtectedRevision: "web-1",
-		ProtectedHash: "h1", ReleasedFrom: 3, ParentGeneration: 5,
+		ProtectedHash: "h1", ReleasedFrom: 3, ReleasedBefore: 3, ParentGeneration: 5,
 	}
 }
 

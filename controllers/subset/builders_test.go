@@ -64,6 +64,12 @@ func (b *childBuilder) recorded(partition int32, hash string, from int32) *child
 	return b
 }
 
+// releasedBefore notes also from which position on earlier templates were.
+func (b *childBuilder) releasedBefore(from, before int32) *childBuilder {
+	b.Meta.Annotations[v1alpha1.AnnotationReleasedFrom] = adapters.ReleasedText(from, before)
+	return b
+}
+
 // seeding marks the child as one that is being seeded.
 func (b *childBuilder) seeding() *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationSeeding] = "true"
@@ -82,6 +88,9 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 
 // unseen: the child's controller has not seen the spec as it is.
 func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
+
+// outdated: its status counts other replicas than are seen.
+func (b *childBuilder) outdated() *childBuilder { b.StatusOutdated = true; return b }
 
 func (b *childBuilder) deleted(heldBy ...string) *childBuilder {
 	b.Meta.DeletionTimestamp, b.Meta.Finalizers = &metav1.Time{Time: epoch()}, heldBy

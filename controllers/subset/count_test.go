@@ -35,6 +35,8 @@ func TestUnreleasedByCount(t *testing.T) {
 		{"a protected one came back updated", child().members("0 h1", "1 h3", "2 h3", "3 h3"), "[1]"},
 		{"one is missing", child().members("0 h1", "2 h3", "3 h3"), "[]"},
 		{"all of them", child().members("0 h3", "1 h3", "2 h3", "3 h3"), "[0 1]"},
+		{"of a version between, which was not seen to be released", child().members("0 h2", "1 h2", "2 h2", "3 h2").releasedBefore(2, 0).partition(4), "[]"},
+		{"a protected one came back updated beside those", child().members("0 h1", "1 h2", "2 h2", "3 h3").releasedBefore(4, 2).partition(4), "[1]"},
 		{"by ordinal the version between is in the way", child().byOrdinal().members("0 h1", "1 h2", "2 h3", "3 h3"), "[1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

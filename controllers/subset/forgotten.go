@@ -112,13 +112,13 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 	if !o.SpecObserved || protected == "" || o.CurrentHash != protected {
 		return nil
 	}
-	below := min(releasedFrom(o), o.Partition, o.Replicas)
 	if o.Traits.Partition == adapters.ByCount {
-		return unreleasedByCount(o, protected, below)
+		return unreleasedByCount(o, protected)
 	}
+	below := min(o.Partition, o.Replicas)
 	var list []adapters.Replica
 	for _, m := range o.Pods {
-		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating {
+		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating && neverReleased(o, &m) {
 			list = append(list, m)
 		}
 	}
@@ -126,14 +126,15 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 }
 
 // unreleasedByCount is Unreleased of a child whose replicas have no ordinals: as many as there
-// are on another revision than the protected one beyond those that were released. They are the
-// lowest of those: what is neither protected nor updated is taken back first.
+// are on another revision than the protected one beyond those that were released: as many as the
+// template was, or as there are that earlier templates were released to. They are the lowest of
+// those: what is neither protected nor updated is taken back first.
 //
 // While its controller is about to update some, it is not known which; and what were deleted
 // then would come back updated.
-func unreleasedByCount(o *adapters.Observed, protected string, below int32) []adapters.Replica {
+func unreleasedByCount(o *adapters.Observed, protected string) []adapters.Replica {
 	var others []adapters.Replica
-	old := int32(0)
+	old, between := int32(0), int32(0)
 	for _, m := range o.Pods {
 		if m.Position < 0 || m.Position >= o.Replicas || m.Terminating {
 			continue
@@ -144,11 +145,16 @@ func unreleasedByCount(o *adapters.Observed, protected string, below int32) []ad
 		if m.Hash != protected {
 			others = append(others, m)
 		}
+		if m.Hash != protected && m.Hash != o.UpdateHash {
+			between++
+		}
 	}
 	if old > o.Partition {
 		return nil
 	}
-	return others[:max(0, len(others)-int(max(0, o.Replicas-below)))]
+	from, before := released(o)
+	above := func(position int32) int32 { return o.Replicas - min(position, o.Partition, o.Replicas) }
+	return others[:max(0, len(others)-int(max(above(from), min(between, above(before)))))]
 }
 
 // reminderDelay is how long after a reminder the child's controller may still act on what it

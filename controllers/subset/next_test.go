@@ -284,7 +284,7 @@ func checkChild(t *testing.T, asked adapters.Child, s Step) {
 	v := versionOf(s.Child.Revision)
 	asked.Revision, asked.RevisionTemplate, asked.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
 	asked.Replicas, asked.Partition, asked.ProtectedRevision = s.Child.Replicas, s.Child.Partition, s.Child.ProtectedRevision
-	asked.ProtectedHash, asked.ReleasedFrom = s.Child.ProtectedHash, s.Child.ReleasedFrom // TestRecord
+	asked.ProtectedHash, asked.ReleasedFrom, asked.ReleasedBefore = s.Child.ProtectedHash, s.Child.ReleasedFrom, s.Child.ReleasedBefore // TestRecord
 	asked.Seeding = s.Action == ActionSeed
 	if diff := cmp.Diff(asked, s.Child); diff != "" {
 		t.Error("want -, have +\n", diff)

@@ -114,7 +114,7 @@ func (m *model) write(s Step) bool {
 		return false
 	}
 	m.child.Meta.Annotations = map[string]string{}
-	m.child.on(c.Revision).protecting(c.ProtectedRevision).recorded(c.Partition, c.ProtectedHash, c.ReleasedFrom).replicas(c.Replicas)
+	m.child.on(c.Revision).protecting(c.ProtectedRevision).recorded(c.Partition, c.ProtectedHash, c.ReleasedFrom).releasedBefore(c.ReleasedFrom, c.ReleasedBefore).replicas(c.Replicas)
 	if c.Seeding {
 		m.child.seeding()
 	}

@@ -41,48 +41,64 @@ func TestRecord(t *testing.T) {
 	staged := func(members ...string) *childBuilder { // r2, of which r1 is protected
 		return aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2").members(members...)
 	}
+	third := func(members ...string) *childBuilder { // r3, held, after r2 was released whole
+		return aChild().on("r3").recorded(2147483647, "h1", 0).releasedBefore(2147483647, 0).hashes("h1", "h3").members(members...)
+	}
 	for _, tc := range []struct {
 		name  string
 		goal  *goalBuilder
 		child *childBuilder
 		hash  string
-		from  int32
+		// released is what is on record of what was released.
+		released string
 	}{
-		{"a new child knows nothing", aGoal(), nil, "", 0},
-		{"staged", aGoal(), aChild().members("0 h1", "1 h1", "2 h1", "3 h1"), "h1", 3},
-		{"staged, all held", aGoal().partition(2147483647), aChild().members("0 h1"), "h1", 2147483647},
-		{"staged, nothing held", aGoal().partition(0), aChild().members("0 h1"), "h1", 0},
-		{"staged, and one runs what is not known", aGoal(), aChild().members("0 h1", "1 h9", "2 h1", "3 h9"), "h1", 1},
-		{"staged, and one has not told what it runs", aGoal(), aChild().members("0", "1 h1"), "h1", 0},
-		{"staged, and it makes the same pods", aGoal().samePods(), aChild().members("0 h1"), "h1", 3},
-		{"staged after a seed", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1"), "h1", 3},
-		{"seeded anew", aGoal().after("r1", "2"), nil, "", 2},
-		{"seeded anew, and another was protected before", aGoal().after("r0", "2"), nil, "", 0},
-		{"seeded anew, and it is not known from where", aGoal().after("r1", ""), nil, "", 0},
-		{"created anew with nothing to tell apart", aGoal().samePods().after("r1", "2"), nil, "", 0},
+		{"a new child knows nothing", aGoal(), nil, "", "0"},
+		{"staged", aGoal(), aChild().members("0 h1", "1 h1", "2 h1", "3 h1"), "h1", "3"},
+		{"staged, all held", aGoal().partition(2147483647), aChild().members("0 h1"), "h1", "2147483647"},
+		{"staged, nothing held", aGoal().partition(0), aChild().members("0 h1"), "h1", "0"},
+		{"staged, and one runs what is not known", aGoal(), aChild().members("0 h1", "1 h9", "2 h1", "3 h9"), "h1", "1"},
+		{"staged, and one has not told what it runs", aGoal(), aChild().members("0", "1 h1"), "h1", "0"},
+		{"staged, and it makes the same pods", aGoal().samePods(), aChild().members("0 h1"), "h1", "3"},
+		{"staged after a seed", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1"), "h1", "3"},
+		{"seeded anew", aGoal().after("r1", "2"), nil, "", "2"},
+		{"seeded anew, and another was protected before", aGoal().after("r0", "2"), nil, "", "0"},
+		{"seeded anew, and it is not known from where", aGoal().after("r1", ""), nil, "", "0"},
+		{"created anew with nothing to tell apart", aGoal().samePods().after("r1", "2"), nil, "", "0"},
 		{"staged after a seed around pods, of which one had come up on the second unreleased", aGoal(),
-			seeded(3, "0 h1", "1 h2", "2 h1").recorded(3, "", 2), "h1", 3},
-		{"staged after a seed around pods, of which one was released", aGoal(), seeded(3, "0 h1", "1 h1", "2 h2").recorded(3, "", 2), "h1", 2},
-		{"staged after a seed around pods of which nothing is known", aGoal(), seeded(3, "0 h1", "1 h2", "2 h1"), "h1", 1},
-		{"at rest", aGoal(), staged(), "h1", 2},
-		{"released", aGoal().partition(1), staged(), "h1", 1},
-		{"raised", aGoal().partition(4), staged(), "h1", 2},
-		{"a third revision", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h2", "3 h2"), "h1", 2},
-		{"a third revision, and one had come up on the second unreleased", aGoal().update("r3").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h1"), "h1", 4},
-		{"a third revision, before the second was seen", aGoal().update("r3").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h1").replicas(0).unseen(), "h1", 4},
-		{"back to the first, and one had come up on the second unreleased", aGoal().update("r1").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h2"), "h1", 3},
-		{"a third revision that makes the pods of the second", aGoal().update("r3").partition(4).sameTemplate(), staged("0 h1", "1 h1", "2 h1", "3 h2"), "h1", 2},
-		{"a third revision, and one runs what is not known", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h9", "3 h2"), "h1", 2},
+			seeded(3, "0 h1", "1 h2", "2 h1").recorded(3, "", 2), "h1", "3"},
+		{"staged after a seed around pods, of which one was released", aGoal(), seeded(3, "0 h1", "1 h1", "2 h2").recorded(3, "", 2), "h1", "2"},
+		{"staged after a seed around pods of which nothing is known", aGoal(), seeded(3, "0 h1", "1 h2", "2 h1"), "h1", "1"},
+		{"at rest", aGoal(), staged(), "h1", "2"},
+		{"released", aGoal().partition(1), staged(), "h1", "1"},
+		{"raised", aGoal().partition(4), staged(), "h1", "2"},
+		{"a third revision", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h2", "3 h2"), "h1", "2"},
+		{"a third revision, and one had come up on the second unreleased", aGoal().update("r3").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h1"), "h1", "4/2"},
+		{"a third revision, before the second was seen", aGoal().update("r3").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h1").replicas(0).unseen(), "h1", "4"},
+		{"back to the first, and one had come up on the second unreleased", aGoal().update("r1").partition(4), staged("0 h1", "1 h2", "2 h1", "3 h2"), "h1", "3"},
+		{"a third revision that makes the pods of the second", aGoal().update("r3").partition(4).sameTemplate(), staged("0 h1", "1 h1", "2 h1", "3 h2"), "h1", "2"},
+		{"a third revision, and one runs what is not known", aGoal().update("r3").partition(4), staged("0 h1", "1 h1", "2 h9", "3 h2"), "h1", "2"},
 		{"a third revision, and what it remembers is not what is on record", aGoal().update("r3").partition(0),
-			staged("0 h1", "1 h1", "2 h2", "3 h2").hashes("h5", "h2"), "h1", 0},
-		{"back to the first", aGoal().update("r1").samePods(), staged("0 h1", "3 h2"), "h1", 3},
-		{"after the end, another", protecting(aGoal().update("r3"), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", 3},
-		{"after the end, the same", protecting(aGoal(), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", 0},
-		{"of an earlier version of United", aGoal(), aChild().on("r2").hashes("h1", "h2"), "h1", 0},
-		{"of an earlier version, not seen", aGoal(), aChild().on("r2").hashes("h1", "h2").unseen(), "", 0},
-		{"the protected one changes, and its hash is not known", protecting(aGoal().update("r2"), "r0"), staged(), "", 2},
-		{"nothing is protected yet", aGoal().uninitialized(), aChild().on("r2").protecting(""), "", 0},
-		{"goes back from 0", aGoal(), aChild().on("r2").replicas(0).recorded(2, "h1", 2).hashes("h2", "h2"), "h1", 3},
+			staged("0 h1", "1 h1", "2 h2", "3 h2").hashes("h5", "h2"), "h1", "0"},
+		{"back to the first", aGoal().update("r1").samePods(), staged("0 h1", "3 h2"), "h1", "3"},
+		{"after the end, another", protecting(aGoal().update("r3"), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", "3"},
+		{"after the end, the same", protecting(aGoal(), "r2"), staged("0 h2", "1 h2").recorded(0, "h1", 0).hashes("h2", "h2"), "h2", "0"},
+		{"of an earlier version of United", aGoal(), aChild().on("r2").hashes("h1", "h2"), "h1", "0"},
+		{"of an earlier version, not seen", aGoal(), aChild().on("r2").hashes("h1", "h2").unseen(), "", "0"},
+		{"the protected one changes, and its hash is not known", protecting(aGoal().update("r2"), "r0"), staged(), "", "2"},
+		{"nothing is protected yet", aGoal().uninitialized(), aChild().on("r2").protecting(""), "", "0"},
+		{"goes back from 0", aGoal(), aChild().on("r2").replicas(0).recorded(2, "h1", 2).hashes("h2", "h2"), "h1", "3"},
+		{"a third revision, and what was released to the second is not seen to have moved yet", aGoal().update("r3").partition(2147483647),
+			staged("0 h1", "1 h1", "2 h1", "3 h1").recorded(0, "h1", 0), "h1", "2147483647/0"},
+		{"a fourth, and that is not seen yet", aGoal().update("r4").partition(2147483647), third("0 h1", "1 h1", "2 h1", "3 h1"), "h1", "2147483647/0"},
+		{"a fourth, and that is seen", aGoal().update("r4").partition(2147483647), third("0 h1", "1 h2", "2 h2", "3 h2"), "h1", "1/0"},
+		{"a fourth, and one had come up on the third unreleased", aGoal().update("r4").partition(2147483647),
+			third("0 h1", "1 h3", "2 h1", "3 h1"), "h1", "2147483647/0"},
+		{"the third is released as well", aGoal().update("r3").partition(2), third("0 h1", "1 h1", "2 h1", "3 h2"), "h1", "2/0"},
+		{"back to the first, and one had come up on the third unreleased beside one that was released to the second", aGoal().update("r1").partition(4),
+			third("0 h3", "1 h1", "2 h1", "3 h2"), "h1", "3"},
+		{"on from there", aGoal().update("r3").partition(4), third("0 h3", "1 h1", "2 h1", "3 h2").on("r1").hashes("h1", "h1").recorded(4, "h1", 3), "h1", "3"},
+		{"a second, of a child that was never released, in a moment in which its status is behind", aGoal().partition(4),
+			aChild().recorded(4, "h1", 0).members("0 h1", "1 h1", "2 h1").outdated(), "h1", "4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var child *adapters.Observed
@@ -93,8 +109,9 @@ func TestRecord(t *testing.T) {
 			if s.Child.Name == "" {
 				t.Fatal("nothing is written:", asText(s), s.Reason)
 			}
-			if s.Child.ProtectedHash != tc.hash || s.Child.ReleasedFrom != tc.from {
-				t.Errorf("%s: want %q from %d, have %q from %d", asText(s), tc.hash, tc.from, s.Child.ProtectedHash, s.Child.ReleasedFrom)
+			released := adapters.ReleasedText(s.Child.ReleasedFrom, s.Child.ReleasedBefore)
+			if s.Child.ProtectedHash != tc.hash || released != tc.released {
+				t.Errorf("%s: want %q from %s, have %q from %s", asText(s), tc.hash, tc.released, s.Child.ProtectedHash, released)
 			}
 		})
 	}

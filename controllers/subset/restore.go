@@ -148,8 +148,8 @@ func restoreHash(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
 // one on record, as with an old manifest. The higher one is the more careful reading, and by it a
 // partition that is lowered again and again is seen to be.
 func restorePartition(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
-	was, ok := numberIn(kept.Annotations, v1alpha1.AnnotationPartition)
-	if has, there := number(o, v1alpha1.AnnotationPartition); !ok || there && has >= was {
+	was, ok := writtenPartition(kept.Annotations)
+	if has, there := writtenPartition(o.Meta.Annotations); !ok || there && has >= was {
 		return
 	}
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
@@ -198,13 +198,12 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 	if kept.Generation == o.Meta.Generation {
 		return
 	}
-	for key, amend := range map[string]func(kept int32) int32{
-		v1alpha1.AnnotationPartition:    func(kept int32) int32 { return max(kept, o.Partition) },
-		v1alpha1.AnnotationReleasedFrom: func(kept int32) int32 { return min(kept, o.Partition) },
-	} {
-		if n, ok := number(o, key); ok && slices.Contains(suspects, key) {
-			annotations[key] = strconv.FormatInt(int64(amend(n)), 10)
-		}
+	if n, ok := writtenPartition(annotations); ok && slices.Contains(suspects, v1alpha1.AnnotationPartition) {
+		annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(max(n, o.Partition)), 10)
+	}
+	from, before, ok := adapters.ReadReleased(annotations[v1alpha1.AnnotationReleasedFrom])
+	if ok && slices.Contains(suspects, v1alpha1.AnnotationReleasedFrom) {
+		annotations[v1alpha1.AnnotationReleasedFrom] = adapters.ReleasedText(min(from, o.Partition), min(before, o.Partition))
 	}
 }
 
@@ -234,8 +233,8 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 // neverFinished is unfinishable of the child that a copy is of.
 func neverFinished(kept *v1alpha1.ChildRecord) bool {
 	hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]
-	n, ok := numberIn(kept.Annotations, v1alpha1.AnnotationReleasedFrom)
-	return hash != "" && hash != kept.Hash && ok && n > 0
+	from, _, ok := adapters.ReadReleased(kept.Annotations[v1alpha1.AnnotationReleasedFrom])
+	return hash != "" && hash != kept.Hash && ok && from > 0
 }
 
 // lostAnnotations gives the annotations without which nobody knows what the child's template or

@@ -150,6 +150,7 @@ func (s *Cluster) Restart() {
 	s.API.Refresh()
 	for _, w := range s.worlds {
 		w.again = true // everything is new to it
+		w.Oracle.collects = collects{most: s.CollectFor}
 	}
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()},

@@ -122,7 +122,7 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*observed
 		o.Checked["out of turn"]++
 		return
 	}
-	o.judgeOrder(now, here)
+	o.judgeOrder(now, here, forced)
 	if !forced {
 		o.judgeSkew(now, here)
 	}
@@ -191,13 +191,16 @@ func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *observedS
 	return true
 }
 
-// judgeOrder: I5.
-func (o *Oracle) judgeOrder(now []*observedSubset, here int) {
+// judgeOrder: I5. Force ignores health: what is before is done then when it only waits for that.
+func (o *Oracle) judgeOrder(now []*observedSubset, here int, forced bool) {
 	if strategyOf(o.parent(o.api.Cached)).Order != v1alpha1.SequentialOrder {
 		return
 	}
 	o.Checked["I5"]++
 	for _, ahead := range now[:here] {
+		if forced && o.onlyHealthIsMissing(ahead) {
+			continue
+		}
 		if !ahead.removed && ahead.updatedAvailable(o) < ahead.size() {
 			o.fail("I5: %s is released, though of %s %d of %d are updated and available",
 				now[here].set.Name, ahead.set.Name, ahead.updatedAvailable(o), ahead.size())
@@ -315,6 +318,7 @@ func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 // step.
 func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus) {
 	was, is := before.Rollout, after.Rollout
+	o.collects = collects{most: o.collects.most, told: true}
 	if is == nil {
 		return
 	}
@@ -345,7 +349,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 	if replicasOf(o.parent(o.api.Cached)) == 0 && int(is.Step) > from {
 		o.fail("the rollout goes from step %d to %d without replicas", from, is.Step)
 	}
-	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) || allUpdated(now) {
+	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) || o.nothingElse(now) {
 		return
 	}
 	o.Checked["step"]++

@@ -267,6 +267,7 @@ func unready(list client.ObjectList) {
 func TestTheOracleConvicts(t *testing.T) {
 	plain := func(*v1alpha1.RollingUpdate) {}
 	held := func(s *v1alpha1.RollingUpdate) { s.Partition = amountOf("100%") }
+	inOrder := func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder }
 	waits := func(pause *v1alpha1.RolloutPause) func(*v1alpha1.RollingUpdate) {
 		return func(s *v1alpha1.RollingUpdate) {
 			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amountOf("1"), Pause: pause}}
@@ -312,8 +313,17 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.come(5)
 		}, "I3: the shares are 1.00 apart"},
 		{"I4 a partition rises", plain, func(c *court) { c.partition("a", 1).partition("a", 2) }, "I4: the partition of web-a rises from 1 to 2"},
-		{"I5 out of turn", func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder },
+		{"I5 out of turn", inOrder,
 			func(c *court) { c.partition("b", 1) }, "I5: web-b is released"},
+		{"I5 out of turn by force, before what is ahead has failed", inOrder, func(c *court) {
+			c.partition("a", 0).come(8).unready("a-1").forces().partition("b", 1)
+		}, "I5: web-b is released, though of web-a 1 of 2"},
+		{"I5 out of turn by force, before what is ahead is released", inOrder, func(c *court) {
+			c.partition("a", 1).come(8).fails("a-1").forces().partition("b", 1)
+		}, "I5: web-b is released, though of web-a 0 of 2"},
+		{"I5 by force, after what is ahead has failed", inOrder, func(c *court) {
+			c.partition("a", 0).come(8).fails("a-1").fails("a-0").forces().partition("b", 1)
+		}, ""},
 		{"released while paused", plain, func(c *court) {
 			c.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = true }).partition("a", 1)
 		}, "is released while paused"},
@@ -330,6 +340,17 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.partition("b", 1)
 		}, "though web-a-1 failed"},
 		{"a step that is not reached", waits(nil), func(c *court) { c.step() }, "of web-a only 0 of 1 are updated"},
+		{"a step of replicas that are gone, and may come back as they were", waits(nil), func(c *court) { c.gone("a", "b").step() },
+			"of web-a only 0 of 1 are updated"},
+		{"a step of replicas that are gone, and shall come back as they were", waits(nil), func(c *court) {
+			c.forgets("a").forgets("b").gone("a", "b").step()
+		}, "of web-a only 0 of 1 are updated"},
+		{"a step of replicas that are gone, of which some can be nothing else", waits(nil), func(c *court) {
+			c.knowsOnly("a").gone("a", "b").step()
+		}, "of web-a only 0 of 1 are updated"},
+		{"a step of replicas that are gone, and can be nothing else", waits(nil), func(c *court) {
+			c.knowsOnly("a").knowsOnly("b").gone("a", "b").step()
+		}, ""},
 		{"a step without its approval", waits(&v1alpha1.RolloutPause{}), func(c *court) { c.Rest(); c.step() }, "step 0 is over with the approval"},
 		{"a step before its time", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
 			for range 20 {
@@ -373,6 +394,36 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.Stray("a", "9", "gone")
 			c.mislead(adopted).pass()
 		}, "the status counts 3 replicas of a; its child has 2"},
+		{"counts that wait", plain, func(c *court) {
+			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesNothing().later(4 * time.Second).writesNothing()
+		}, ""},
+		{"counts that wait for too long", plain, func(c *court) {
+			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesNothing().later(5 * time.Second).writesNothing()
+		}, "the status counts 3 replicas of b for 5s; its child has 2"},
+		{"counts that wait anew, for another controller does not remember", plain, func(c *court) {
+			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesNothing().later(4 * time.Second).collects(5 * time.Second).writesNothing().later(4 * time.Second).writesNothing()
+		}, ""},
+		{"counts that wait, of a controller that does not let them", plain, func(c *court) {
+			c.scale(6).pass().counted(1, 3, 4).writesNothing()
+		}, "the status counts 3 replicas of b for 0s"},
+		{"counts that are not true as they are written", plain, func(c *court) {
+			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesStatus()
+		}, "the status counts 1 replicas of a; its child has 2"},
+		{"a count that waits, and is what is wanted", plain, func(c *court) {
+			c.collects(5*time.Second).pass().counted(1, 3, 4).writesNothing()
+		}, "the status counts 1 replicas of a; its child has 2"},
+		{"the number of all replicas waits", plain, func(c *court) {
+			c.collects(5*time.Second).scale(6).pass().counted(2, 2, 3).writesNothing()
+		}, "the status counts 3 replicas in all; there are 4"},
+		{"what is protected is told late", plain, func(c *court) { c.partition("a", 0).come(8).sees("sets", "pods") },
+			`the status says that a protects "v1"; it is [v2]`},
+		{"what is protected is not known yet", plain, func(c *court) { c.partition("a", 0).come(8).sees("sets") }, ""},
+		{"what is protected is not known for a while, and is told late", plain, func(c *court) {
+			c.partition("a", 0).come(8).sees("sets").sees("pods")
+		}, `the status says that a protects "v1"; it is [v2]`},
+		{"what is protected waits", plain, func(c *court) {
+			c.collects(5 * time.Second).scale(6).pass().protects("a").writesNothing()
+		}, "the status says that a protects"},
 		{"zero approves", waits(&v1alpha1.RolloutPause{}), func(c *court) {
 			c.Rest()
 			c.scale(0).scale(4).partition("a", 0).come(3)

@@ -113,6 +113,29 @@ func (s *observedSubset) available(o *Oracle, p *corev1.Pod) bool {
 	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
 }
 
+// onlyHealthIsMissing reports whether all that the running step releases of a subset is released,
+// and none of it is on its way: what is not updated and available has failed, or belongs to a child
+// that works in order and moves nothing, since a replica that is not released is not available.
+func (o *Oracle) onlyHealthIsMissing(s *observedSubset) bool {
+	stands := false
+	for position := range s.partition() {
+		p := s.pods[position]
+		stands = stands || s.ordered() && position < s.desired && (p == nil || !s.available(o, p))
+	}
+	for position := s.target; position < s.desired; position++ {
+		p := s.pods[position]
+		updated := p != nil && PodContent(p) == s.content && s.content == s.wanted
+		switch {
+		case position < s.partition():
+			return false
+		case updated && (s.available(o, p) || o.broken(s, p)), stands:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // releases reports whether a write lets replicas go to the update revision that were
 // not to go there before. (What scaling adds is not released: it was not there.)
 func releases(then, now *observedSubset) bool {
@@ -137,18 +160,27 @@ func (s *observedSubset) releasedOrUpdated() int {
 	return count
 }
 
-// allUpdated reports whether there are pods, and all are what the spec asks for.
-func allUpdated(all []*observedSubset) bool {
-	pods := 0
+// nothingElse reports whether all pods are what the spec asks for, and those that are missing can be
+// nothing else, since their set knows nothing else any more. Then there is nothing left that a step
+// could hold. (A child that is gone is made on what it protects.)
+func (o *Oracle) nothingElse(all []*observedSubset) bool {
 	for _, s := range all {
 		for _, p := range s.pods {
 			if PodContent(p) != s.content || s.content != s.wanted {
 				return false
 			}
-			pods++
+		}
+		if s.removed || len(s.pods) >= int(s.desired) {
+			continue
+		}
+		status := &s.set.Status
+		knows := s.content == s.wanted && status.ObservedGeneration == s.set.Generation && status.CurrentRevision != "" &&
+			status.CurrentRevision == status.UpdateRevision && o.api.forgot[s.set.UID] == ""
+		if !knows && (s.set.UID != "" || !o.proven(s)) {
+			return false
 		}
 	}
-	return pods > 0
+	return true
 }
 
 // unavailable counts the replicas that are asked for and are missing, not
@@ -192,7 +224,7 @@ func (o *Oracle) blocked() bool {
 func (o *Oracle) seen(name string) {
 	f, u := o.subsets[name], o.child(o.Before, name)
 	if u == nil {
-		f.corrected = false
+		f.corrected, f.before = false, nil
 		return
 	}
 	if o.settledSet(u) || o.initialized && replicasIn(u) == 0 {
@@ -200,14 +232,30 @@ func (o *Oracle) seen(name string) {
 	}
 	if o.settledSet(u) {
 		if f.finished != "" && contentOf(&o.api.typed(u).Spec.Template) == f.finished {
-			f.protected, f.finished = []string{f.finished}, ""
+			f.before, f.protected, f.finished = f.protected, []string{f.finished}, ""
 		}
+	}
+	if !o.seesUnfinished(f, u) {
+		f.before = nil
 	}
 	now := o.child(o.api.Live, name)
 	corrects := !o.initialized && !o.sawReady() || o.behind(name, u)
 	if corrects && now != nil && now.GetUID() == u.GetUID() && o.api.hashOf(now) != o.api.hashOf(u) {
 		f.corrected = true
 	}
+}
+
+// seesUnfinished reports whether the controller sees a replica of a set that runs something else
+// than the subset has finished on: its cache of pods is behind that of sets. A set that
+// has settled then looks like one that has forgotten.
+func (o *Oracle) seesUnfinished(f *fate, u *unstructured.Unstructured) bool {
+	for name, p := range o.Before.Pods {
+		position := OrdinalOf(u.GetName(), name)
+		if position >= 0 && position < replicasIn(u) && o.ownsPod(o.Before, p) && !f.protects(PodContent(p)) {
+			return true
+		}
+	}
+	return false
 }
 
 // sawReady reports whether the controller has seen a replica that was ready.

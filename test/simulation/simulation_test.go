@@ -199,9 +199,16 @@ func TestProtectedReplicasStay(t *testing.T) {
 	}
 }
 
+// drawCollectFor draws for how long a status in which only counters changed may wait.
+func (s *Cluster) drawCollectFor(t *rapid.T) {
+	s.CollectFor = rapid.SampledFrom([]time.Duration{0, 200 * time.Millisecond, 5 * time.Second}).Draw(t, "status waits")
+	s.Restart()
+}
+
 func simulate(t *rapid.T, version Version, policy string, checked map[string]int) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
 	s.Sets.Version = version
+	s.drawCollectFor(t)
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {

@@ -34,7 +34,9 @@ const (
 	AnnotationProtectedHash = "united.dev/protected-hash"
 	// AnnotationReleasedFrom is the position below which no replica was ever released
 	// to the revision of the child's template, nor is known to have run it before.
-	// Such a child cannot have finished that revision.
+	// Such a child cannot have finished that revision. After a slash, where that is
+	// another, it has the position below which none was released to what the template
+	// was before that.
 	AnnotationReleasedFrom = "united.dev/released-from"
 	// AnnotationSeeding is "true" on a child that has its protected revision, and as
 	// many replicas as are protected, until those exist.

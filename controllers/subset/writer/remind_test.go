@@ -52,7 +52,7 @@ func replica(name, hash string) client.Object {
 // position its template was never released.
 func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
 	c := childSpec()
-	c.ProtectedHash, c.ReleasedFrom = "h1", from
+	c.ProtectedHash, c.ReleasedFrom, c.ReleasedBefore = "h1", from, from
 	u := b.asStored(c, nil)
 	u.SetGeneration(3)
 	u.Object["status"] = map[string]any{"observedGeneration": int64(3), "currentRevision": "h2", "updateRevision": "h2"}

@@ -395,7 +395,7 @@ func TestUpdate(t *testing.T) {
 		{"the protected revision rides along", change(func(c *adapters.Child) { c.ProtectedRevision = "web-2" }), false},
 		{"the protected revision goes, along", change(func(c *adapters.Child) { c.ProtectedRevision = "" }), false},
 		{"the child's own revision rides along", change(func(c *adapters.Child) { c.ProtectedHash = "web-zone-a-1" }), false},
-		{"what was released rides along", change(func(c *adapters.Child) { c.ReleasedFrom = 2 }), false},
+		{"what was released rides along", change(func(c *adapters.Child) { c.ReleasedFrom, c.ReleasedBefore = 2, 2 }), false},
 		{"a seed ends", change(func(c *adapters.Child) { c.Seeding = true }), true},
 		{"replicas", change(func(c *adapters.Child) { c.Replicas = 4 }), true},
 		{"partition", change(func(c *adapters.Child) { c.Partition = 1 }), true},

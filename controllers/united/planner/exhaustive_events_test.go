@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
@@ -364,11 +364,8 @@ func (k *smallKid) markMeddled(done statefulset.Synced) {
 
 // releasedFrom is the lowest ordinal that was ever released, by what the child carries.
 func (k *smallKid) releasedFrom() int {
-	n, err := strconv.Atoi(notes.at(cmp.Or(k.stripped, k.notes)).all[v1alpha1.AnnotationReleasedFrom])
-	if err != nil {
-		return 0
-	}
-	return min(n, statefulset.MaxPods)
+	from, _, _ := adapters.ReadReleased(notes.at(cmp.Or(k.stripped, k.notes)).all[v1alpha1.AnnotationReleasedFrom])
+	return min(int(from), statefulset.MaxPods)
 }
 
 // strays: a replica runs what its subset does not protect, and was not released.
