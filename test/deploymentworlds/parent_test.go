@@ -43,8 +43,8 @@ type setting struct {
 	// loseReplicaSets: deletions may be of ReplicaSets too.
 	loseReplicaSets bool
 	budget          budget
-	// exceptions are the rules that do not hold in it, by the documents: see exceptions.
-	exceptions []string
+	// meets are the exceptions to rules that are met in it, see safety_test.go.
+	meets []string
 	// mutant spoils what is decided.
 	mutant func(*planner.Plan)
 }

@@ -171,7 +171,8 @@ func TestPausedIsReady(t *testing.T) {
 	}
 }
 
-// TestDeploymentRollingFailures: what fails stops the rollout, and each way out that is named ends it.
+// TestDeploymentRollingFailures: what fails stops the rollout, and what is down counts; each way out that is named
+// ends it.
 func TestDeploymentRollingFailures(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -184,12 +185,13 @@ func TestDeploymentRollingFailures(t *testing.T) {
 			w.Eventually(func() string { return condition(w.Parent(), v1alpha1.ConditionStalled).Reason }).Should(Equal(v1alpha1.ReasonReplicaFailed))
 			w.setImage("v3")
 		}, "3 v3"},
-		"an old replica crashes: force": {`{maxUnavailable: 1}`, func(w *contracted) {
+		"an old replica crashes: it is replaced, and no other is down meanwhile": {`{maxUnavailable: 1}`, func(w *contracted) {
 			w.crashOne("zone-b")
 			w.Eventually(func() int32 { return w.Status("zone-b").ReadyReplicas }).Should(Equal(int32(2)))
+			ledger := w.Ledger(6)
 			w.setImage("v2")
-			w.AwaitPhase(v1alpha1.RolloutBlocked, "force-update")
-			w.Force(w.Parent().Status.UpdateRevision)
+			w.comesTo("3 v2", "3 v2", "")
+			ledger.Within(1)
 		}, "3 v2"},
 		"two old replicas crash: maxUnavailable is raised": {`{maxUnavailable: 1}`, func(w *contracted) {
 			w.crashOne("zone-a")
