@@ -175,14 +175,14 @@ func (w *contracted) deploymentAsWritten(name string) *appsv1.Deployment {
 func TestDeploymentOverriddenStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1}`))
+	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1, order: Sequential}`))
 	lift := e.Override("deployments", "", `object.metadata.name != "web-zone-a" ? [] : [JSONPatch{op: "replace", path: "/spec/strategy",
 		value: {"type": dyn("RollingUpdate"), "rollingUpdate": dyn({"maxUnavailable": "100%", "maxSurge": "0%"})}},
 		JSONPatch{op: "add", path: "/metadata/labels/example.com~1count", value: string(oldObject.metadata.resourceVersion)}]`, func() bool {
 		return w.deploymentAsWritten("web-zone-a").Spec.Strategy.RollingUpdate.MaxUnavailable.String() == "100%"
 	})
 	mark := e.AuditMark()
-	w.setImage("quiet2") // so that its pace matters all the time
+	w.setImage("quiet2") // so that its pace matters all the time; zone-a comes first, whoever was observed first
 	w.StallsWhole(v1alpha1.ReasonOverridden, "Deployment web-zone-a: spec.strategy was changed by admission")
 	e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 2*spaced))
 	lift()
