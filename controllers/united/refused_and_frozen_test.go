@@ -173,3 +173,28 @@ func TestPausedWithAnotherTemplate(t *testing.T) {
 		})
 	}
 }
+
+// TestPausedWithoutReplicas: a rollout is scaled to zero and paused at once. That is a deliberate
+// stop, and Ready; resumed with replicas, it goes on. (test/deploymentworlds found it.)
+func TestPausedWithoutReplicas(t *testing.T) {
+	for name, before := range map[string]int{"just begun": 1, "on its way": 20} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).rolling().settled().image("v2").passes(before)
+			if phase := s.status().Rollout.Phase; phase == v1alpha1.RolloutComplete {
+				t.Fatal("the control: it is under way, and not ", phase)
+			}
+			s.replicas(0).paused(true).settled()
+			if told := s.told(); !strings.Contains(told, "Ready True Paused") || s.status().Rollout.Phase != v1alpha1.RolloutPaused {
+				t.Error(told, s.status().Rollout)
+			}
+			s.paused(false).settled()
+			if told := s.told(); !strings.Contains(told, "Ready True RolloutHeld") {
+				t.Error(told, s.status().Rollout)
+			}
+			s.replicas(4).settled()
+			if told := s.told(); !strings.Contains(told, "Ready True RolloutComplete") || !strings.Contains(told, "update v2") {
+				t.Error(told)
+			}
+		})
+	}
+}

@@ -108,8 +108,7 @@ func TestDeploymentStopsInTheMiddle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
-			slowly := templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
-			w := &contracted{e.Create(draft("web", replicas(3), zones(""), hold(), deployments, slowly)), kinds()[1]}
+			w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly())
 			w.comesTo("3 v1", "", "")
 			w.setImage("quiet")
 			w.SetPartitions(parts{"zone-a": 0})

@@ -27,6 +27,17 @@ func (e *env) deploymentsOf(edits ...edit) *contracted {
 	return w
 }
 
+// crashOne has the kubelet say that a replica of a subset crashes.
+func (w *contracted) crashOne(subset string) {
+	w.t.Helper()
+	w.Disturbed()
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}],
+		"containerStatuses":[{"name":"web","image":"x","imageID":"x","ready":false,"restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
+		time.Now().UTC().Format(time.RFC3339))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.podsOf(subset)[0].Name}}
+	w.Expect(w.Client.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))).To(Succeed())
+}
+
 // Under order Sequential a replica crashes in a subset whose turn has not come. A Deployment
 // cannot be given the new version for that replica alone, so it waits for its turn.
 func TestDeploymentBrokenOutOfTurn(t *testing.T) {
@@ -34,17 +45,7 @@ func TestDeploymentBrokenOutOfTurn(t *testing.T) {
 	e := newEnv(t)
 	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 2, order: Sequential}`))
 	w.comesTo("3 v1", "3 v1", "")
-	for _, p := range w.Pods() {
-		if p.Subset == "zone-b" {
-			patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}],
-				"containerStatuses":[{"name":"web","image":"x","imageID":"x","ready":false,"restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
-				time.Now().UTC().Format(time.RFC3339))
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: p.Name}}
-			e.Expect(w.Client.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))).To(Succeed())
-			break
-		}
-	}
-	w.Disturbed()
+	w.crashOne("zone-b")
 	w.Eventually(func() int32 { return w.Status("zone-b").ReadyReplicas }).Should(Equal(int32(2)))
 	mark := e.History.Mark()
 	w.setImage("v2")
@@ -78,18 +79,13 @@ func TestDeploymentHeldWithSurplus(t *testing.T) {
 func TestDeploymentHeldAndEmptied(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	slowly := templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
-	w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly)
+	w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly())
 	w.comesTo("3 v1", "", "")
 	w.setImage("quiet")
 	w.SetPartitions(parts{"zone-a": 0})
 	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 2 v1"}))
 	w.SetPartitions(parts{"zone-a": "100%"})
-	w.Eventually(func() (paused bool) {
-		d := &appsv1.Deployment{}
-		e.Expect(e.Get(e.ctx, e.key("web-zone-a"), d)).To(Succeed())
-		return d.Spec.Paused && d.Status.ObservedGeneration == d.Generation
-	}).Should(BeTrue())
+	w.awaitPaused("zone-a", true)
 	e.Expect(e.DeleteAllOf(e.ctx, &appsv1.ReplicaSet{}, client.InNamespace(e.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	w.Disturbed()
 	w.comesTo("3 v1", "", "")
@@ -179,14 +175,14 @@ func (w *contracted) deploymentAsWritten(name string) *appsv1.Deployment {
 func TestDeploymentOverriddenStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1}`))
+	w := e.deploymentsOf(replicas(6), zones("", ""), rolling(`{maxUnavailable: 1, order: Sequential}`))
 	lift := e.Override("deployments", "", `object.metadata.name != "web-zone-a" ? [] : [JSONPatch{op: "replace", path: "/spec/strategy",
 		value: {"type": dyn("RollingUpdate"), "rollingUpdate": dyn({"maxUnavailable": "100%", "maxSurge": "0%"})}},
 		JSONPatch{op: "add", path: "/metadata/labels/example.com~1count", value: string(oldObject.metadata.resourceVersion)}]`, func() bool {
 		return w.deploymentAsWritten("web-zone-a").Spec.Strategy.RollingUpdate.MaxUnavailable.String() == "100%"
 	})
 	mark := e.AuditMark()
-	w.setImage("quiet2") // so that its pace matters all the time
+	w.setImage("quiet2") // so that its pace matters all the time; zone-a comes first, whoever was observed first
 	w.StallsWhole(v1alpha1.ReasonOverridden, "spec.strategy was changed by admission")
 	e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 2*spaced))
 	lift()

@@ -210,11 +210,9 @@ func (c *coordinator) freeze() {
 			v.floor.Reason = "the partition in force stays"
 		}
 	}
-	if c.withoutReplicas() {
-		return
-	}
-	if !c.onRecord() {
-		// Another template meanwhile: what is on record is of the one before, which does not go on.
+	if c.withoutReplicas() || !c.onRecord() {
+		// There is nothing to be reached, or another template meanwhile, and what is on record is of
+		// the one before: it does not go on.
 		if c.state != nil && c.state.Phase != v1alpha1.RolloutComplete {
 			c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
 		}

@@ -62,9 +62,9 @@ func (c *coordinator) candidates() []*subsetState {
 }
 
 // doneByForce reports whether all of it is released, and force passes by what is not available of
-// that, since it failed.
+// that, since it failed. A child that was stopped on its way has nothing in flight either, but goes on.
 func (c *coordinator) doneByForce(v *subsetState) bool {
-	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0
+	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0 && !v.stoppedOnItsWay()
 }
 
 // releaseNext lowers the partition of a subset by one replica, or by several that

@@ -64,15 +64,26 @@ func (c *coordinator) inFlightWhole(v *subsetState, healthy bool) int64 {
 		return 0
 	}
 	failed := int64(0)
+	if healthy {
+		failed = v.failedReplicas()
+	}
+	return max(0, v.allowance()-failed)
+}
+
+// failedReplicas is how many of a child's replicas are failed.
+func (v *subsetState) failedReplicas() (failed int64) {
 	for _, m := range v.replicaStates {
 		if m.failed {
 			failed++
 		}
 	}
-	if !healthy {
-		failed = 0
-	}
-	return max(0, v.allowance()-failed)
+	return failed
+}
+
+// stoppedOnItsWay reports whether such a child was stopped while more of it than what failed was to
+// be replaced.
+func (v *subsetState) stoppedOnItsWay() bool {
+	return v.releasing() && v.Observed.Paused && v.pending() > v.failedReplicas()
 }
 
 // releaseWhole releases a child, if the ledger has anything left for it: the gates have let

@@ -4,8 +4,6 @@
 package planner_test
 
 import (
-	"flag"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -14,17 +12,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// kindsLarge is for make test-kinds-full.
-var kindsLarge = flag.Bool("kinds-large", false, "walk through many more states of the small worlds of single kinds")
-
-// kindStates is how many states of a small world are walked through.
-func kindStates() int {
-	if *kindsLarge {
-		return 25_000
-	}
-	return 1_500
-}
-
 func manualOf(a, b intstr.IntOrString) v1alpha1.UpdateStrategy {
 	return v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: &v1alpha1.ManualUpdate{
 		Partitions: map[string]intstr.IntOrString{"a": a, "b": b},
@@ -32,28 +19,28 @@ func manualOf(a, b intstr.IntOrString) v1alpha1.UpdateStrategy {
 }
 
 func countWorlds() []countWorld {
-	all := [countKids]int32{countPods, countPods}
+	all := [kindKids]int32{countPods, countPods}
 	hold, zero, one := intstr.FromString("100%"), intstr.FromInt(0), intstr.FromInt(1)
 	half := intstr.FromString("50%")
 	step := v1alpha1.RolloutStep{Subsets: []string{"b"}, Partition: &half}
 	floor := rollingOf(1, "")
 	floor.RollingUpdate.Partition = &one
 	return []countWorld{
-		{name: "one at a time", strategy: rollingOf(1, ""), max: 1, edits: 1, blips: 1},
-		{name: "two at a time", strategy: rollingOf(2, ""), max: 2, edits: 1, blips: 1},
-		{name: "one after the other, twice", strategy: rollingOf(1, v1alpha1.SequentialOrder), max: 1, edits: 2},
-		{name: "a step of one half", strategy: rollingOf(2, "", step), max: 2, edits: 1, losses: 1},
-		{name: "down to a floor", strategy: floor, max: 1, keeps: [countKids]int32{1, 1}, edits: 1, losses: 1},
-		{name: "broken", strategy: rollingOf(2, ""), max: 2, broken: 2, edits: 2},
-		{name: "broken, one after the other", strategy: rollingOf(2, v1alpha1.SequentialOrder), max: 2, broken: 2, edits: 2},
-		{name: "scaled", strategy: rollingOf(1, ""), max: 1, edits: 1, scales: 1},
-		{name: "paused", strategy: rollingOf(2, ""), max: 2, edits: 1, pauses: 1},
-		{name: "held by hand", strategy: manualOf(hold, hold), keeps: all, edits: 1, losses: 2, scales: 1},
-		{name: "one of two by hand", strategy: manualOf(one, hold), keeps: [countKids]int32{1, countPods}, edits: 1, losses: 2},
-		{name: "one of two by hand, unready", strategy: manualOf(one, hold), keeps: [countKids]int32{1, countPods}, edits: 1, blips: 2},
-		{name: "one of two by hand, twice", strategy: manualOf(one, hold), keeps: [countKids]int32{1, countPods}, edits: 2},
-		{name: "one of two by hand, scaled", strategy: manualOf(one, hold), keeps: [countKids]int32{1, countPods}, edits: 1, scales: 2},
-		{name: "broken, by hand", strategy: manualOf(zero, hold), keeps: [countKids]int32{0, countPods}, broken: 2, edits: 2},
+		{kindWorld: kindWorld{name: "one at a time", strategy: rollingOf(1, ""), max: 1, edits: 1, blips: 1}},
+		{kindWorld: kindWorld{name: "two at a time", strategy: rollingOf(2, ""), max: 2, edits: 1, blips: 1}},
+		{kindWorld: kindWorld{name: "one after the other, twice", strategy: rollingOf(1, v1alpha1.SequentialOrder), max: 1, edits: 2}},
+		{kindWorld: kindWorld{name: "a step of one half", strategy: rollingOf(2, "", step), max: 2, edits: 1, losses: 1}},
+		{kindWorld: kindWorld{name: "down to a floor", strategy: floor, max: 1, edits: 1, losses: 1}, keeps: [kindKids]int32{1, 1}},
+		{kindWorld: kindWorld{name: "broken", strategy: rollingOf(2, ""), max: 2, broken: 2, edits: 2}},
+		{kindWorld: kindWorld{name: "broken, one after the other", strategy: rollingOf(2, v1alpha1.SequentialOrder), max: 2, broken: 2, edits: 2}},
+		{kindWorld: kindWorld{name: "scaled", strategy: rollingOf(1, ""), max: 1, edits: 1, scales: 1}},
+		{kindWorld: kindWorld{name: "paused", strategy: rollingOf(2, ""), max: 2, edits: 1, pauses: 1}},
+		{kindWorld: kindWorld{name: "held by hand", strategy: manualOf(hold, hold), edits: 1, losses: 2, scales: 1}, keeps: all},
+		{kindWorld: kindWorld{name: "one of two by hand", strategy: manualOf(one, hold), edits: 1, losses: 2}, keeps: [kindKids]int32{1, countPods}},
+		{kindWorld: kindWorld{name: "one of two by hand, unready", strategy: manualOf(one, hold), edits: 1, blips: 2}, keeps: [kindKids]int32{1, countPods}},
+		{kindWorld: kindWorld{name: "one of two by hand, twice", strategy: manualOf(one, hold), edits: 2}, keeps: [kindKids]int32{1, countPods}},
+		{kindWorld: kindWorld{name: "one of two by hand, scaled", strategy: manualOf(one, hold), edits: 1, scales: 2}, keeps: [kindKids]int32{1, countPods}},
+		{kindWorld: kindWorld{name: "broken, by hand", strategy: manualOf(zero, hold), broken: 2, edits: 2}, keeps: [kindKids]int32{0, countPods}},
 	}
 }
 
@@ -63,7 +50,7 @@ func TestCloneSetWorlds(t *testing.T) {
 	for _, w := range countWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := w.walk(kindStates())
+			states, breach := walkKind(&w, kindStates())
 			if breach != "" {
 				t.Fatal(breach)
 			}
@@ -93,25 +80,25 @@ func TestCloneSetWorldsConvict(t *testing.T) {
 		countWorld
 		want string
 	}{
-		{countWorld{name: "two at a time, one is allowed", strategy: rollingOf(2, ""), max: 1, edits: 1}, "I2: "},
-		{countWorld{name: "released, and held", strategy: manualOf(zero, zero), keeps: [countKids]int32{0, 2}, edits: 1}, "I6: b ends with 0 of v1"},
-		{countWorld{name: "never comes up", strategy: rollingOf(1, ""), max: 1, broken: 3, edits: 1}, "I6: "},
+		{countWorld{kindWorld: kindWorld{name: "two at a time, one is allowed", strategy: rollingOf(2, ""), max: 1, edits: 1}}, "I2: "},
+		{countWorld{kindWorld: kindWorld{name: "released, and held", strategy: manualOf(zero, zero), edits: 1}, keeps: [kindKids]int32{0, 2}}, "I6: b ends with 0 of v1"},
+		{countWorld{kindWorld: kindWorld{name: "never comes up", strategy: rollingOf(1, ""), max: 1, broken: 3, edits: 1}}, "I6: "},
 		{countWorld{
-			name: "taken for a StatefulSet", strategy: rollingOf(2, ""), max: 2, edits: 1,
-			mutant: func(o *adapters.Observed) { o.Traits.Partition, o.Traits.Paced = adapters.ByOrdinal, false },
+			kindWorld: kindWorld{name: "taken for a StatefulSet", strategy: rollingOf(2, ""), max: 2, edits: 1},
+			mutant:    func(o *adapters.Observed) { o.Traits.Partition, o.Traits.Paced = adapters.ByOrdinal, false },
 		}, "D: "},
 		{countWorld{
-			name: "settled is ready", strategy: rollingOf(2, v1alpha1.SequentialOrder), max: 2, broken: 2, edits: 1,
-			mutant: func(o *adapters.Observed) { o.Traits.Hasty = false },
+			kindWorld: kindWorld{name: "settled is ready", strategy: rollingOf(2, v1alpha1.SequentialOrder), max: 2, broken: 2, edits: 1},
+			mutant:    func(o *adapters.Observed) { o.Traits.Hasty = false },
 		}, "C: "},
-		{countWorld{name: "upside down", strategy: rollingOf(1, ""), max: 1, edits: 1, mutant: upsideDown}, ""},
+		{countWorld{kindWorld: kindWorld{name: "upside down", strategy: rollingOf(1, ""), max: 1, edits: 1}, mutant: upsideDown}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, breach := tc.walk(4_000); breach == "" || !strings.HasPrefix(breach, tc.want) {
-				t.Errorf("want a breach of %s, have %q", tc.want, breach)
-			} else {
-				t.Log(breach)
+			_, breach := walkKind(&tc.countWorld, 4_000)
+			if wrong := convicted(breach, tc.want); wrong != "" {
+				t.Error(wrong)
 			}
+			t.Log(breach)
 		})
 	}
 }

@@ -1,0 +1,103 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymentworlds
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// mutant is a wrong controller.
+type mutant struct {
+	name, world string
+	// rules are those that it is convicted of, maybe among others.
+	rules []string
+	spoil func(*planner.Plan)
+	// budget, where it is not that of the world: with less of it the walk gets deeper.
+	budget budget
+}
+
+// each spoils one subset after the other.
+func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
+	return func(p *planner.Plan) {
+		for _, s := range p.Subsets {
+			spoil(s)
+		}
+	}
+}
+
+// allLike gives all subsets the version that the first such child has.
+func allLike(such func(p *planner.Plan, c *adapters.Child) bool) func(*planner.Plan) {
+	return func(p *planner.Plan) {
+		i := slices.IndexFunc(p.Subsets, func(s *planner.SubsetPlan) bool {
+			return s.Step.Action == subset.ActionApply && such(p, &s.Step.Child)
+		})
+		if i >= 0 {
+			like := &p.Subsets[i].Step.Child
+			each(func(s *planner.SubsetPlan) {
+				s.Step.Child.Revision, s.Step.Child.RevisionTemplate = like.Revision, like.RevisionTemplate
+			})(p)
+		}
+	}
+}
+
+func mutants() []mutant {
+	moreThanLeft := each(func(s *planner.SubsetPlan) {
+		if pace := s.Step.Child.Pace; pace != nil {
+			s.Step.Child.Pace = &adapters.Pace{MaxUnavailable: pace.MaxUnavailable + 1}
+		}
+	})
+	neverStopped := each(func(s *planner.SubsetPlan) { s.Step.Child.Paused = false })
+	oneLess := each(func(s *planner.SubsetPlan) {
+		if s.Step.Child.Replicas > 1 {
+			s.Step.Child.Replicas--
+		}
+	})
+	notDrained := each(func(s *planner.SubsetPlan) {
+		if s.Step.Action == subset.ActionShrink {
+			s.Step.Action = subset.ActionRemove
+		}
+	})
+	allAtOnce := allLike(func(p *planner.Plan, c *adapters.Child) bool { return c.Revision != p.CurrentRevision })
+	spreads := allLike(func(_ *planner.Plan, c *adapters.Child) bool { return c.Paused })
+	return []mutant{
+		{"one more may be down than the ledger has left", "roll1", []string{"ledger", "taken"}, moreThanLeft, budget{templates: 1}},
+		{"what is on its way is never stopped", "manual-pause", []string{"protected", "moves while held"}, neverStopped, budget{}},
+		{"a replica less", "roll-scale", []string{"I6"}, oneLess, budget{}},
+		{"what is released in one subset is in all", "manual", []string{"protected"}, allAtOnce, budget{}},
+		{"the order is not kept", "roll-seq", []string{"order"}, allAtOnce, budget{}},
+		{"what was stopped by hand spreads", "manual-pause", []string{"paused"}, spreads, budget{}},
+		{"what was stopped by a failure spreads", "roll-bad", []string{"frozen"}, spreads, budget{templates: 1}},
+		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained, budget{}},
+	}
+}
+
+// TestMutants is the control: what the oracle looks for it finds.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	all := settings()
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			c := all[slices.IndexFunc(all, func(c setting) bool { return c.name == m.world })]
+			if c.mutant = m.spoil; m.budget != (budget{}) {
+				c.budget = m.budget
+			}
+			k := c.walk(1_500)
+			var found []string
+			for _, f := range k.found {
+				found = append(found, f.rule)
+			}
+			for _, rule := range m.rules {
+				if !slices.Contains(found, rule) {
+					t.Errorf("it is not convicted of %s in %d states, but of %v", rule, k.looked, k.order)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,281 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// slowly has a Deployment replace one replica after the other, without surplus.
+func slowly() edit {
+	return templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
+}
+
+// holdMidway has zone-a run one replica of quiet and two of v1, and holds it there.
+func (w *contracted) holdMidway() {
+	w.t.Helper()
+	w.comesTo("3 v1", "", "")
+	w.setImage("quiet")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 2 v1"}))
+	w.SetPartitions(parts{"zone-a": "100%"})
+	w.awaitPaused("zone-a", true)
+	w.becomeReady("quiet")
+	w.comesTo("1 quiet, 2 v1", "", "")
+}
+
+// awaitPaused waits until a Deployment is paused, or is not, and its controller knows.
+func (w *contracted) awaitPaused(subset string, want bool) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		d := &appsv1.Deployment{}
+		g.Expect(w.Get(w.ctx, w.key("web-"+subset), d)).To(Succeed())
+		g.Expect(d.Spec.Paused).To(Equal(want))
+		g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
+	}).Should(Succeed())
+}
+
+// patchChild changes a child behind the manager's back.
+func (w *contracted) patchChild(subset, patch string) {
+	w.t.Helper()
+	w.Disturbed()
+	w.Expect(w.Client.Patch(w.ctx, w.object(subset), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
+
+// deleteReplicaSet deletes that of an image in a subset, and waits until its pods are gone.
+func (w *contracted) deleteReplicaSet(subset, tag string) {
+	w.t.Helper()
+	w.Disturbed()
+	list := &appsv1.ReplicaSetList{}
+	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelSubset: subset})).To(Succeed())
+	for i := range list.Items {
+		set := &list.Items[i]
+		if tagOf(set.Spec.Template.Spec.Containers[0].Image) != tag {
+			continue
+		}
+		w.Expect(w.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		w.Eventually(func() bool {
+			return !slices.ContainsFunc(w.podsOf(subset), func(p corev1.Pod) bool { return metav1.IsControlledBy(&p, set) })
+		}).Should(BeTrue(), "its pods are gone")
+		return
+	}
+	w.t.Fatalf("%s has no ReplicaSet of %s", subset, tag)
+}
+
+// What becomes of a Deployment that was held in the middle of its way: docs/kinds.md. Whatever that
+// is, the next release ends.
+func TestDeploymentHeldMix(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]func(w *contracted){
+		"to zero and back, it is what it protects": func(w *contracted) {
+			w.Scale(0)
+			w.comesTo("", "", "")
+			w.Scale(3)
+			w.comesTo("3 v1", "", "")
+		},
+		"deleted, it comes back as what it protects": func(w *contracted) {
+			w.remake("zone-a", metav1.DeletePropagationBackground)
+			w.comesTo("3 v1", "", "")
+		},
+		"orphaned, it is made on what it protects, and its controller replaces the others": func(w *contracted) {
+			w.remake("zone-a", metav1.DeletePropagationOrphan)
+			w.comesTo("3 v1", "", "")
+		},
+		"its old ReplicaSet is deleted: its controller makes the rest on the new one": func(w *contracted) {
+			w.deleteReplicaSet("zone-a", "v1")
+			w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet, 2 quiet?"}))
+			w.becomeReady("quiet")
+			w.comesTo("3 quiet", "", "")
+		},
+		"its new ReplicaSet is deleted: its controller makes the rest on the old one": func(w *contracted) {
+			w.deleteReplicaSet("zone-a", "quiet")
+			w.comesTo("3 v1", "", "")
+		},
+		"its pods are deleted, and come back as they were": func(w *contracted) {
+			w.deletePods("zone-a")
+			w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet?, 2 v1"}))
+			w.becomeReady("quiet")
+			w.comesTo("1 quiet, 2 v1", "", "")
+		},
+		"scaled, both versions grow and shrink": func(w *contracted) {
+			w.Scale(6)
+			w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 quiet, 1 quiet?, 4 v1"}))
+			w.becomeReady("quiet")
+			w.comesTo("2 quiet, 4 v1", "", "")
+			w.Scale(3)
+			w.comesTo("1 quiet, 2 v1", "", "")
+		},
+		"another template moves nothing": func(w *contracted) {
+			before := w.uids()
+			w.setImage("v3")
+			w.comesTo("1 quiet, 2 v1", "", "")
+			w.Expect(w.uids()).To(Equal(before))
+		},
+		"somebody lets it go: it is stopped again": func(w *contracted) {
+			w.patchChild("zone-a", `{"spec":{"paused":false}}`)
+			w.awaitPaused("zone-a", true)
+			w.Expect(w.mix()["zone-a"]).To(MatchRegexp("[12] v1"))
+		},
+		"its annotations are taken, and put back": func(w *contracted) {
+			before := w.uids()
+			w.patchChild("zone-a", `{"metadata":{"annotations":{"united.dev/revision":null,"united.dev/protected-revision":null,"united.dev/partition":null}}}`)
+			w.Eventually(func() map[string]string { return w.child("zone-a").GetAnnotations() }).Should(HaveKey(v1alpha1.AnnotationProtectedRevision))
+			w.comesTo("1 quiet, 2 v1", "", "")
+			w.Expect(w.uids()).To(Equal(before))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly())
+			w.holdMidway()
+			does(w)
+			w.setImage("v5")
+			w.SetPartitions(parts{"zone-a": 0})
+			w.comesTo("3 v5", "", "")
+		})
+	}
+}
+
+// TestDeploymentPaused: spec.paused freezes Deployments; scaling and repair go on.
+func TestDeploymentPaused(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(3), zones(""), hold(), slowly(), func(d *Draft) { d.Spec.Paused = true })
+	w.Step("from the start, it comes up", func() { w.comesTo("3 v1", "", "") })
+	w.Step("a new version and a release move nothing", func() {
+		before := w.uids()
+		w.setImage("v2")
+		w.SetPartitions(parts{"zone-a": 0})
+		w.comesTo("3 v1", "", "")
+		w.Expect(w.uids()).To(Equal(before))
+	})
+	w.Step("the ReplicaSet is deleted", func() {
+		w.deleteReplicaSet("zone-a", "v1")
+		w.comesTo("3 v1", "", "")
+	})
+	w.Step("the child is deleted", func() {
+		w.remake("zone-a", metav1.DeletePropagationBackground)
+		w.comesTo("3 v1", "", "")
+	})
+	w.Step("the child is orphaned", func() {
+		before := w.uids()
+		w.remake("zone-a", metav1.DeletePropagationOrphan)
+		w.comesTo("3 v1", "", "")
+		w.Expect(w.uids()).To(Equal(before))
+	})
+	w.Step("to zero and back, and up", func() {
+		w.Scale(0)
+		w.comesTo("", "", "")
+		w.Scale(4)
+		w.comesTo("4 v1", "", "")
+	})
+	w.Step("a new subset", func() {
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"zone-b"}}]`)
+		w.comesTo("2 v1", "2 v1", "")
+	})
+	w.Step("resumed, what is released moves", func() {
+		w.Patch(`{"spec":{"paused":false}}`)
+		w.comesTo("2 v2", "2 v1", "")
+	})
+}
+
+// What somebody does to a Deployment that is held is put right, and the release after it
+// keeps to its bound.
+func TestDeploymentMeddledWith(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edits   []edit
+		release func(w *contracted)
+	}{
+		"Manual": {[]edit{hold(), slowly()}, func(w *contracted) { w.SetPartitions(parts{"zone-a": 0}) }},
+		"RollingUpdate": {[]edit{rolling(`{maxUnavailable: 1, partition: "100%"}`)}, func(w *contracted) {
+			w.SetRolling(`{"partition":0}`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			w := e.deploymentsOf(append(tc.edits, replicas(3), zones(""))...)
+			w.setImage("v2")
+			w.comesTo("3 v1", "", "")
+			field := func(path ...string) func() string {
+				return func() string {
+					value, _, err := unstructured.NestedFieldNoCopy(w.child("zone-a").Object, path...)
+					w.Expect(err).NotTo(HaveOccurred())
+					return fmt.Sprint(value)
+				}
+			}
+			for _, m := range []struct {
+				what, patch, want string
+				path              []string
+			}{
+				{"image", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":%q}]}}}}`, image("other")), "v1",
+					[]string{"spec", "template", "spec", "containers"}},
+				{"paused", `{"spec":{"paused":true}}`, "<nil>", []string{"spec", "paused"}},
+				{"strategy", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`, "RollingUpdate", []string{"spec", "strategy", "type"}},
+				{"labels", `{"metadata":{"labels":{"united.dev/name":null,"united.dev/subset":null}}}`, "zone-a", []string{"metadata", "labels", v1alpha1.LabelSubset}},
+				{"annotations", `{"metadata":{"annotations":{"united.dev/revision":null,"united.dev/protected-revision":null,"united.dev/partition":null,
+					"united.dev/parent-generation":null,"united.dev/record-checksum":null}}}`, "web-", []string{"metadata", "annotations", v1alpha1.AnnotationProtectedRevision}},
+			} {
+				w.Step(m.what, func() {
+					before := field(m.path...)()
+					w.patchChild("zone-a", m.patch)
+					w.Eventually(field(m.path...)).Should(And(ContainSubstring(m.want), Equal(before)))
+					w.comesTo("3 v1", "", "")
+				})
+			}
+			ledger := w.Ledger(3)
+			tc.release(w)
+			w.comesTo("3 v2", "", "")
+			ledger.Within(1)
+		})
+	}
+}
+
+// A Deployment whose strategy is Recreate is held and released like any other; what is under way
+// cannot be held back any more.
+func TestDeploymentRecreate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.deploymentsOf(replicas(3), zones(""), hold(), templateField("Recreate", "spec", "strategy", "type"))
+	w.setImage("quiet2")
+	w.comesTo("3 v1", "", "")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "3 quiet2?"}))
+	w.setImage("v1")
+	w.comesTo("3 v1", "", "")
+	w.setImage("broken2")
+	w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "3 broken2?"}))
+	w.setImage("v3")
+	w.comesTo("3 v3", "", "")
+}
+
+// A strategy with which no replica could ever be replaced is refused by the API server, and said to
+// be.
+func TestDeploymentImpossibleStrategy(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	impossible := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(0)}}
+	w := &contracted{e.Create(draft("web", deployments, replicas(3), zones(""), hold(), templateField(impossible, "spec", "strategy"))), kinds()[1]}
+	w.StallsWhole(v1alpha1.ReasonApplyRefused, "maxUnavailable")
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/deploymentTemplate/spec/strategy/rollingUpdate/maxUnavailable","value":1}]`)
+	w.comesTo("3 v1", "", "")
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{"maxUnavailable":1}}}}`)).
+		To(MatchError(ContainSubstring("maxUnavailable")), "that of the template is not for a coordinated rollout")
+	w.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+}
