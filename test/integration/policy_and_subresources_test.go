@@ -168,7 +168,7 @@ func TestColumns(t *testing.T) {
 	for _, c := range table.ColumnDefinitions {
 		columns = append(columns, fmt.Sprintf("%s/%d", c.Name, c.Priority))
 	}
-	g.Expect(columns).To(Equal([]string{"Name/0", "Desired/0", "Ready/0", "Updated/0", "Available/0", "Status/0", "Age/0", "Message/1"}))
+	g.Expect(columns).To(Equal([]string{"Name/0", "Desired/0", "Ready/0", "Updated/0", "Available/0", "Status/0", "Age/0", "Subsets/1", "Message/1"}))
 	cells := table.Rows[0].Cells
 	g.Expect(fmt.Sprint(cells[:6]...)).To(Equal(fmt.Sprint("columns", 6, 4, 3, 2, "RollingOut")))
 	g.Expect(cells[7]).To(Equal("waits: web-zone-b-2 not ready for 2m"))

@@ -92,6 +92,7 @@ status:
   selector: app=web
   currentRevision: web-1
   updateRevision: web-2
+  summary: a 1/2
   lastProgressTime: "2026-01-01T00:00:00Z"
   pausedTime: "2026-01-01T00:00:00Z"
   resumedTime: "2026-01-01T00:00:00Z"

@@ -1,0 +1,53 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// A message calls the update revision by its name and the image that is new in it: what people know
+// it by. Where no image differs, or nothing is known to differ from, the name is enough.
+func TestUpdateName(t *testing.T) {
+	parent := &v1alpha1.UnitedDeployment{}
+	parent.Name = "web"
+	made := func(images ...string) *revision.Revision {
+		var containers []any
+		for i, image := range images {
+			containers = append(containers, map[string]any{"name": string(rune('a' + i)), "image": image})
+		}
+		content := revision.Content{Template: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}}
+		r, err := revision.Parse(revision.New(parent, OwnerOf(parent), content, 1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, tc := range []struct {
+		name            string
+		current, update *revision.Revision
+		want            string
+	}{
+		{"another image", made("app:v1"), made("app:v2"), " (app:v2)"},
+		{"of the second container", made("app:v1", "proxy:1"), made("app:v1", "proxy:2"), " (proxy:2)"},
+		{"the same images", made("app:v1"), made("app:v1"), ""},
+		{"a container more", made("app:v1"), made("app:v1", "proxy:1"), " (proxy:1)"},
+		{"the current one is gone", nil, made("app:v1"), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := &Input{Parent: parent, Spec: &Spec{Adapter: statefulset.New()}, Update: tc.update}
+			current := "gone"
+			if tc.current != nil {
+				in.Revisions, current = append(in.Revisions, tc.current), tc.current.Name
+			}
+			if got, want := in.updateName(current), tc.update.Name+tc.want; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
