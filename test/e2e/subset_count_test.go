@@ -69,23 +69,24 @@ func TestHundredSubsets(t *testing.T) {
 	e.Expect(status.CurrentRevision).To(Equal(status.UpdateRevision))
 }
 
-// TestNoSubsets: nowhere to run is a state like any other.
+// TestNoSubsets: with nowhere to run it is not ready and says so, and goes on when there is a subset.
 func TestNoSubsets(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
 	w := e.Create(draft("web", replicas(4), hold()))
-	w.Settle()
+	nowhere := func() { w.StallsWhole(v1alpha1.ReasonNoSubsets, "spec.topology.subsets is empty") }
+	nowhere()
 	e.Expect(w.Parent().Status.Replicas).To(BeZero())
 	w.SetImage("v2")
-	w.Settle()
+	nowhere()
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets","value":[{"name":"a"},{"name":"b"}]}]`)
 	w.Settle()
 	e.Expect(w.Images()).To(Equal(images{"a": "v2 v2", "b": "v2 v2"}), "there was never another revision that worked")
 	w.Patch(`{"spec":{"topology":{"subsets":null}}}`)
-	w.Settle()
+	nowhere()
 	e.Eventually(w.Pods).Should(BeEmpty())
 	w.Scale(7)
-	w.Settle()
+	nowhere()
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets","value":[{"name":"a"}]}]`)
 	w.Settle()
 	e.Expect(w.Count("a")).To(Equal(7))

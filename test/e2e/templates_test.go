@@ -50,7 +50,7 @@ func TestUnknownFields(t *testing.T) {
 			// unknown fields the server names whichever it finds first.
 			w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":
 				{"containers":[{"name":"web","warmUp":{"list":[{"name":"b"}],"number":null}}],"warmUp":{"list":[1]}}}}}}]`)
-			w.StallsWhole(v1alpha1.ReasonApplyRefused, "zone-b: ", "field not declared in schema")
+			w.StallsWhole(v1alpha1.ReasonApplyRefused, "field not declared in schema")
 			w.JSONPatch(`[{"op":"remove","path":"%s%s"},{"op":"remove","path":"/spec/topology/subsets/1/patch"}]`, templatePath, unknown.path)
 			w.Settle()
 			none.Holds()
