@@ -171,7 +171,7 @@ func TestColumns(t *testing.T) {
 	g.Expect(columns).To(Equal([]string{"Name/0", "Desired/0", "Ready/0", "Updated/0", "Available/0", "Status/0", "Age/0", "Subsets/1", "Message/1"}))
 	cells := table.Rows[0].Cells
 	g.Expect(fmt.Sprint(cells[:6]...)).To(Equal(fmt.Sprint("columns", 6, 4, 3, 2, "RollingOut")))
-	g.Expect(cells[7]).To(Equal("waits: web-zone-b-2 not ready for 2m"))
+	g.Expect(cells[8]).To(Equal("waits: web-zone-b-2 not ready for 2m"))
 
 	for _, resource := range []string{"united", "uniteddeployments", "uniteddeployment", "uniteddeployments.apps.united.dev"} {
 		out, err := fixture.cluster.Kubectl(t.Context(), "get", resource, name)
