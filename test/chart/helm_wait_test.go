@@ -66,17 +66,17 @@ func TestHelmWaits(t *testing.T) {
 		e.settle(w.work, webName, 6)
 		onlyReleased("v2")
 		// Pods of this tag are not ready until somebody says that they are.
-		h := w.start("--set=replicas=6,image.tag=broken-until-told")
+		h := w.start("--set=replicas=6,image.tag=quiet-until-told")
 		for i, name := range released {
-			e.Eventually(func() string { return e.pods(w.work, webName)[name].Image }).Should(Equal("broken-until-told"))
+			e.Eventually(func() string { return e.pods(w.work, webName)[name].Image }).Should(Equal("quiet-until-told"))
 			e.Eventually(func() corev1.PodPhase { return w.phase(name) }).Should(Equal(corev1.PodRunning), "kwok would undo the mark")
 			e.Eventually(w.notReady).Should(ContainSubstring(name), "the status of this generation names it")
 			h.keepsWaiting()
 			w.markReady(released[i])
 		}
 		e.Expect(h.end()).To(Succeed())
-		onlyReleased("broken-until-told")
-		w.staged("broken-until-told")
+		onlyReleased("quiet-until-told")
+		w.staged("quiet-until-told")
 	})
 	e.step("an upgrade waits for a controller", func() {
 		e.Expect(manager.Stop()).To(Succeed())
@@ -138,7 +138,7 @@ func TestHelmFails(t *testing.T) {
 		e.Expect(e.pods(w.work, webName)["web-zone-b-1"].Image).To(Equal("v2"))
 	})
 	e.step("positive control: a time-out would be told", func() {
-		h := w.start("--set=replicas=6,progressDeadlineSeconds=500,image.tag=broken-third", "--timeout=5s")
+		h := w.start("--set=replicas=6,progressDeadlineSeconds=500,image.tag=quiet-third", "--timeout=5s")
 		e.Expect(h.end()).NotTo(Succeed())
 		e.Expect(h.output()).To(And(ContainSubstring("status: InProgress"), ContainSubstring("deadline exceeded")))
 	})

@@ -248,7 +248,7 @@ func (w *world) publish(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 		}
 	}
 	kept := status.DeepCopy()
-	kept.ReplicaCounts = v1alpha1.ReplicaCounts{}
+	kept.ReplicaCounts, kept.Summary = v1alpha1.ReplicaCounts{}, ""
 	kept.LastProgressTime, kept.Selector, kept.Conditions = nil, "", nil
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
 		kept.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue}}

@@ -88,7 +88,7 @@ func TestForeignChild(t *testing.T) {
 		first.Settle()
 
 		first.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/0"}]`)
-		first.Settle()
+		first.StallsWhole(v1alpha1.ReasonNoSubsets)
 		w.Disturbed()
 		w.Settle()
 		e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v2 v2 v2"))

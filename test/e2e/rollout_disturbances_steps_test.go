@@ -29,11 +29,11 @@ func toZeroAndBack(t *testing.T) {
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
 
 		for range 2 {
-			e.Kubectl("scale", "uniteddeployment", "web", "--replicas=0")
+			e.Kubectl("scale", "united", "web", "--replicas=0")
 			w.EmptyFor(current)
 			e.Expect(w.Parent().Status.Rollout.Step).To(BeZero())
 			from := e.History.Mark()
-			e.Kubectl("scale", "uniteddeployment", "web", "--replicas=6")
+			e.Kubectl("scale", "united", "web", "--replicas=6")
 			e.Expect(w.AwaitApproval(0)).To(Equal(key))
 			e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"}))
 			first := map[string]string{}
@@ -59,12 +59,12 @@ func anotherImageAtZero(t *testing.T) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), rolling(`{}`)))
 		w.Settle()
 		current := w.Parent().Status.CurrentRevision
-		e.Kubectl("scale", "uniteddeployment", "web", "--replicas=0")
+		e.Kubectl("scale", "united", "web", "--replicas=0")
 		w.EmptyFor(current)
 		w.SetImage("v2")
 		w.EmptyFor(current)
 		ledger := w.Ledger(6)
-		e.Kubectl("scale", "uniteddeployment", "web", "--replicas=6")
+		e.Kubectl("scale", "united", "web", "--replicas=6")
 		w.IsReady(v1alpha1.ReasonRolloutComplete)
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2", "zone-b": "v2 v2 v2"}))
 		for _, zone := range []string{"zone-a", "zone-b"} {

@@ -753,11 +753,11 @@ func internStatus(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 }
 
 // forgettable drops from a status what it tells people, and no pass decides by:
-// messages, counts, phases of subsets, when there was progress, and the conditions but
+// messages, counts, the summary of both, phases of subsets, when there was progress, and the conditions but
 // for Initialized. TestStatusForgetsNothing holds it to that.
 func forgettable(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	status.ReplicaCounts = v1alpha1.ReplicaCounts{}
-	status.Selector = ""
+	status.Selector, status.Summary = "", ""
 	status.LastProgressTime = nil
 	initialized := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized)
 	status.Conditions = nil
