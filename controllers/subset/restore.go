@@ -101,10 +101,7 @@ func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 // does not match tells that some are not as they were written, and not which; so does one
 // that is missing where there was one.
 func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
-	lowered := slices.Contains(taken, v1alpha1.AnnotationPartition)
-	if slices.Contains(taken, v1alpha1.AnnotationProtectedHash) {
-		defer restoreHash(o, kept)
-	}
+	lowered, renamed, latest := slices.Contains(taken, v1alpha1.AnnotationPartition), slices.Contains(taken, v1alpha1.AnnotationProtectedHash), kept
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
 	if contradicts(o, taken, kept) {
 		verdict, taken = adapters.Forged, nil
@@ -127,6 +124,9 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	}
 	if kept != nil && lowered {
 		restorePartition(o, kept)
+	}
+	if renamed {
+		restoreHash(o, latest) // also of the child before
 	}
 }
 

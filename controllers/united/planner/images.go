@@ -16,6 +16,9 @@ import (
 // updateName is what messages call the update revision: its name, which is a hash, and the first
 // image in which it differs from the current one, which is what people know it by.
 func (in *Input) updateName(current string) string {
+	if current == in.Update.Name {
+		return current // as at rest, in each pass
+	}
 	before := in.imagesOf(revision.ByName(in.Revisions, current))
 	for _, c := range in.imagesOf(in.Update) {
 		if len(before) > 0 && !slices.Contains(before, c) {

@@ -48,7 +48,7 @@ func countersOf(c *v1alpha1.ReplicaCounts) [5]int32 {
 func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	bare := status.DeepCopy()
 	bare.ReplicaCounts = v1alpha1.ReplicaCounts{Replicas: status.Replicas}
-	bare.LastProgressTime = nil
+	bare.LastProgressTime, bare.Summary = nil, "" // what that says is in the subsets
 	for i := range bare.Conditions {
 		bare.Conditions[i].Message = ""
 	}

@@ -39,6 +39,7 @@ func TestOnlyCounters(t *testing.T) {
 		{"counters, and their words", func(s *v1alpha1.UnitedDeploymentStatus) {
 			s.ReadyReplicas, s.Subsets[0].ReadyReplicas, s.Subsets[0].Message, s.Conditions[0].Message = 5, 5, "waits for another", "2 of 6"
 			s.LastProgressTime, s.Rollout.LastProgressTime, s.Rollout.Message = later, later, "1 of maxUnavailable 1 in use"
+			s.UpdatedReplicas, s.Subsets[0].UpdatedReplicas, s.Summary = 2, 2, "a 2/6 updating"
 		}, true},
 		{"fewer", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 3, 3 }, true},
 		{"all are ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 6, 6 }, false},
