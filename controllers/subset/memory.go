@@ -80,13 +80,29 @@ func Protected(o *adapters.Observed, known string, knownAt int64) string {
 		// A child without replicas settles on anything, and never finishes. One that somebody
 		// scaled to zero may have finished before, but only the status tells.
 		return note
-	case statusSettled(o) && !Forgot(o) && (!o.Traits.Hasty || note == "" || o.AllUpdated()):
+	case statusSettled(o) && !Forgot(o) && (note == "" || replicasKnown(o)) && (!o.Traits.Hasty || note == "" || o.AllUpdated()):
 		return revision // one that is hasty may have settled on what was never ready
 	case note != "":
 		return note
 	default:
 		return revision
 	}
+}
+
+// replicasKnown reports whether what is known of the replicas of a child that has settled is no older
+// than its status. One that has forgotten is told from one that has finished by its replicas; but
+// it may have made new ones, and ended those that would tell, and these are not known yet.
+func replicasKnown(o *adapters.Observed) bool {
+	if !o.StatusOutdated {
+		return true
+	}
+	updated := int32(0)
+	for _, m := range o.Pods {
+		if m.Position >= 0 && m.Position < o.Replicas && m.Hash == o.CurrentHash {
+			updated++
+		}
+	}
+	return updated >= o.Replicas // only not whether they are ready
 }
 
 // MissedProtectedRevision reports whether the child missed the revision that the status says it

@@ -101,7 +101,7 @@ func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 // does not match tells that some are not as they were written, and not which; so does one
 // that is missing where there was one.
 func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
-	lowered, renamed, latest := slices.Contains(taken, v1alpha1.AnnotationPartition), slices.Contains(taken, v1alpha1.AnnotationProtectedHash), kept
+	lost, latest := taken, kept
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
 	if contradicts(o, taken, kept) {
 		verdict, taken = adapters.Forged, nil
@@ -122,26 +122,59 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
 		o.Meta.Annotations = annotations
 	}
-	if kept != nil && lowered {
+	if kept != nil && slices.Contains(lost, v1alpha1.AnnotationPartition) {
 		restorePartition(o, kept)
 	}
-	if renamed {
-		restoreHash(o, latest) // also of the child before
+	restoreProtection(o, lost, latest) // also of the child before
+	if slices.Contains(lost, v1alpha1.AnnotationProtectedHash) && ProtectedHash(o) == "" {
+		deduceHash(o)
 	}
 }
 
-// restoreHash puts back by which name the child knows what it protects, where that is the same
-// revision as in the copy and somebody has put another name there, such as an earlier one. It is the
-// same for a child that was made again: the name tells of the content.
-func restoreHash(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
+// deduceHash puts back by which name the child knows what it protects, where nobody knows that any
+// more: it has settled on one revision, is said to protect another, and the replicas below its
+// partition that are not of the one are all of one other. Without that it would be taken for
+// finished.
+func deduceHash(o *adapters.Observed) {
+	if !protectsAnother(o) || !statusSettled(o) {
+		return
+	}
+	hash := ""
+	for _, m := range o.Pods {
+		switch below := m.Position >= 0 && m.Position < min(RecordedPartition(o), o.Replicas); {
+		case !below || m.Hash == o.CurrentHash:
+		case hash != "" && hash != m.Hash:
+			return // nobody can tell which
+		default:
+			hash = m.Hash
+		}
+	}
+	if hash != "" {
+		o.Meta.Annotations = maps.Clone(o.Meta.Annotations) // o shares them with the cache
+		o.Meta.Annotations[v1alpha1.AnnotationProtectedHash] = hash
+	}
+}
+
+// restoreProtection puts back how the child keeps what it protects, where that is the same revision
+// as in the copy: by which name it knows it, and from where on replicas were released. Whoever is
+// told that a revision is lost puts back which it is, and not these; others put earlier ones there.
+// The copy may be of a child that was there before: the name tells of the content, and what has come
+// up since on the template alone was never released.
+func restoreProtection(o *adapters.Observed, lost []string, kept *v1alpha1.ChildRecord) {
 	if kept == nil || !unaltered(kept) || RecordedProtectedRevision(o) == "" ||
 		kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o) {
 		return
 	}
-	if hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]; hash != "" && hash != ProtectedHash(o) {
-		o.Meta.Annotations = maps.Clone(o.Meta.Annotations) // o shares them with the cache
-		o.Meta.Annotations[v1alpha1.AnnotationProtectedHash] = hash
+	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
+	if hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]; hash != "" && slices.Contains(lost, v1alpha1.AnnotationProtectedHash) {
+		annotations[v1alpha1.AnnotationProtectedHash] = hash
 	}
+	remade := types.UID(kept.UID) != o.Meta.UID
+	if from := kept.Annotations[v1alpha1.AnnotationReleasedFrom]; remade && from != "" && kept.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o) &&
+		slices.Contains(lost, v1alpha1.AnnotationReleasedFrom) {
+		annotations[v1alpha1.AnnotationReleasedFrom] = from
+	}
+	o.Meta.Annotations = annotations
 }
 
 // restorePartition puts back the partition that United wrote last where somebody has put a lower

@@ -263,3 +263,61 @@ func TestRestoreHash(t *testing.T) {
 		}
 	}
 }
+
+// What was released is that of the copy too, where a child was made again and is said to be what it
+// was: its replicas came up on the template, and none was released to it.
+func TestRestoreReleased(t *testing.T) {
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	from := v1alpha1.AnnotationReleasedFrom
+	bare := func() *childBuilder {
+		return staged().hashes("h2", "h2").with(v1alpha1.AnnotationProtectedHash, "").without(from)
+	}
+	kept := Record(staged().observed(), nil)
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		taken []string
+		want  int32
+	}{
+		{"made again", bare().uid("s-9"), adapters.RecordKeys(), 2},
+		{"made again, from another template", bare().on("r3").uid("s-9"), adapters.RecordKeys(), 0},
+		{"made again, said to protect another", bare().with(v1alpha1.AnnotationProtectedRevision, "r0").uid("s-9"), []string{from}, 0},
+		{"made again, and it is ours", bare().with(from, "1").uid("s-9").written(), nil, 1},
+	} {
+		o := tc.child.observed()
+		if Restore(o, tc.taken, kept); releasedFrom(o) != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, releasedFrom(o), tc.want)
+		}
+	}
+}
+
+// Where there is no copy, the replicas tell by which name the child knows what it protects.
+func TestDeduceHash(t *testing.T) {
+	hash := v1alpha1.AnnotationProtectedHash
+	child := func(hashes ...string) *childBuilder {
+		b := aChild().on("r2").hashes("h2", "h2").recorded(2, "", 0).at(7).replicas(int32(len(hashes)))
+		for i, h := range hashes {
+			b.Pods = append(b.Pods, adapters.Replica{Position: int32(i), Hash: h})
+		}
+		return b
+	}
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		taken []string
+		want  string
+	}{
+		{"it protects what is not of the template", child("h1", "h1", "h2"), []string{hash}, "h1"},
+		{"one of them has come up on the template", child("h2", "h1", "h2"), []string{hash}, "h1"},
+		{"all have finished", child("h2", "h2", "h2"), []string{hash}, ""},
+		{"another is above the partition", child("h2", "h2", "h1"), []string{hash}, ""},
+		{"of two others", child("h0", "h1", "h2"), []string{hash}, ""},
+		{"it has not settled", child("h1", "h1", "h2").hashes("h1", "h2"), []string{hash}, ""},
+		{"nobody has taken it", child("h1", "h1", "h2"), nil, ""},
+	} {
+		o := tc.child.observed()
+		if Restore(o, tc.taken, nil); ProtectedHash(o) != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, ProtectedHash(o), tc.want)
+		}
+	}
+}

@@ -93,11 +93,12 @@ func (in *Input) replicas(name string, r *Result) int32 {
 }
 
 // keepReplicas is a step that scales a child down, but keeps so many replicas. Those
-// that it keeps do not move: the partition does not fall, and protects them when it
-// protects all others or another template comes.
+// that it keeps do not move: the partition does not fall, and protects all of them when
+// another template comes. It does not rise over those that were released: they go, or stay
+// what they are.
 func keepReplicas(step subset.Step, keep, partition int32, revision string) subset.Step {
 	c := &step.Child
-	if c.Partition >= c.Replicas || c.Revision != revision {
+	if c.Revision != revision {
 		c.Partition = max(c.Partition, keep)
 	} else {
 		c.Partition = max(c.Partition, partition)
