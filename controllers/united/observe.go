@@ -36,7 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err != nil {
 		return nil, err
 	}
-	if in.Revisions, err = r.store().List(ctx, parent); err != nil {
+	if in.Revisions, err = r.store(parent).List(ctx, parent); err != nil {
 		return nil, err
 	}
 	if in.Pods, err = r.podsOf(ctx, parent); err != nil {
@@ -139,7 +139,7 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 	}
 	err := r.readAsWritten(ctx, in.Parent.Namespace, names, func() client.Object { return &appsv1.ControllerRevision{} })
 	if err == nil {
-		in.Revisions, err = r.store().List(ctx, in.Parent)
+		in.Revisions, err = r.store(in.Parent).List(ctx, in.Parent)
 	}
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 		if len(validation.NameIsDNSSubdomain(name, false)) > 0 || revision.ByName(in.Revisions, name) != nil {
 			continue
 		}
-		found, err := r.store().Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
+		found, err := r.store(in.Parent).Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
 		switch {
 		case err != nil:
 			return err
@@ -292,7 +292,7 @@ const parentFailures = ""
 func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
 	result := r.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
-		store := r.store()
+		store := r.store(in.Parent)
 		store.Confirm = func(ctx context.Context) error { return r.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
 		update, err := store.Ensure(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
@@ -312,6 +312,9 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 			}
 			if kept[i], err = store.Amend(ctx, rev, living); err != nil {
 				return asStaleRevision(err) // what is kept stays as it was
+			}
+			if err := r.spacing(in.Parent).errIfOverridden(revisionObject(rev.Name)); err != nil {
+				return err
 			}
 		}
 		out = in.WithRevisions(kept, revision.ByName(kept, update.Name))

@@ -9,6 +9,7 @@ package united
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,10 +121,12 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return r.requeueAfter(err)
 	}
+	wait = sooner(wait, r.requeueToConfirm(parent, wake))
 	if unrecorded != nil {
-		return r.requeueAfter(unrecorded)
+		result, err := r.requeueAfter(unrecorded)
+		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
 	}
-	return ctrl.Result{RequeueAfter: sooner(wait, r.requeueToConfirm(parent, wake))}, r.truncate(ctx, in, results, status)
+	return ctrl.Result{RequeueAfter: wait}, r.truncate(ctx, in, results, status)
 }
 
 // recordCurrent records on a revision that it has become the current one. The status says
@@ -133,9 +136,15 @@ func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *pl
 	if current == nil {
 		return nil
 	}
-	err := asStaleRevision(r.store().RecordCurrent(ctx, in.Parent, current, last))
+	err, putOff := asStaleRevision(r.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*writer.OverriddenError)(nil)
+	if err == nil {
+		err = r.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
+	}
 	if err != nil {
 		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
+	}
+	if errors.As(err, &putOff) {
+		planner.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
 	}
 	return err
 }
@@ -154,8 +163,9 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Shares.Forget(key)
 }
 
-func (r *Reconciler) store() *store.Store {
-	return &store.Store{Client: r.Client, Live: r.Live, Parsed: &r.parsed}
+// store is where the revisions of a parent are kept.
+func (r *Reconciler) store(parent *v1alpha1.UnitedDeployment) *store.Store {
+	return &store.Store{Client: r.Client, Live: r.Live, Parsed: &r.parsed, Spacing: r.spacing(parent)}
 }
 
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
@@ -179,7 +189,8 @@ func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results pl
 	if err := r.addNamedByChildren(ctx, in, inUse); err != nil {
 		return err
 	}
-	return r.store().Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
+	r.forgetSurplus(in, inUse)
+	return r.store(in.Parent).Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
 }
 
 // addNamedByChildren adds what the children name, read past the cache: a controller that

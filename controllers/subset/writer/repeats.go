@@ -175,12 +175,18 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.last(parent, object)
-	if w == nil || w.row <= repeatsAtOnce || w.undone.IsZero() && now.Sub(w.at) >= stands {
+	if w == nil || w.row <= repeatsAtOnce {
 		return nil
 	}
 	e := w.error(object)
-	if w.undone.IsZero() {
+	switch {
+	case w.undone.IsZero():
 		e.Until = w.at.Add(stands)
+	case !now.Before(w.until):
+		e.Until = w.until.Add(stands) // it may be written again, and nobody has: it is not wanted any more
+	}
+	if !now.Before(e.Until) {
+		return nil
 	}
 	return e
 }

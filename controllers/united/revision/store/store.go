@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,18 @@ type Store struct {
 	Confirm func(ctx context.Context) error
 	// Parsed remembers what List has parsed. Nil remembers nothing.
 	Parsed *Parsed
+	// Spacing, when set, spaces the changes that somebody undoes again and again.
+	Spacing Spacing
+}
+
+// Spacing spaces changes of revisions that are undone each time. Its errors are what the caller gets.
+type Spacing interface {
+	// Delay gives an error while a revision is not to be changed again from what it is to what is
+	// wanted.
+	Delay(is, wanted *appsv1.ControllerRevision) error
+	// Wrote notes a change from what a revision was to what is wanted, and what the API server has
+	// made of it.
+	Wrote(was, wanted, after *appsv1.ControllerRevision)
 }
 
 // List gives the revisions that the parent controls, and those whose owner somebody has
@@ -78,11 +91,10 @@ func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 	if err != nil || !metav1.IsControlledBy(live, parent) && !revision.Stray(live, parent) {
 		return nil, nil //nolint:nilnil // it is none of ours
 	}
-	adopted, err := s.Adopt(ctx, parent, owner, r)
-	if err != nil {
-		return r, nil //nolint:nilerr // it is there all the same; the next pass tries again
+	if adopted, _ := s.Adopt(ctx, parent, owner, r); adopted != nil {
+		return adopted, nil
 	}
-	return adopted, nil
+	return r, nil // it is there all the same; the next pass tries again
 }
 
 // EnsureContent gives the revision of a content, and keeps it before anything is
@@ -123,13 +135,18 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		if err != nil {
 			return nil, fmt.Errorf("create revision %s: %w", cr.Name, err)
 		}
-		return revision.Parse(cr)
+		made, err := revision.Parse(cr)
+		if err == nil && cr.Labels[v1alpha1.LabelName] != parent.Name {
+			err = errLabelTaken(cr.Name) // nothing is made of what would not be found again
+		}
+		return made, err
 	}
 	return nil, fmt.Errorf("no free name for a revision of %s after %d tries: delete those that are not its own", parent.Name, revision.MaxCollisions)
 }
 
 // Adopt puts back the owner, and the label, of a revision from which somebody has taken
-// them; it writes nothing where they are there. It fails where they are taken as it does so.
+// them; it writes nothing where they are there. It fails where they are taken as it does so, and
+// gives the revision as it is then.
 func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, r *revision.Revision) (*revision.Revision, error) {
 	has := func(r *revision.Revision) bool {
 		return metav1.IsControlledBy(r.Object, parent) && r.Object.Labels[v1alpha1.LabelName] == parent.Name
@@ -143,9 +160,13 @@ func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, ow
 		"labels":          map[string]any{v1alpha1.LabelName: parent.Name},
 	}})
 	if err == nil && !has(adopted) {
-		err = fmt.Errorf("admission takes the owner, or the label %s, of revision %s", v1alpha1.LabelName, r.Name)
+		err = errLabelTaken(r.Name)
 	}
 	return adopted, err
+}
+
+func errLabelTaken(name string) error {
+	return fmt.Errorf("admission takes the owner, or the label %s, of revision %s", v1alpha1.LabelName, name)
 }
 
 // bringToFront gives a revision that is used again the highest number, so that
@@ -183,9 +204,6 @@ func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeploy
 // and by the resourceVersion. Trap: a client that waits to read its own writes waits
 // for ever for one that its cache has lost in the meantime.
 func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[string]any) (*revision.Revision, error) {
-	if err := s.confirm(ctx); err != nil {
-		return nil, err
-	}
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
 		meta = map[string]any{}
@@ -196,11 +214,47 @@ func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[strin
 	if err != nil {
 		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
 	}
+	wanted, err := patched(r.Object, raw)
+	if err != nil {
+		return nil, err
+	}
+	if s.Spacing != nil {
+		if err := s.Spacing.Delay(r.Object, wanted); err != nil {
+			return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
+		}
+	}
+	if err := s.confirm(ctx); err != nil {
+		return nil, err
+	}
+	opts := []client.PatchOption{client.FieldOwner(v1alpha1.FieldManager)}
+	if _, cached := r.Object.Labels[v1alpha1.LabelName]; !cached {
+		opts = append(opts, client.DisableReadYourWritesConsistency)
+	}
 	cr := r.Object.DeepCopy()
-	if err := s.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := s.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, raw), opts...); err != nil {
 		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
 	}
+	if s.Spacing != nil {
+		s.Spacing.Wrote(r.Object, wanted, cr)
+	}
 	return revision.Parse(cr)
+}
+
+// patched is what a revision is to be by a merge patch.
+func patched(cr *appsv1.ControllerRevision, patch []byte) (*appsv1.ControllerRevision, error) {
+	before, err := json.Marshal(cr)
+	if err != nil {
+		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
+	}
+	wanted := &appsv1.ControllerRevision{}
+	if err := json.Unmarshal(after, wanted); err != nil {
+		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
+	}
+	return wanted, nil
 }
 
 func (s *Store) confirm(ctx context.Context) error {

@@ -1,0 +1,153 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package united
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// spacing spaces the changes of a parent's revisions that somebody undoes again and again, as those
+// of its children and its status are spaced. It is a store.Spacing.
+type spacing struct {
+	repeats *writer.Repeats
+	parent  types.NamespacedName
+	now     func() time.Time
+}
+
+func (r *Reconciler) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
+	return &spacing{repeats: &r.repeats, parent: client.ObjectKeyFromObject(parent), now: r.Clock.Now}
+}
+
+// Delay gives an *writer.OverriddenError while a change is put off.
+func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
+	object, fields := changed(is, wanted)
+	return errOf(s.repeats.Delay(s.parent, object, fields(wanted).text(), fields(is).text(), func(written string) writer.Override {
+		return revisionOverride(is, fields(is), written)
+	}, s.now()))
+}
+
+// Wrote notes a change.
+func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
+	object, fields := changed(was, wanted)
+	content, override := fields(wanted).text(), writer.Override{}
+	if path := fields(wanted).difference(fields(after)); path != nil {
+		override = writer.Override{Field: nameOf(path), Admission: true}
+	}
+	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
+}
+
+// errIfOverridden gives an *writer.OverriddenError while it is not sure that the changes of an object
+// stand, which were undone each time before.
+func (s *spacing) errIfOverridden(object string) error {
+	return errOf(s.repeats.Overridden(s.parent, object, s.now()))
+}
+
+// errOf is e as an error: a nil pointer is none.
+func errOf(e *writer.OverriddenError) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// forgetSurplus drops what is remembered of revisions that are about to be deleted.
+func (r *Reconciler) forgetSurplus(in *planner.Input, inUse map[string]bool) {
+	for _, surplus := range revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent)) {
+		for _, object := range []string{revisionObject(surplus.Name), currentRecordOf(surplus.Name)} {
+			r.repeats.ForgetObject(client.ObjectKeyFromObject(in.Parent), object)
+		}
+	}
+}
+
+// revisionObject is what a revision is called where repeated writes are counted.
+func revisionObject(name string) string { return "ControllerRevision " + name }
+
+// currentRecordOf is what the note is called there that a revision has been the current one. No
+// rollout waits for that.
+func currentRecordOf(name string) string { return "the record in ControllerRevision " + name }
+
+// changed is what a change of a revision is called, and which fields it is about.
+func changed(is, wanted *appsv1.ControllerRevision) (object string, fields func(*appsv1.ControllerRevision) revisionRecord) {
+	if currentRecord(is).difference(currentRecord(wanted)) != nil {
+		return currentRecordOf(is.Name), currentRecord
+	}
+	return revisionObject(is.Name), identity
+}
+
+// revisionRecord is what United changes in a revision, by its place there.
+type revisionRecord []recordedField
+
+type recordedField struct {
+	Path  fieldpath.Path `json:"-"`
+	Value string
+}
+
+// identity is whose a revision is, which subsets it knows, and its place among the others.
+func identity(cr *appsv1.ControllerRevision) revisionRecord {
+	owner := ""
+	if ref := metav1.GetControllerOfNoCopy(cr); ref != nil {
+		owner = string(ref.UID)
+	}
+	return revisionRecord{
+		{fieldpath.MakePathOrDie("metadata", "labels", v1alpha1.LabelName), cr.Labels[v1alpha1.LabelName]},
+		{fieldpath.MakePathOrDie("metadata", "ownerReferences"), owner},
+		annotationOf(cr, v1alpha1.AnnotationSubsets),
+		{fieldpath.MakePathOrDie("revision"), fmt.Sprint(cr.Revision)},
+	}
+}
+
+// currentRecord is whether it has been the current one.
+func currentRecord(cr *appsv1.ControllerRevision) revisionRecord {
+	return revisionRecord{annotationOf(cr, v1alpha1.AnnotationCurrent)}
+}
+
+func annotationOf(cr *appsv1.ControllerRevision, key string) recordedField {
+	return recordedField{fieldpath.MakePathOrDie("metadata", "annotations", key), cr.Annotations[key]}
+}
+
+func (r revisionRecord) text() string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("revision: a text is no JSON: %v", err))
+	}
+	return string(raw)
+}
+
+// difference is the path of the first field in which two differ; nil when they do not.
+func (r revisionRecord) difference(other revisionRecord) fieldpath.Path {
+	for i := range r {
+		if i >= len(other) || r[i].Value != other[i].Value {
+			return r[i].Path
+		}
+	}
+	return nil
+}
+
+// revisionOverride is what somebody has made of a revision as it was written, and who. has are the
+// fields that were written.
+func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written string) writer.Override {
+	var was revisionRecord
+	if err := json.Unmarshal([]byte(written), &was); err != nil {
+		return writer.Override{Field: "all of it"}
+	}
+	path := has.difference(was)
+	by, err := writer.OwnerOf(path, is.ManagedFields, "")
+	if err != nil {
+		by = "" // whoever it is
+	}
+	return writer.Override{Field: nameOf(path), By: by}
+}
