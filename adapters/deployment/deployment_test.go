@@ -62,6 +62,13 @@ func replicaSet(t *testing.T, image string, edits ...func(*unstructured.Unstruct
 	return u
 }
 
+// scaled sets the replicas of a ReplicaSet.
+func scaled(replicas int64) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, replicas, "spec", "replicas")
+	}
+}
+
 func pod(name, image string, ready bool, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(born),
@@ -113,6 +120,26 @@ func TestObserve(t *testing.T) {
 	}{
 		{"nothing yet", "", "", nil, nil, "/ true: "},
 		{"not observed", "", ", observedGeneration: 4", []*unstructured.Unstructured{replicaSet(t, "v2")}, nil, "/h-v2 false: "},
+		{
+			"not observed, and all is as asked for", "", ", observedGeneration: 4",
+			[]*unstructured.Unstructured{replicaSet(t, "v1", scaled(0)), replicaSet(t, "v2", scaled(2))},
+			[]*corev1.Pod{pod("a", "v2", true), pod("b", "v2", true)}, "h-v2/h-v2 true: a h-v2, b h-v2",
+		},
+		{
+			"not observed, and to scale down", "", ", observedGeneration: 4",
+			[]*unstructured.Unstructured{replicaSet(t, "v2", scaled(3))},
+			[]*corev1.Pod{pod("a", "v2", true), pod("b", "v2", true)}, "/h-v2 false: a h-v2, b h-v2",
+		},
+		{
+			"not observed, and earlier ones are asked for", "", ", observedGeneration: 4",
+			[]*unstructured.Unstructured{replicaSet(t, "v1", scaled(1)), replicaSet(t, "v2", scaled(2))},
+			[]*corev1.Pod{pod("a", "v2", true), pod("b", "v2", true)}, "/h-v2 false: a h-v2, b h-v2",
+		},
+		{
+			"not observed, and one is not ready", "", ", observedGeneration: 4",
+			[]*unstructured.Unstructured{replicaSet(t, "v2", scaled(2))},
+			[]*corev1.Pod{pod("a", "v2", true), pod("b", "v2", false)}, "/h-v2 false: a h-v2, b h-v2?",
+		},
 		{
 			"on its way: the worst last, and those of the template behind those before it", "", "",
 			[]*unstructured.Unstructured{replicaSet(t, "v1"), replicaSet(t, "v2")},

@@ -69,10 +69,33 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 	}
 	assignPositions(o)
+	o.SpecObserved = o.SpecObserved || conforms(o, have.Related, own)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
 	}
 	return o, nil
+}
+
+// conforms reports whether all is as the Deployment's spec asks for, so that its controller has nothing
+// left to do for it, whether or not it has said so yet.
+//
+// Trap: any change of an annotation raises a Deployment's generation, and its controller
+// observes that a moment later. A Deployment at rest would cease to be so each time.
+func conforms(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) bool {
+	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) {
+		return false
+	}
+	for _, set := range related {
+		hash, ok := own[set.GetUID()]
+		if !ok {
+			continue
+		}
+		replicas, _, err := unstructured.NestedInt64(set.Object, "spec", "replicas")
+		if wanted := int64(o.Replicas); err != nil || hash == o.UpdateHash && replicas != wanted || hash != o.UpdateHash && replicas != 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
 }
 
 // terminated reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another

@@ -113,16 +113,7 @@ func TestTakenRevisions(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			w := midCanary(e, appsv1.ParallelPodManagement, false)
-			revisions := func() (own []appsv1.ControllerRevision) {
-				list := &appsv1.ControllerRevisionList{}
-				e.Expect(w.List(w.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
-				for _, cr := range list.Items {
-					if !strings.Contains(cr.Name, "-zone-") {
-						own = append(own, cr)
-					}
-				}
-				return own
-			}
+			revisions := w.parentRevisions
 			for round := range 20 {
 				for _, cr := range revisions() {
 					e.Expect(client.IgnoreNotFound(w.Client.Patch(w.ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch))))).To(Succeed())

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -235,4 +238,56 @@ func TestOldRecordPutBack(t *testing.T) {
 			still.Fires()
 		})
 	}
+}
+
+// TestPutBackOnAReplacedChild: a child is replaced, with the pods or around them, from a manifest that
+// has none of the annotations. What its subset stalls with says what to put back; when that is done
+// the protected replicas run what they ran, and come back so.
+func TestPutBackOnAReplacedChild(t *testing.T) {
+	t.Parallel()
+	for name, propagation := range map[string]metav1.DeletionPropagation{
+		"with its pods": metav1.DeletePropagationBackground, "around its pods": metav1.DeletePropagationOrphan,
+	} {
+		for strategy, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
+			t.Run(name+"/"+strategy, func(t *testing.T) {
+				t.Parallel()
+				e := newEnv(t)
+				w := midCanary(e, appsv1.ParallelPodManagement, coordinated)
+				before, runs := w.Child("zone-a"), w.Images()
+				protected := before.Annotations[v1alpha1.AnnotationProtectedRevision]
+				w.replaceBare(before, propagation)
+				w.Stalls("zone-a", v1alpha1.ReasonRevisionLost, "it protected "+protected)
+				w.PatchChild("zone-a", `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
+					v1alpha1.AnnotationProtectedRevision, protected, v1alpha1.AnnotationRevision, before.Annotations[v1alpha1.AnnotationRevision])
+				w.Disturbed()
+				w.Eventually(w.Images).WithTimeout(2 * waitTimeout).Should(Equal(runs))
+				w.Settle()
+				e.Expect(recordOf(w.Child("zone-a"))).To(Equal(recordOf(before)))
+				w.DeletePod("zone-a", 0)
+				w.Disturbed()
+				w.Eventually(w.Images).Should(Equal(runs))
+				w.Settle()
+			})
+		}
+	}
+}
+
+// replaceBare replaces a child by one without annotations, as kubectl replace --force does. United
+// makes it anew as well: should it be the faster, it is replaced again.
+func (w *Workload) replaceBare(child *appsv1.StatefulSet, propagation metav1.DeletionPropagation) {
+	w.t.Helper()
+	bare := child.DeepCopy()
+	bare.ObjectMeta = metav1.ObjectMeta{Namespace: bare.Namespace, Name: bare.Name, Labels: bare.Labels, OwnerReferences: bare.OwnerReferences}
+	bare.Status = appsv1.StatefulSetStatus{}
+	var was types.UID
+	w.Eventually(func() error {
+		live := &appsv1.StatefulSet{}
+		if err := w.Get(w.ctx, client.ObjectKeyFromObject(bare), live); err == nil && live.UID != was {
+			was = live.UID
+			if err := w.Delete(w.ctx, live, client.PropagationPolicy(propagation)); err != nil {
+				return err
+			}
+		}
+		return w.Client.Create(w.ctx, bare.DeepCopy(), client.FieldOwner("kubectl-replace"))
+	}).WithPolling(2 * time.Millisecond).Should(Succeed())
 }

@@ -1,0 +1,118 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestContestedRevisions: a policy, or somebody, changes the ControllerRevisions of the parent again
+// after each write. United says so and writes less and less often; others do not wait, replicas
+// scale, and nothing that is protected moves. When it is over all goes on.
+func TestContestedRevisions(t *testing.T) {
+	t.Parallel()
+	count := `, JSONPatch{op: "add", path: "/metadata/labels/example.com~1count", value: oldObject.metadata.resourceVersion}]`
+	for name, tc := range map[string]struct{ policy, loop, reason, says string }{
+		"a policy changes what they know": {
+			policy: `[JSONPatch{op: "add", path: "/metadata/annotations", value: {"united.dev/subsets": "garbage"}}` + count,
+			reason: v1alpha1.ReasonOverridden, says: "metadata.annotations.united.dev/subsets was changed by admission",
+		},
+		"a policy changes their label": {
+			policy: `[JSONPatch{op: "add", path: "/metadata/labels/united.dev~1name", value: "x" + oldObject.metadata.resourceVersion}]`,
+			reason: v1alpha1.ReasonApplyFailed, says: "admission takes the owner, or the label united.dev/name",
+		},
+		"somebody strips them": {
+			loop:   `{"metadata":{"annotations":null,"labels":null,"ownerReferences":null}}`,
+			reason: v1alpha1.ReasonOverridden, says: "was removed right after it was written",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+			control.Settle()
+			e := newEnv(t)
+			w := midCanary(e, appsv1.ParallelPodManagement, false)
+			still, mark := e.History.Forbid(anyNewPod), e.AuditMark()
+			var over func()
+			if tc.loop != "" {
+				over = w.stripRevisions(tc.loop)
+			} else {
+				over = e.Override("controllerrevisions", "", tc.policy, w.revisionComesOut)
+				for _, cr := range w.parentRevisions() { // each is changed once
+					e.Expect(w.Client.Patch(w.ctx, &cr, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/touched":"x"}}}`)))).To(Succeed())
+				}
+			}
+			w.StallsWhole(tc.reason, "evision web-", tc.says)
+			w.Disturbed()
+			e.Expect(len(e.Writes(mark, "controllerrevisions"))).To(And(BeNumerically(">", 1), BeNumerically("<=", 2*2*spaced)), "two writes for each of two revisions")
+			e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", spaced))
+			control.reacts()
+			still.Holds()
+			w.Scale(8)
+			w.Eventually(func() int32 { return w.Asked("zone-a", "zone-b") }).Should(Equal(int32(8)), "it scales")
+			over()
+			w.Patch(`{"metadata":{"annotations":{"example.com/over":"x"}}}`)
+			w.Eventually(func() string { return condition(w.Parent(), v1alpha1.ConditionStalled).Reason }).WithTimeout(3 * waitTimeout).ShouldNot(Equal(tc.reason))
+			w.Disturbed()
+			w.Settle()
+			still.Fires() // the new replicas
+			e.Expect(w.Images()["zone-a"]).To(HavePrefix("v1 v1 v2"))
+			e.Expect(w.Images()["zone-b"]).To(Equal("v1 v1 v1 v1"))
+		})
+	}
+}
+
+// stripRevisions changes the revisions of the parent every 300 ms, as somebody else, until stop is
+// called.
+func (w *Workload) stripRevisions(patch string) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, 300*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			for _, cr := range w.parentRevisions() {
+				_ = w.Client.Patch(ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("looper"))
+			}
+			return false, nil
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// revisionComesOut reports whether a change of a revision of the parent comes out as a policy has it.
+func (w *Workload) revisionComesOut() bool {
+	w.t.Helper()
+	cr := &appsv1.ControllerRevision{}
+	w.Expect(w.Get(w.ctx, w.key(w.Parent().Status.UpdateRevision), cr)).To(Succeed())
+	labels, annotations := cr.Labels[v1alpha1.LabelName], cr.Annotations[v1alpha1.AnnotationSubsets]
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/probe":"x"}}}`))
+	w.Expect(w.Client.Patch(w.ctx, cr, patch, client.DryRunAll)).To(Succeed())
+	return cr.Labels[v1alpha1.LabelName] != labels || cr.Annotations[v1alpha1.AnnotationSubsets] != annotations
+}
+
+// parentRevisions are the revisions of the parent, whatever labels they have.
+func (w *Workload) parentRevisions() (found []appsv1.ControllerRevision) {
+	list := &appsv1.ControllerRevisionList{}
+	_ = w.List(w.ctx, list, client.InNamespace(w.Namespace)) // none are found when the test is over
+	for i := range list.Items {
+		if !strings.Contains(list.Items[i].Name, "-zone-") {
+			found = append(found, list.Items[i])
+		}
+	}
+	return found
+}
