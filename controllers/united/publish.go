@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -25,7 +24,10 @@ import (
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
-	wait = r.collecting.wait(parent, status, r.CollectFor, r.Clock.Now())
+	changed := !planner.SameStatus(&parent.Status, status)
+	if changed {
+		wait = r.collecting.wait(parent, status, r.Collect, r.Clock.Now())
+	}
 	if wait > 0 && len(planner.Events(&parent.Status, status, p, results)) == 0 {
 		r.Metrics.Observe(parent, status)
 		return wait, nil
@@ -33,7 +35,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err
 	}
-	r.collecting.forget(client.ObjectKeyFromObject(parent))
+	r.collecting.stands(parent, status, changed, r.Clock.Now())
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}

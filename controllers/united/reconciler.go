@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,9 +43,8 @@ type Reconciler struct {
 	// are no bounds.
 	Shares *shares.Shares
 	Meter  Meter
-	// CollectFor is for how long a status waits for the next one in which nothing but
-	// counters changed (planner.OnlyCounters); 0: none waits.
-	CollectFor time.Duration
+	// Collect is for how long a status waits for the next one.
+	Collect Collect
 
 	kinds             *kinds
 	failures          writer.Failures
@@ -56,6 +54,7 @@ type Reconciler struct {
 	contests          writer.Contests
 	holders           holders
 	specs             specs
+	looks             looks
 	collecting        collecting
 	parsed            store.Parsed
 }
@@ -149,6 +148,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.contests.Forget(key)
 	r.holders.forget(key)
 	r.specs.forget(key)
+	r.looks.forget(key)
 	r.collecting.forget(key)
 	r.parsed.Forget(key)
 	r.Shares.Forget(key)

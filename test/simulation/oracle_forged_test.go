@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
 
 // forces lets the user force the update revision.
@@ -35,8 +36,7 @@ func (c *court) knowsOnly(subset string) *court {
 
 // collects starts a controller that may let a status wait for so long.
 func (c *court) collects(most time.Duration) *court {
-	c.CollectFor = most
-	c.Restart()
+	c.Collects(united.Collect{For: most, Every: most / 2, EveryMade: 12 * most})
 	return c
 }
 

@@ -4,59 +4,65 @@
 package planner
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// OnlyCounters reports whether a status differs from the one before in nothing but how many
-// replicas are ready, available or updated, and in the words that go with it. Such a status
-// can wait for the next one, since in a rollout another replica changes within moments. All
-// that somebody may wait for cannot: a condition, a phase, a partition, a revision, the rollout, the
-// generation, replicas and selector for an autoscaler, and a count that has reached what is wanted.
+// OnlyCounters reports whether a status differs from the one before in nothing but counts of
+// replicas, and in the words that go with them. Such a status can wait for the next one: while
+// replicas come and go another one changes within moments. What somebody may wait for cannot: a condition or
+// its reason, a phase, a partition, a revision, the rollout, the generation, the selector, and how
+// many replicas are wanted.
+//
+// The number of replicas is a count as well: it goes down and up again with each replica that is
+// replaced, and up with each that a scale-up adds. Where a scaling begins the generation or
+// desiredReplicas says so at once, and where it ends the phase does.
 func OnlyCounters(before, after *v1alpha1.UnitedDeploymentStatus) bool {
-	if countReached(before, after) {
-		return false
-	}
-	return equality.Semantic.DeepEqual(withoutCounters(before), withoutCounters(after))
+	return SameStatus(withoutCounters(before), withoutCounters(after))
 }
 
-// countReached reports whether one of the counts of a subset is that of the replicas wanted
-// now, and was not before.
-func countReached(before, after *v1alpha1.UnitedDeploymentStatus) bool {
-	for i := range after.Subsets {
-		is := &after.Subsets[i]
-		was := SubsetStatus(before, is.Name)
-		if was == nil {
-			return true
-		}
-		now, then := countersOf(&is.ReplicaCounts), countersOf(&was.ReplicaCounts)
-		for k := range now {
-			if now[k] == is.DesiredReplicas && then[k] != now[k] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func countersOf(c *v1alpha1.ReplicaCounts) [5]int32 {
-	return [...]int32{c.Replicas, c.ReadyReplicas, c.AvailableReplicas, c.UpdatedReplicas, c.UpdatedReadyReplicas}
+// OnlyArrivals is OnlyCounters for a UnitedDeployment that is being made, of which the subsets arrive one
+// after the other: that one of them grows, or is complete, and the reason why Ready is still False, can
+// wait too. Ready itself cannot.
+func OnlyArrivals(before, after *v1alpha1.UnitedDeploymentStatus) bool {
+	return SameStatus(withoutArrivals(before), withoutArrivals(after))
 }
 
 // withoutCounters is a status less what can wait.
 func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	bare := status.DeepCopy()
-	bare.ReplicaCounts = v1alpha1.ReplicaCounts{Replicas: status.Replicas}
+	bare.ReplicaCounts = v1alpha1.ReplicaCounts{}
 	bare.LastProgressTime, bare.Summary = nil, "" // what that says is in the subsets
 	for i := range bare.Conditions {
 		bare.Conditions[i].Message = ""
 	}
 	for i := range bare.Subsets {
-		bare.Subsets[i].ReplicaCounts, bare.Subsets[i].Message = v1alpha1.ReplicaCounts{}, ""
+		s := &bare.Subsets[i]
+		s.ReplicaCounts, s.Message = v1alpha1.ReplicaCounts{}, ""
+		if s.ChildRecord != nil { // the name that the child has found for its template
+			s.ChildRecord.Hash, s.ChildRecord.Checksum = "", ""
+		}
 	}
 	if bare.Rollout != nil {
 		bare.Rollout.LastProgressTime, bare.Rollout.Message = nil, ""
+	}
+	return bare
+}
+
+// withoutArrivals is a status less what can wait while its replicas are made.
+func withoutArrivals(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	bare := withoutCounters(status)
+	for i := range bare.Conditions {
+		c := &bare.Conditions[i]
+		switch c.Reason {
+		case v1alpha1.ReasonReconciling, v1alpha1.ReasonRollingOut, v1alpha1.ReasonScaling, v1alpha1.ReasonReplicasUnavailable:
+			c.Reason = ""
+		}
+	}
+	for i := range bare.Subsets {
+		switch s := &bare.Subsets[i]; s.Phase {
+		case v1alpha1.PhasePending, v1alpha1.PhaseUpdating, v1alpha1.PhaseScaling, v1alpha1.PhaseUnavailable, v1alpha1.PhaseComplete, v1alpha1.PhaseHeld:
+			s.Phase = ""
+		}
 	}
 	return bare
 }
