@@ -215,7 +215,7 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 // have that was never released; and it says something else altogether of a child that is
 // MissedProtectedRevision, and then what it says of the whole parent.
 func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
-	if !unaltered(kept) {
+	if kept == nil {
 		return known
 	}
 	revision, note := kept.Annotations[v1alpha1.AnnotationRevision], kept.Annotations[v1alpha1.AnnotationProtectedRevision]
@@ -225,6 +225,8 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 	case known == revision && !neverFinished(kept):
 		return known
 	case known == whole && note == revision:
+		return known
+	case !unaltered(kept): // last, for it is most of the work
 		return known
 	}
 	return note
