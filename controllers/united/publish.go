@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -26,7 +27,7 @@ import (
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
 	changed := !planner.SameStatus(&parent.Status, status)
 	if changed {
-		wait = r.collecting.wait(parent, status, r.Collect, r.Clock.Now())
+		wait = r.pendingStatuses.delay(parent, status, r.StatusBatching, r.Clock.Now())
 	}
 	if wait > 0 && len(planner.Events(&parent.Status, status, p, results)) == 0 {
 		r.Metrics.Observe(parent, status)
@@ -35,7 +36,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err
 	}
-	r.collecting.stands(parent, status, changed, r.Clock.Now())
+	r.pendingStatuses.recordCurrent(client.ObjectKeyFromObject(parent), changed, r.Clock.Now())
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}

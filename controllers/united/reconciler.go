@@ -43,8 +43,8 @@ type Reconciler struct {
 	// are no bounds.
 	Shares *shares.Shares
 	Meter  Meter
-	// Collect is for how long a status waits for the next one.
-	Collect Collect
+	// StatusBatching is for how long a status waits for the next one.
+	StatusBatching StatusBatching
 
 	kinds             *kinds
 	failures          writer.Failures
@@ -54,8 +54,8 @@ type Reconciler struct {
 	contests          writer.Contests
 	holders           holders
 	specs             specs
-	looks             looks
-	collecting        collecting
+	observedChildren  observedChildren
+	pendingStatuses   pendingStatuses
 	parsed            store.Parsed
 }
 
@@ -148,8 +148,8 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.contests.Forget(key)
 	r.holders.forget(key)
 	r.specs.forget(key)
-	r.looks.forget(key)
-	r.collecting.forget(key)
+	r.observedChildren.forget(key)
+	r.pendingStatuses.forget(key)
 	r.parsed.Forget(key)
 	r.Shares.Forget(key)
 }

@@ -111,7 +111,7 @@ func (s *scene) statusWrites() int {
 
 // collects has the controller wait with statuses.
 func (s *scene) collects() *scene {
-	s.Collects(united.Collect{For: 10 * time.Second, Every: time.Minute, EveryMade: 5 * time.Minute})
+	s.Batches(united.StatusBatching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
 	return s
 }
 
@@ -138,7 +138,7 @@ func TestStatusCollects(t *testing.T) {
 	before = s.statusWrites()
 	s.ready("a-1", false).pass()
 	expect("one more is not ready", 0)
-	if s.Wake <= s.Collect.For || s.Wake > s.Collect.Every {
+	if s.Wake <= s.StatusBatching.Delay || s.Wake > s.StatusBatching.Interval {
 		t.Error("soon after the last one, it is looked at again in", s.Wake)
 	}
 	s.later(40 * time.Second).pass()
@@ -149,10 +149,10 @@ func TestStatusCollects(t *testing.T) {
 	expect("nothing more", 1)
 	s.ready("a-1", true).pass()
 	expect("long after the last one it waits too", 1)
-	if s.Wake <= 0 || s.Wake > s.Collect.For {
+	if s.Wake <= 0 || s.Wake > s.StatusBatching.Delay {
 		t.Error("long after the last one, it is looked at again in", s.Wake)
 	}
-	s.later(s.Collect.For).pass()
+	s.later(s.StatusBatching.Delay).pass()
 	expect("but not for long", 2)
 	s.ready("a-1", false).pass().ready("a-0", true).ready("a-1", true).pass()
 	expect("all is well again", 3)
@@ -174,11 +174,11 @@ func TestStatusThatWaits(t *testing.T) {
 		t.Error("written, though it is as it was")
 	}
 	s.ready("a-1", false).pass()
-	if s.Wake <= 0 || s.Wake > s.Collect.For {
+	if s.Wake <= 0 || s.Wake > s.StatusBatching.Delay {
 		t.Error("what came to nothing counts: it is looked at again in", s.Wake)
 	}
 	s.Restart()
-	s.pass().later(s.Collect.For).pass()
+	s.pass().later(s.StatusBatching.Delay).pass()
 	if s.statusWrites() != before+1 || s.status().ReadyReplicas != 2 {
 		t.Error("lost with the controller:", s.told())
 	}
@@ -206,9 +206,9 @@ func TestStatusOfOneThatIsMade(t *testing.T) {
 	if got := s.statusWrites(); got != 3 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionStalled) {
 		t.Error(got, "status writes", s.told())
 	}
-	s.refuses("", nil).pass().moves("a").later(s.Collect.EveryMade).pass()
+	s.refuses("", nil).pass().moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
 	before := s.statusWrites()
-	s.kubelets("a-1").kubelets("a-1").moves("a").later(s.Collect.EveryMade).pass()
+	s.kubelets("a-1").kubelets("a-1").moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
 	if got := s.statusWrites(); got != before+1 {
 		t.Error(got-before, "status writes", s.told())
 	}

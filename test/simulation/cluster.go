@@ -34,13 +34,13 @@ import (
 // them, and around it a simulated API server, StatefulSet controller and kubelets,
 // each of which moves only when it is told to.
 type Cluster struct {
-	// Collect is that of the controller (united.Reconciler), from when it is started anew.
-	Collect    united.Collect
-	T          TestingT
-	Clock      *Clock
-	API        *API
-	Sets       *Sets
-	Reconciler *united.Reconciler
+	// StatusBatching is that of the controller (united.Reconciler), from when it is started anew.
+	StatusBatching united.StatusBatching
+	T              TestingT
+	Clock          *Clock
+	API            *API
+	Sets           *Sets
+	Reconciler     *united.Reconciler
 	// Recorded are the events.
 	Recorded Recorder
 	trace    []string
@@ -150,17 +150,17 @@ func (s *Cluster) Restart() {
 	s.API.Refresh()
 	for _, w := range s.worlds {
 		w.again = true // everything is new to it
-		w.Oracle.collects = collects{may: s.Collect}
+		w.Oracle.collects = collects{may: s.StatusBatching}
 	}
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()},
-		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, Collect: s.Collect,
+		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, StatusBatching: s.StatusBatching,
 	}
 }
 
-// Collects starts the controller anew, with statuses that wait.
-func (s *Cluster) Collects(c united.Collect) {
-	s.Collect = c
+// Batches starts the controller anew, with statuses that wait.
+func (s *Cluster) Batches(c united.StatusBatching) {
+	s.StatusBatching = c
 	s.Restart()
 }
 

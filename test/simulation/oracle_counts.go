@@ -17,7 +17,7 @@ import (
 type collects struct {
 	// may is for how long the controller may let one wait. It counts in its memory alone, so a
 	// new controller begins anew.
-	may united.Collect
+	may united.StatusBatching
 	// told: the pass has written a status.
 	told bool
 	// since is when the first pass ended since then that left counts untrue; zero if none did.
@@ -25,8 +25,8 @@ type collects struct {
 }
 
 // judgeCounts: the counts of a status are true, or wait for the next one, and not for longer than
-// they may. What the subsets have is what there is in all; and that a scaling has ended does not
-// wait, for an autoscaler reads the number of replicas.
+// they may. The count of a subset that has become what is wanted does not wait, for somebody may wait
+// for that, unless the subset replaces replicas or all are made: then it becomes that with each of them.
 func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	total, wrong, made := int32(0), -1, wasMade(status)
 	for i := range status.Subsets {
@@ -39,7 +39,7 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 		if s.Replicas == n {
 			continue
 		}
-		if wrong = i; o.collects.told || n == asked.replicas && made && s.Phase == v1alpha1.PhaseScaling {
+		if wrong = i; o.collects.told || n == asked.replicas && made && s.Phase != v1alpha1.PhaseUpdating {
 			o.fail("the status counts %d replicas of %s; its child has %d", s.Replicas, s.Name, n)
 		}
 	}
@@ -55,9 +55,9 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	if o.collects.since.IsZero() {
 		o.collects.since = now
 	}
-	most := max(o.collects.may.For, o.collects.may.Every)
+	most := max(o.collects.may.Delay, o.collects.may.Interval)
 	if !made {
-		most = max(most, o.collects.may.EveryMade)
+		most = max(most, o.collects.may.ProvisioningInterval)
 	}
 	if late := now.Sub(o.collects.since); late >= most {
 		s := &status.Subsets[wrong]

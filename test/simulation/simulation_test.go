@@ -200,20 +200,20 @@ func TestProtectedReplicasStay(t *testing.T) {
 	}
 }
 
-// drawCollect draws for how long a status waits: not at all, as in the manager, or for longer than most of
+// drawBatching draws for how long a status waits: not at all, as in the manager, or for longer than most of
 // what is decided takes.
-func (s *Cluster) drawCollect(t *rapid.T) {
-	s.Collects(rapid.SampledFrom([]united.Collect{
+func (s *Cluster) drawBatching(t *rapid.T) {
+	s.Batches(rapid.SampledFrom([]united.StatusBatching{
 		{},
-		{For: 200 * time.Millisecond, Every: 2 * time.Second, EveryMade: 10 * time.Second},
-		{For: 5 * time.Second, Every: 30 * time.Second, EveryMade: time.Minute},
+		{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second},
+		{Delay: 5 * time.Second, Interval: 30 * time.Second, ProvisioningInterval: time.Minute},
 	}).Draw(t, "status waits"))
 }
 
 func simulate(t *rapid.T, version Version, policy string, checked map[string]int) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
 	s.Sets.Version = version
-	s.drawCollect(t)
+	s.drawBatching(t)
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {

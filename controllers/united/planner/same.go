@@ -24,6 +24,7 @@ func SameStatus(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 		a.Selector == b.Selector &&
 		a.CurrentRevision == b.CurrentRevision &&
 		a.UpdateRevision == b.UpdateRevision &&
+		a.Summary == b.Summary &&
 		sameTime(a.LastProgressTime, b.LastProgressTime) &&
 		sameTime(a.PausedTime, b.PausedTime) &&
 		sameTime(a.ResumedTime, b.ResumedTime) &&

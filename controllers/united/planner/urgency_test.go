@@ -23,7 +23,7 @@ func TestOnlyCounters(t *testing.T) {
 			Conditions:    []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "RollingOut", Message: "1 of 6", ObservedGeneration: 3, LastTransitionTime: at}},
 			Rollout:       &v1alpha1.RolloutStatus{Revision: "web-2", Phase: v1alpha1.RolloutProgressing, LastProgressTime: &at},
 			Subsets: []v1alpha1.SubsetStatus{{
-				Name: "a", DesiredReplicas: 6, Partition: 5, Phase: v1alpha1.SubsetPhase("Updating"), Message: "waits",
+				Name: "a", DesiredReplicas: 6, Partition: 3, ExpectedUpdatedReplicas: 3, Phase: v1alpha1.SubsetPhase("Updating"), Message: "waits",
 				ReplicaCounts: v1alpha1.ReplicaCounts{Replicas: 6, ReadyReplicas: 4, AvailableReplicas: 4, UpdatedReplicas: 1, UpdatedReadyReplicas: 1},
 				ChildRecord:   &v1alpha1.ChildRecord{UID: "u", Hash: "h", Checksum: "c"},
 			}},
@@ -44,6 +44,8 @@ func TestOnlyCounters(t *testing.T) {
 		}, true},
 		{"fewer", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 3, 3 }, true},
 		{"all are ready for a moment", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 6, 6 }, true},
+		{"all that is released is updated", func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].UpdatedReplicas = 3 }, false},
+		{"all that is released is ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].UpdatedReadyReplicas = 3 }, false},
 		{"one is replaced", func(s *v1alpha1.UnitedDeploymentStatus) { s.Replicas, s.Subsets[0].Replicas = 5, 5 }, true},
 		{"the child knows its own name of the template", func(s *v1alpha1.UnitedDeploymentStatus) {
 			s.Subsets[0].ChildRecord.Hash, s.Subsets[0].ChildRecord.Checksum = "h2", "c2"
@@ -80,12 +82,46 @@ func TestOnlyCounters(t *testing.T) {
 	}
 }
 
+// Where nothing is replaced, each count that becomes what is wanted is what somebody may wait for.
+func TestCountsThatComplete(t *testing.T) {
+	for _, phase := range []v1alpha1.SubsetPhase{v1alpha1.PhaseScaling, v1alpha1.PhaseUnavailable, v1alpha1.PhaseWaiting, v1alpha1.PhaseUpdating} {
+		before := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 3, ExpectedUpdatedReplicas: 3, Phase: phase}}}
+		for name, count := range map[string]func(*v1alpha1.ReplicaCounts) *int32{
+			"replicas":  func(c *v1alpha1.ReplicaCounts) *int32 { return &c.Replicas },
+			"ready":     func(c *v1alpha1.ReplicaCounts) *int32 { return &c.ReadyReplicas },
+			"available": func(c *v1alpha1.ReplicaCounts) *int32 { return &c.AvailableReplicas },
+		} {
+			for n, want := range map[int32]bool{2: true, 3: phase == v1alpha1.PhaseUpdating} {
+				after := before.DeepCopy()
+				*count(&after.Subsets[0].ReplicaCounts) = n
+				if got := planner.OnlyCounters(before, after); got != want {
+					t.Errorf("%s: %d of 3 %s waits: %v", phase, n, name, got)
+				}
+				if got := planner.OnlyCounters(after, after); !got {
+					t.Errorf("%s: %d of 3 %s, as before: %v", phase, n, name, got)
+				}
+			}
+		}
+	}
+}
+
+// Where nothing is to be updated, none that are updated complete nothing.
+func TestNothingIsToBeUpdated(t *testing.T) {
+	before := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{
+		Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseUnavailable, ReplicaCounts: v1alpha1.ReplicaCounts{UpdatedReplicas: 3, UpdatedReadyReplicas: 1},
+	}}}
+	after := before.DeepCopy()
+	if after.Subsets[0].UpdatedReadyReplicas = 0; !planner.OnlyCounters(before, after) {
+		t.Error("it does not wait")
+	}
+}
+
 // While replicas are made for the first time it can wait which subset has got how far; what went wrong,
 // and that all is done, cannot.
-func TestOnlyArrivals(t *testing.T) {
+func TestOnlyProvisioning(t *testing.T) {
 	status := func() *v1alpha1.UnitedDeploymentStatus {
 		return &v1alpha1.UnitedDeploymentStatus{
-			ObservedGeneration: 1, UpdateRevision: "web-1",
+			ObservedGeneration: 1, CurrentRevision: "web-1", UpdateRevision: "web-1",
 			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonScaling}, {Type: "Initialized", Status: metav1.ConditionFalse}},
 			Subsets: []v1alpha1.SubsetStatus{
 				{Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseScaling, ChildRecord: &v1alpha1.ChildRecord{UID: "u"}},
@@ -105,6 +141,8 @@ func TestOnlyArrivals(t *testing.T) {
 		{"all are there, one is not ready", func(s *v1alpha1.UnitedDeploymentStatus) {
 			s.Conditions[0].Reason = v1alpha1.ReasonReplicasUnavailable
 		}, true},
+		{"all of one subset are ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 3, 3 }, true},
+		{"all are ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas = 6 }, false},
 		{"the first one is ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.Conditions[1].Status = metav1.ConditionTrue }, false},
 		{"Ready", func(s *v1alpha1.UnitedDeploymentStatus) {
 			s.Conditions[0].Status, s.Conditions[0].Reason = metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete
@@ -118,9 +156,46 @@ func TestOnlyArrivals(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := status(), status()
 			tc.change(after)
-			if got := planner.OnlyArrivals(before, after); got != tc.want {
+			if got := planner.OnlyProvisioning(before, after); got != tc.want {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// Provisioning is over when all were Ready, and in a rollout: from then on each phase is told at once.
+func TestProvisioningIsOver(t *testing.T) {
+	at := func(seconds int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC))
+	}
+	for _, tc := range []struct {
+		name               string
+		ready, initialized metav1.Condition
+		current            string
+		want               bool
+	}{
+		{"no replica was ready yet", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, "web-1", true},
+		{"one is ready", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, "web-1", true},
+		{"one is ready, soon", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(0)}, "web-1", true},
+		{"scaled up from nothing for the first time", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(8)}, metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, "web-1", true},
+		{"all were ready", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(9)}, metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, "web-1", false},
+		{"all are ready", metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, "web-1", false},
+		{"a rollout of those that were made", metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(0)}, metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, "web-0", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.ready.Type, tc.initialized.Type = v1alpha1.ConditionReady, v1alpha1.ConditionInitialized
+			before := &v1alpha1.UnitedDeploymentStatus{
+				CurrentRevision: tc.current, UpdateRevision: "web-1", Conditions: []metav1.Condition{tc.ready, tc.initialized},
+				Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseScaling}},
+			}
+			after := before.DeepCopy()
+			after.Subsets[0].Phase = v1alpha1.PhaseComplete
+			if got := planner.OnlyProvisioning(before, after); got != tc.want {
+				t.Error(got)
+			}
+		})
+	}
+	if first := (&v1alpha1.UnitedDeploymentStatus{}); planner.OnlyProvisioning(first, first) {
+		t.Error("before the first status")
 	}
 }

@@ -15,28 +15,30 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// looks remembers the children of each parent as they were last decoded, with their pods. A pod that
+// observedChildren remembers the children of each parent as they were last decoded, with their pods. A pod that
 // changes starts a pass over all subsets, and all but one are as they were. One worker at a time has a
 // parent, so what is kept of one is changed by nobody else.
-type looks struct{ memory[map[string]look] }
+type observedChildren struct {
+	memory[map[string]observedChild]
+}
 
-type look struct {
-	child version
+type observedChild struct {
+	child objectVersion
 	// of are the pods, and what else was read with the child: resourceVersions by uid. Lists come in
 	// any order.
 	of       map[types.UID]string
 	observed *adapters.Observed
 }
 
-// version is what an object was when it was read.
-type version struct {
+// objectVersion is what an object was when it was read.
+type objectVersion struct {
 	uid             types.UID
 	resourceVersion string
 }
 
 // observe is Adapter.Observe of the child of a subset. What it gives is the caller's, but for what
 // is shared with the cache.
-func (l *looks) observe(in *planner.Input, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
+func (l *observedChildren) observe(in *planner.Input, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
 	parent, have := client.ObjectKeyFromObject(in.Parent), adapters.Dependents{Pods: in.Pods[subset], Related: in.Related[subset]}
 	children := l.get(parent)
 	if last := children[subset]; last.isOf(child, have) {
@@ -47,16 +49,16 @@ func (l *looks) observe(in *planner.Input, subset string, child *unstructured.Un
 		return nil, err
 	}
 	if children == nil {
-		children = map[string]look{}
+		children = map[string]observedChild{}
 		l.set(parent, children)
 	}
-	children[subset] = look{versionOf(child), versionsOf(have), ownCopy(observed)}
+	children[subset] = observedChild{versionOf(child), versionsOf(have), ownCopy(observed)}
 	return observed, nil
 }
 
 // keepOnly forgets the children of the parent that are not there any more.
-func (l *looks) keepOnly(in *planner.Input) {
-	maps.DeleteFunc(l.get(client.ObjectKeyFromObject(in.Parent)), func(subset string, _ look) bool { return in.Children[subset] == nil })
+func (l *observedChildren) keepOnly(in *planner.Input) {
+	maps.DeleteFunc(l.get(client.ObjectKeyFromObject(in.Parent)), func(subset string, _ observedChild) bool { return in.Children[subset] == nil })
 }
 
 // ownCopy is a copy of which the fields, and the replicas, can be changed.
@@ -66,8 +68,8 @@ func ownCopy(o *adapters.Observed) *adapters.Observed {
 	return &out
 }
 
-// isOf reports whether a look was one at the same objects as they are now.
-func (l *look) isOf(child *unstructured.Unstructured, have adapters.Dependents) bool {
+// isOf reports whether the objects are those that were observed, as they were.
+func (l *observedChild) isOf(child *unstructured.Unstructured, have adapters.Dependents) bool {
 	if l.child != versionOf(child) || l.child.uid == "" || len(l.of) != len(have.Pods)+len(have.Related) {
 		return false
 	}
@@ -84,8 +86,8 @@ func (l *look) isOf(child *unstructured.Unstructured, have adapters.Dependents) 
 	return true
 }
 
-func versionOf(object *unstructured.Unstructured) version {
-	return version{object.GetUID(), object.GetResourceVersion()}
+func versionOf(object *unstructured.Unstructured) objectVersion {
+	return objectVersion{object.GetUID(), object.GetResourceVersion()}
 }
 
 func versionsOf(have adapters.Dependents) map[types.UID]string {

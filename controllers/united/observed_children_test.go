@@ -14,13 +14,13 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 )
 
-// looking is the adapter for StatefulSets, and takes down which children it decodes.
-type looking struct {
+// observingAdapter is the adapter for StatefulSets, and takes down which children it decodes.
+type observingAdapter struct {
 	adapters.Adopting
 	at *[]string
 }
 
-func (l looking) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
+func (l observingAdapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	*l.at = append(*l.at, child.GetName())
 	return l.Adopting.Observe(child, have)
 }
@@ -31,7 +31,7 @@ func TestChildrenAreDecodedOnce(t *testing.T) {
 	s := newScene(t).settled()
 	s.Restart() // and so without a memory of the spec, which names the adapter
 	var decoded []string
-	s.Reconciler.Adapters = adapters.Registry{looking{statefulset.New(), &decoded}}
+	s.Reconciler.Adapters = adapters.Registry{observingAdapter{statefulset.New(), &decoded}}
 	expect := func(what string, want ...string) {
 		t.Helper()
 		decoded = nil
