@@ -4,7 +4,6 @@
 package united
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // observedChildren remembers the children of each parent as they were last decoded, with their pods. A pod that
-// changes starts a pass over all subsets, and all but one are as they were. One worker at a time has a
-// parent, so what is kept of one is changed by nobody else.
+// changes starts a pass over all subsets, and all but one are as they were.
 type observedChildren struct {
-	memory[map[string]observedChild]
+	perparent.Memory[observedChild]
 }
 
 type observedChild struct {
@@ -40,25 +39,20 @@ type objectVersion struct {
 // is shared with the cache.
 func (l *observedChildren) observe(in *planner.Input, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
 	parent, have := client.ObjectKeyFromObject(in.Parent), adapters.Dependents{Pods: in.Pods[subset], Related: in.Related[subset]}
-	children := l.get(parent)
-	if last := children[subset]; last.isOf(child, have) {
+	if last := l.Get(parent, subset); last.isOf(child, have) {
 		return ownCopy(last.observed), nil
 	}
 	observed, err := in.Spec.Adapter.Observe(child, have)
 	if err != nil {
 		return nil, err
 	}
-	if children == nil {
-		children = map[string]observedChild{}
-		l.set(parent, children)
-	}
-	children[subset] = observedChild{versionOf(child), versionsOf(have), ownCopy(observed)}
+	l.Set(parent, subset, observedChild{versionOf(child), versionsOf(have), ownCopy(observed)})
 	return observed, nil
 }
 
 // keepOnly forgets the children of the parent that are not there any more.
 func (l *observedChildren) keepOnly(in *planner.Input) {
-	maps.DeleteFunc(l.get(client.ObjectKeyFromObject(in.Parent)), func(subset string, _ observedChild) bool { return in.Children[subset] == nil })
+	l.DeleteFunc(client.ObjectKeyFromObject(in.Parent), func(subset string, _ observedChild) bool { return in.Children[subset] == nil })
 }
 
 // ownCopy is a copy of which the fields, and the replicas, can be changed.

@@ -9,12 +9,15 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // specs remembers the spec of each parent as it was decoded, which is the same until its
 // generation changes.
-type specs struct{ memory[decodedSpec] }
+type specs struct {
+	perparent.Memory[decodedSpec]
+}
 
 type decodedSpec struct {
 	uid        types.UID
@@ -25,13 +28,13 @@ type decodedSpec struct {
 // read is planner.ReadSpec. What that refuses is not remembered.
 func (s *specs) read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*planner.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
-	if kept := s.get(key); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
+	if kept := s.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
 		return kept.spec, nil
 	}
 	spec, err := planner.ReadSpec(parent, known)
 	if err != nil {
 		return nil, err
 	}
-	s.set(key, decodedSpec{parent.UID, parent.Generation, spec})
+	s.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
 	return spec, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -33,7 +34,9 @@ func standardBatching() StatusBatching {
 
 // pendingStatuses remembers since when the status of a parent waits, and when it was written. What is
 // forgotten costs a write and no more.
-type pendingStatuses struct{ memory[pendingStatus] }
+type pendingStatuses struct {
+	perparent.Memory[pendingStatus]
+}
 
 type pendingStatus struct {
 	// since is when the first change came that is not written; zero if all is.
@@ -55,22 +58,22 @@ func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alp
 		return 0
 	}
 	key := client.ObjectKeyFromObject(parent)
-	kept := p.get(key)
+	kept := p.Get(key, "")
 	if kept.since.IsZero() {
 		kept.since = now
-		p.set(key, kept)
+		p.Set(key, "", kept)
 	}
 	return max(0, b.Delay-now.Sub(kept.since), interval-now.Sub(kept.written))
 }
 
 // recordCurrent notes that the status of a parent is what it should be; written is whether that took a write.
 func (p *pendingStatuses) recordCurrent(parent client.ObjectKey, written bool, now time.Time) {
-	kept := p.get(parent)
+	kept := p.Get(parent, "")
 	kept.since = time.Time{}
 	if written {
 		kept.written = now
 	}
-	p.set(parent, kept)
+	p.Set(parent, "", kept)
 }
 
 // sooner is the sooner of two delays, of which each may be 0: none.
