@@ -233,7 +233,7 @@ func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offsprin
 		o.complain(ev, said)
 		return
 	}
-	if w.config.view(e, s).failed {
+	if w.config.judgedState(e, s).failed {
 		after.parent.soaked = false
 	}
 	if after != *s {
@@ -353,7 +353,7 @@ func (w *walker) redo(e *seam, s *smallState, ev smallEvent) {
 			s.budget[budgetStale]--
 		}
 		e.carry(pass, &before, s, n, changed)
-		if ev.what == happensPass && w.config.view(e, &before).failed {
+		if ev.what == happensPass && w.config.judgedState(e, &before).failed {
 			s.parent.soaked = false
 		}
 		return
