@@ -36,7 +36,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err
 	}
-	r.pendingStatuses.recordCurrent(client.ObjectKeyFromObject(parent), changed, r.Clock.Now())
+	r.pendingStatuses.recordUpToDate(client.ObjectKeyFromObject(parent), changed, r.Clock.Now())
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}

@@ -66,8 +66,8 @@ func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alp
 	return max(0, b.Delay-now.Sub(kept.since), interval-now.Sub(kept.written))
 }
 
-// recordCurrent notes that the status of a parent is what it should be; written is whether that took a write.
-func (p *pendingStatuses) recordCurrent(parent client.ObjectKey, written bool, now time.Time) {
+// recordUpToDate notes that the status of a parent is what it should be; written is whether that took a write.
+func (p *pendingStatuses) recordUpToDate(parent client.ObjectKey, written bool, now time.Time) {
 	kept := p.Get(parent, "")
 	kept.since = time.Time{}
 	if written {

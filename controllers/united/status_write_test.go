@@ -109,16 +109,16 @@ func (s *scene) statusWrites() int {
 	return n
 }
 
-// collects has the controller wait with statuses.
-func (s *scene) collects() *scene {
+// batches has the controller wait with statuses.
+func (s *scene) batches() *scene {
 	s.Batches(united.StatusBatching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
 	return s
 }
 
-// TestStatusCollects: a status in which nothing but counters changed waits for the next one, and
+// TestStatusBatching: a status in which nothing but counters changed waits for the next one, and
 // is written in time; one that somebody may wait for is not kept back.
-func TestStatusCollects(t *testing.T) {
-	s := newScene(t).deadline(36000).settled().collects()
+func TestStatusBatching(t *testing.T) {
+	s := newScene(t).deadline(36000).settled().batches()
 	s.pass()
 	before := s.statusWrites()
 	expect := func(what string, n int) {
@@ -142,7 +142,7 @@ func TestStatusCollects(t *testing.T) {
 		t.Error("soon after the last one, it is looked at again in", s.Wake)
 	}
 	s.later(40 * time.Second).pass()
-	expect("still collecting", 0)
+	expect("still waiting", 0)
 	s.later(20 * time.Second).pass()
 	expect("it has waited long enough", 1)
 	s.later(time.Hour).pass().pass()
@@ -163,7 +163,7 @@ func TestStatusCollects(t *testing.T) {
 
 // A status that waits is not lost with the controller, and one that came to nothing is not written.
 func TestStatusThatWaits(t *testing.T) {
-	s := newScene(t).deadline(36000).settled().ready("a-0", false).collects().pass()
+	s := newScene(t).deadline(36000).settled().ready("a-0", false).batches().pass()
 	before := s.statusWrites()
 	s.later(time.Hour).ready("a-1", false).pass()
 	if s.statusWrites() != before || s.status().ReadyReplicas != 3 {
@@ -188,12 +188,20 @@ func TestStatusThatWaits(t *testing.T) {
 // are. What goes wrong meanwhile is told at once, and counters now and then.
 func TestStatusOfOneThatIsMade(t *testing.T) {
 	made := func() *scene { return &scene{simulation.New(t, "OrderedReady", "a", "b", "c", "d")} }
-	s := made().replicas(8).collects()
+	s := made().replicas(8).batches()
 	s.settled()
 	if got := s.statusWrites(); got != 3 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) {
 		t.Error(got, "status writes", s.told())
 	}
-	s = made().collects()
+	s = made().replicas(8).batches()
+	s.pass().moves("a").kubelets("a-0").kubelets("a-0").pass().Restart()
+	before := s.statusWrites()
+	s.moves("a", "b").pass().later(s.StatusBatching.Delay).pass() // that nobody knows when it was written costs a write
+	s.moves("c", "d").pass().settled()
+	if got := s.statusWrites() - before; got != 2 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) {
+		t.Error("with another controller:", got, "status writes", s.told())
+	}
+	s = made().batches()
 	s.pass().moves("a").kubelets("a-0").kubelets("a-0").pass()
 	if got := s.statusWrites(); got != 2 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionInitialized) {
 		t.Error(got, "status writes", s.told())
@@ -207,7 +215,7 @@ func TestStatusOfOneThatIsMade(t *testing.T) {
 		t.Error(got, "status writes", s.told())
 	}
 	s.refuses("", nil).pass().moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
-	before := s.statusWrites()
+	before = s.statusWrites()
 	s.kubelets("a-1").kubelets("a-1").moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
 	if got := s.statusWrites(); got != before+1 {
 		t.Error(got-before, "status writes", s.told())
