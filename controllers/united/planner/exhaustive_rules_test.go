@@ -145,7 +145,7 @@ func (j *judged) stepTarget(k int, replicas uint8) uint8 {
 	return target
 }
 
-// positionLost: a step before the running one was edited since the position was told.
+// positionLost reports whether a step before the running one was edited since the position was told.
 func (j *judged) positionLost() bool {
 	told := j.c.variants[j.s.parent.told].RollingUpdate
 	n := int(j.rollout().Step)
@@ -196,7 +196,7 @@ func (j *judged) available(k, i int) bool {
 
 func (j *judged) done(k, i int) bool { return j.updated(k, i) && j.available(k, i) }
 
-// broken is section 5's definition.
+// broken reports whether a replica is broken, as section 5 defines it.
 func (j *judged) broken(k, i int) bool {
 	pod := &j.s.kids[k].set.Pods[i]
 	switch {
@@ -441,7 +441,7 @@ func (j *judged) judgeRise(k int) {
 	}
 }
 
-// staging: not all children were seen to have what is asked for now, so nothing of it
+// staging reports whether not all children were seen to have what is asked for now, so nothing of it
 // is released yet.
 func (j *judged) staging() bool {
 	return j.rolling != nil && (j.rollout() == nil || j.rollout().Phase == v1alpha1.RolloutStaging)
@@ -631,7 +631,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 }
 
-// nothingToTell: nothing of any subset is of another version, or would be made of one,
+// nothingToTell reports whether nothing of any subset is of another version, or would be made of one,
 // so no step moves anything.
 func (j *judged) nothingToTell() bool {
 	for k := range j.s.kids {

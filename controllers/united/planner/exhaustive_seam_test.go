@@ -295,7 +295,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	return &planner.Child{Object: c.Object, Observed: &observed}
 }
 
-// strips: somebody may remove annotations from children, or children from their pods.
+// strips reports whether somebody may remove annotations from children, or children from their pods.
 // Elsewhere the copy of them in the status is of no use, and left out.
 func (e *seam) strips() bool {
 	return e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0

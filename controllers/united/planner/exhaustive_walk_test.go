@@ -196,7 +196,7 @@ func (w *walker) expandOne(e *seam, s *smallState, o *offspring) {
 	w.askLife(e, s, o)
 }
 
-// believesItStands: no pass has seen yet that the running step does not stand. What
+// believesItStands reports whether no pass has seen yet that the running step does not stand. What
 // nobody sees twice in a row cannot be told from standing: a replica tells only of the
 // last time that it became ready. (TestSoakKnowsWhatItDidNotSee has the case of once.)
 func believesItStands(s *smallState) bool {
