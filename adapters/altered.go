@@ -80,7 +80,7 @@ func alteredMember(wanted, has map[string]any, at string) string {
 	return ""
 }
 
-// aliases tells the fields that the API server writes as it has another one.
+// aliases reports whether a field is one that the API server writes as it has another one.
 func aliases(key string) bool { return key == "serviceAccount" }
 
 // freeMaps are the fields whose members users name.
@@ -170,8 +170,8 @@ func zeroOrEmpty(v any) bool {
 	return false
 }
 
-// sameScalar compares as the API server writes: "1024Mi" is "1Gi", and 1 in a quantity
-// is "1".
+// sameScalar reports whether two values are the same as the API server writes them: "1024Mi" is
+// "1Gi", and 1 in a quantity is "1".
 func sameScalar(wanted, has any) bool {
 	a, b := fmt.Sprint(wanted), fmt.Sprint(has)
 	if a == b {

@@ -4,7 +4,9 @@
 package subset
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -12,16 +14,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// model is a StatefulSet, its controller and its kubelets, and the controller of
-// United as far as Next goes, each of which moves when it is told to. Revisions are
-// named as the parent's are: the hash of r1 is h1.
+// model is a StatefulSet with its controller (test/statefulset, which does what the real ones were
+// seen to do), its kubelets, and the controller of United as far as Next goes, each of which moves
+// when it is told to. Revisions are named as the parent's are: the set's own of r1 is h1.
 type model struct {
-	t     *rapid.T
-	goal  goalBuilder
-	child *childBuilder // nil: there is none
-	pods  map[int32]*pod
+	t    *rapid.T
+	goal goalBuilder
+	// child is what United wrote on the set; nil: there is none.
+	child *childBuilder
+	set   statefulset.Set
+	kind  statefulset.Kind
 	// blind: the StatefulSet controller does not see the revisions that it made, as
 	// after a restart of the API server.
 	blind bool
@@ -29,14 +34,11 @@ type model struct {
 	lapsed bool
 	// outlived are pods of a child that was orphaned.
 	outlived bool
-	uid      int
 	trace    []string
 }
 
-type pod struct {
-	hash               string
-	ready, terminating bool
-	uid                int
+func newModel(t *rapid.T, goal *goalBuilder) *model {
+	return &model{t: t, goal: *goal, kind: statefulset.Kind{CountsUnavailable: rapid.Bool().Draw(t, "1.37")}}
 }
 
 func (m *model) note(format string, args ...any) {
@@ -48,7 +50,16 @@ func (m *model) fail(format string, args ...any) {
 	m.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(m.trace, "\n"))
 }
 
-func hashOf(revision string) string { return "h" + strings.TrimPrefix(revision, "r") }
+func numberOf(revision string) statefulset.Version {
+	return statefulset.Version(revision[len("r")] - '0')
+}
+
+func hashOf(v statefulset.Version) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprint("h", v)
+}
 
 // observe is the child as it is, with its pods.
 func (m *model) observe() *adapters.Observed {
@@ -56,10 +67,12 @@ func (m *model) observe() *adapters.Observed {
 		return nil
 	}
 	o := m.child.Observed
-	o.Pods = nil
-	for position := range int32(12) {
-		if p := m.pods[position]; p != nil {
-			r := adapters.Replica{Name: fmt.Sprint("web-zone-a-", position), UID: types.UID(fmt.Sprint(p.uid)), Position: position, Hash: p.hash, Ready: p.ready, Terminating: p.terminating}
+	o.Ordered, o.SpecObserved = m.kind.Ordered, m.set.Observed
+	o.CurrentHash, o.UpdateHash = hashOf(m.set.Current), hashOf(m.set.Update)
+	for position := range m.set.Pods {
+		if p := &m.set.Pods[position]; p.Owner == statefulset.Mine {
+			name := fmt.Sprint("web-zone-a-", position)
+			r := adapters.Replica{Name: name, UID: types.UID(name), Position: int32(position), Hash: hashOf(p.Version), Ready: p.Phase == statefulset.Ready, Terminating: p.Terminating}
 			if r.Ready {
 				r.ReadySince = epoch()
 			}
@@ -87,28 +100,29 @@ func (m *model) united() {
 	switch s.Action {
 	case ActionHalt, ActionWait:
 	case ActionRemind:
-		m.child.CurrentHash = s.Hash
+		m.set.Current = numberOf("r" + strings.TrimPrefix(s.Hash, "h"))
 	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
 		if !m.write(s) {
 			for _, r := range DeletableUnreleased(o, epoch()) {
 				m.note("  deletes %s", r.Name)
-				m.pods[r.Position].terminating = true
+				m.set.Delete(int(r.Position))
 			}
 		}
 	}
 }
 
-// write applies a child, and tells whether that changed it.
+// write applies a child, and reports whether that changed it.
 func (m *model) write(s Step) bool {
 	if m.child == nil && m.outlived {
-		for position := range m.pods {
-			s = KeepOutlived(s, position+1)
+		for position := range m.set.Pods {
+			if m.set.Pods[position].Exists() {
+				s = KeepOutlived(s, int32(position)+1)
+			}
 		}
 	}
 	c := s.Child
 	if m.child == nil {
-		m.child = aChild().hashes("", "")
-		m.child.SpecObserved = false
+		m.child = aChild()
 	} else if Seeding(&m.child.Observed) == c.Seeding && m.child.Replicas == c.Replicas && m.child.Partition == c.Partition &&
 		RecordedPartition(&m.child.Observed) == c.Partition && RevisionOf(&m.child.Observed) == c.Revision {
 		return false
@@ -118,63 +132,39 @@ func (m *model) write(s Step) bool {
 	if c.Seeding {
 		m.child.seeding()
 	}
-	m.child.SpecObserved = false
+	m.apply()
 	return true
 }
 
-// sync is a pass of the StatefulSet controller, Parallel or in order.
+// apply writes the spec of the set.
+func (m *model) apply() {
+	c := &m.child.Observed
+	m.set.Apply(numberOf(RevisionOf(c)), uint8(c.Replicas), uint8(min(c.Partition, math.MaxUint8)))
+}
+
+// sync is a pass of the StatefulSet controller.
 func (m *model) sync() {
 	if m.child == nil {
 		return
 	}
-	c := &m.child.Observed
-	update := hashOf(RevisionOf(c))
-	current := c.CurrentHash
-	if current == "" || m.blind && current != update {
-		m.lapsed = m.lapsed || m.blind && current != ""
-		current = update
+	seen, current := m.set.Revisions, m.set.Current
+	if m.blind {
+		clear(m.set.Revisions[:])
 	}
-	c.UpdateHash, c.CurrentHash, c.SpecObserved = update, current, true
-	m.makePods(c)
-	updated := 0
-	for position, p := range m.pods {
-		switch {
-		case position >= c.Replicas:
-			p.terminating, updated = true, -99
-		case p.ready && !p.terminating && p.hash == update:
-			updated++
+	done := m.set.Sync(m.kind)
+	if m.blind {
+		m.lapsed = m.lapsed || current != 0 && current != m.set.Update
+		for v, owner := range seen {
+			m.set.Revisions[v] = cmp.Or(owner, m.set.Revisions[v])
 		}
 	}
-	if updated == int(c.Replicas) {
-		c.CurrentHash = update
+	for position := range m.set.Pods {
+		if done.Created&(1<<position) != 0 {
+			m.judge(int32(position), hashOf(m.set.Pods[position].Version))
+		}
 	}
+	c := m.observe()
 	m.note("sync: %s x%d p%d current %s update %s; %s", RevisionOf(c), c.Replicas, c.Partition, c.CurrentHash, c.UpdateHash, m.describe())
-}
-
-func (m *model) makePods(c *adapters.Observed) {
-	for position := range c.Replicas {
-		if m.pods[position] == nil {
-			hash := c.UpdateHash
-			if position < c.Partition {
-				hash = c.CurrentHash
-			}
-			m.uid++
-			m.pods[position] = &pod{hash: hash, uid: m.uid}
-			m.judge(position, hash)
-		}
-		if p := m.pods[position]; c.Ordered && (!p.ready || p.terminating) {
-			return
-		}
-	}
-	for position := c.Replicas - 1; position >= c.Partition; position-- {
-		p := m.pods[position]
-		if p.hash != c.UpdateHash {
-			p.terminating = true
-		}
-		if !p.ready || p.terminating {
-			return
-		}
-	}
 }
 
 // judge: a protected replica comes up on what is protected, whatever is asked for
@@ -187,12 +177,12 @@ func (m *model) judge(position int32, hash string) {
 
 func (m *model) describe() string {
 	var text []string
-	for position := range int32(12) {
-		if p := m.pods[position]; p != nil {
-			word := fmt.Sprint(position, " ", p.hash)
-			if p.terminating {
+	for position := range m.set.Pods {
+		if p := &m.set.Pods[position]; p.Exists() {
+			word := fmt.Sprint(position, " ", hashOf(p.Version))
+			if p.Terminating {
 				word += " terminating"
-			} else if !p.ready {
+			} else if !p.Ready() {
 				word += " unready"
 			}
 			text = append(text, word)
@@ -202,14 +192,14 @@ func (m *model) describe() string {
 }
 
 // kubelet brings each pod on, or one.
-func (m *model) kubelet(only int32) {
-	for position, p := range m.pods {
-		switch {
-		case only >= 0 && position != only:
-		case p.terminating:
-			delete(m.pods, position)
+func (m *model) kubelet(only int) {
+	for position := range m.set.Pods {
+		switch p := &m.set.Pods[position]; {
+		case only >= 0 && position != only, !p.Exists():
+		case p.Terminating:
+			*p = statefulset.Pod{}
 		default:
-			p.ready = true
+			p.Phase = statefulset.Ready
 		}
 	}
 }
@@ -217,9 +207,9 @@ func (m *model) kubelet(only int32) {
 // gone: the child was deleted, and its pods with it or not.
 func (m *model) gone(orphan bool) {
 	m.note("the child is deleted, orphan %v", orphan)
-	m.child, m.outlived = nil, orphan && len(m.pods) > 0
-	if !orphan {
-		m.pods = map[int32]*pod{}
+	m.child, m.outlived = nil, orphan && m.describe() != ""
+	if m.set.Remove(orphan); !orphan { // United makes no other before they are gone
+		m.set = statefulset.Set{}
 	}
 }
 
@@ -239,15 +229,16 @@ func (m *model) settle() {
 		m.fail("it does not come to what is asked for, x%d p%d of %s", asked.Replicas, asked.Partition, m.goal.Update.Revision)
 	}
 	for position := range asked.Replicas {
-		p := m.pods[position]
-		if p == nil || !p.ready {
+		p := &m.set.Pods[position]
+		hash := hashOf(p.Version)
+		if !p.Ready() {
 			m.fail("%d is not there in the end: %s", position, m.describe())
 		}
-		if position >= asked.Partition && p.hash != o.UpdateHash {
-			m.fail("%d is released, and on %s in the end: %s", position, p.hash, m.describe())
+		if position >= asked.Partition && hash != o.UpdateHash {
+			m.fail("%d is released, and on %s in the end: %s", position, hash, m.describe())
 		}
-		if position < releasedFrom(o) && p.hash != "h1" && p.hash == o.UpdateHash && asked.Partition > 0 && m.goal.Update.Revision != "r1" {
-			m.fail("%d was never released, and is on %s in the end: %s", position, p.hash, m.describe())
+		if position < releasedFrom(o) && hash != "h1" && hash == o.UpdateHash && asked.Partition > 0 && m.goal.Update.Revision != "r1" {
+			m.fail("%d was never released, and is on %s in the end: %s", position, hash, m.describe())
 		}
 	}
 }
@@ -263,15 +254,13 @@ func (m *model) step() {
 	case 9, 10:
 		m.kubelet(-1)
 	case 11:
-		m.kubelet(rapid.Int32Range(0, 5).Draw(m.t, "pod"))
+		m.kubelet(rapid.IntRange(0, 5).Draw(m.t, "pod"))
 	case 12:
 		m.blind = !m.blind
 		m.note("blind %v", m.blind)
 	case 13:
-		if p := m.pods[rapid.Int32Range(0, 5).Draw(m.t, "deleted pod")]; p != nil {
-			p.terminating = true
-			m.note("a pod is deleted: %s", m.describe())
-		}
+		m.set.Delete(rapid.IntRange(0, 5).Draw(m.t, "deleted pod"))
+		m.note("a pod is deleted: %s", m.describe())
 	case 14:
 		m.gone(rapid.Bool().Draw(m.t, "orphan"))
 	case 15:
@@ -289,7 +278,7 @@ func (m *model) step() {
 			m.child.Partition = rapid.Int32Range(0, 3).Draw(m.t, "foreign partition")
 			m.lapsed = m.lapsed || m.child.Partition < asked.Partition // what it releases is not our doing
 			m.note("somebody sets the partition to %d", m.child.Partition)
-			m.child.SpecObserved = false
+			m.apply()
 		}
 	default:
 	}
@@ -300,18 +289,17 @@ func (m *model) step() {
 // runs it.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, goal: *aGoal().update("r1").partition(2147483647), pods: map[int32]*pod{}}
+		m := newModel(t, aGoal().update("r1").partition(2147483647))
 		m.goal.Child.ParentGeneration = 1
 		m.child = aChild().recorded(2147483647, "", 0)
-		m.child.Ordered = rapid.Bool().Draw(t, "ordered")
-		ordered := m.child.Ordered
-		for position := range int32(4) {
-			m.pods[position] = &pod{hash: "h1", ready: true, uid: 100 + int(position)}
+		m.apply()
+		for range 4 {
+			m.sync()
+			m.kubelet(-1)
 		}
+		m.kind.Ordered = rapid.Bool().Draw(t, "ordered")
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			if m.step(); m.child != nil {
-				m.child.Ordered = ordered
-			}
+			m.step()
 		}
 		m.settle()
 	})
@@ -321,7 +309,8 @@ func TestWalk(t *testing.T) {
 // model can forget, so that the walks are worth something.
 func TestForgottenAndRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, goal: *aGoal().partition(2), pods: map[int32]*pod{}, blind: true}
+		m := newModel(t, aGoal().partition(2))
+		m.blind = true
 		m.united() // seeds
 		for range 3 {
 			m.sync()
@@ -336,15 +325,14 @@ func TestForgottenAndRestored(t *testing.T) {
 			m.fail("it remembers though its controller saw no revision")
 		}
 		// With both of them gone, all that there is is updated, and it would settle again.
-		lost := rapid.Int32Range(1, 2).Draw(t, "lost")
-		for position := range lost {
-			delete(m.pods, position)
+		for position := range rapid.IntRange(1, 2).Draw(t, "lost") {
+			m.set.Pods[position] = statefulset.Pod{}
 		}
 		for range 3 {
 			m.sync()
 			m.kubelet(-1)
 		}
-		if m.pods[0].hash != "h2" {
+		if hashOf(m.set.Pods[0].Version) != "h2" {
 			m.fail("0 came back as it was, though the child had forgotten that: %s", m.describe())
 		}
 		m.settle()

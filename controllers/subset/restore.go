@@ -28,7 +28,7 @@ import (
 //
 // What nobody knows any more does not take the place of a copy that may tell later.
 func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildRecord {
-	if was != nil && unaltered(was) && len(lostAnnotations(o)) > 0 {
+	if was != nil && len(lostAnnotations(o)) > 0 && unaltered(was) {
 		return was // also one of the child before
 	}
 	if !isCopyOf(was, o) {
@@ -50,8 +50,8 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 	case was != nil && was.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o):
 		record.Hash = was.Hash
 	}
-	if was != nil && was.Checksum == "" && checksumOf(was) == checksumOf(record) {
-		return was // of an earlier version: not worth a write of its own
+	if was != nil && was.Generation == record.Generation && was.Hash == record.Hash && maps.Equal(was.Annotations, record.Annotations) {
+		return was // also one of an earlier version, which is not worth a write of its own
 	}
 	record.Checksum = checksumOf(record)
 	return record
@@ -248,7 +248,7 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 // have that was never released; and it says something else altogether of a child that is
 // MissedProtectedRevision, and then what it says of the whole parent.
 func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
-	if !unaltered(kept) {
+	if kept == nil {
 		return known
 	}
 	revision, note := kept.Annotations[v1alpha1.AnnotationRevision], kept.Annotations[v1alpha1.AnnotationProtectedRevision]
@@ -258,6 +258,8 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 	case known == revision && !neverFinished(kept):
 		return known
 	case known == whole && note == revision:
+		return known
+	case !unaltered(kept): // last, for it is most of the work
 		return known
 	}
 	return note

@@ -116,7 +116,7 @@ func TestEventsOfSteps(t *testing.T) {
 	has("the step is approved", "Normal StepPassed: goes on after step 1 of 1", true)
 }
 
-// startsLike: an event that is wanted up to a colon may go on in any words.
+// startsLike reports whether an event is as wanted: one that is wanted up to a colon may go on in any words.
 func startsLike(want, got string) bool {
 	if len(want) > len(got) {
 		want, got = got, want

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -31,7 +31,7 @@ const (
 // past the cache: that holds only what has our labels. Without an answer all goes on.
 func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	parent := client.ObjectKeyFromObject(in.Parent)
-	r.holders.keep(parent, in.Children)
+	r.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return in.Children[subset] == nil })
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
 		c := in.Children[name]
 		ask := r.holders.recordMissing(parent, name, planner.MissingReplicaName(c.Observed), in.Now)
@@ -61,11 +61,10 @@ func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*core
 	return &list.Items[0], nil
 }
 
-// holders remembers, in memory alone, which replicas are missing since when, and what was
-// found to have their names. It is safe for concurrent use.
+// holders remembers, by subset, which replicas are missing since when, and what was
+// found to have their names.
 type holders struct {
-	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]*missingName
+	perparent.Memory[*missingName]
 }
 
 // missingName is the name that a subset's child lacks a pod of.
@@ -88,22 +87,14 @@ type nameLookup struct {
 // asked for once it has been missing for a while, and then, where there are passes, once
 // in a while: at is set before the first time only, so that nothing wakes up to ask again.
 func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string, now time.Time) nameLookup {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if pod == "" {
-		delete(h.seen[parent], subset)
+		h.Delete(parent, subset)
 		return nameLookup{}
 	}
-	v := h.seen[parent][subset]
+	v := h.Get(parent, subset)
 	if v == nil || v.pod != pod {
 		v = &missingName{pod: pod, since: now}
-		if h.seen == nil {
-			h.seen = map[types.NamespacedName]map[string]*missingName{}
-		}
-		if h.seen[parent] == nil {
-			h.seen[parent] = map[string]*missingName{}
-		}
-		h.seen[parent][subset] = v
+		h.Set(parent, subset, v)
 	}
 	switch due := v.since.Add(lookUpAfter); {
 	case due.After(now):
@@ -117,25 +108,9 @@ func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string,
 
 // recordHolder notes what was found.
 func (h *holders) recordHolder(parent types.NamespacedName, subset, holder string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if v := h.seen[parent][subset]; v != nil {
+	if v := h.Get(parent, subset); v != nil {
 		v.holder = holder
 	}
-}
-
-// keep drops the subsets of a parent that have no child.
-func (h *holders) keep(parent types.NamespacedName, children map[string]*planner.Child) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	maps.DeleteFunc(h.seen[parent], func(subset string, _ *missingName) bool { return children[subset] == nil })
-}
-
-// forget drops a parent that is gone.
-func (h *holders) forget(parent types.NamespacedName) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.seen, parent)
 }
 
 // wakeAt has the next pass come at a time, unless it comes before; never where that is zero.

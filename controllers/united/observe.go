@@ -57,6 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		r.addChild(in, name, object)
 	}
 	r.readStripped(ctx, in)
+	r.observedChildren.keepOnly(in)
 	r.findContested(ctx, in)
 	r.readOutlived(ctx, in)
 	r.readNameHolders(ctx, in)
@@ -222,7 +223,7 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 	if why := unreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := in.Spec.Adapter.Observe(object, adapters.Dependents{Pods: in.Pods[name], Related: in.Related[name]})
+	observed, err := r.observedChildren.observe(in, name, object)
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}

@@ -33,7 +33,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 		wanted = status.DeepCopy()
 		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
-	if equality.Semantic.DeepEqual(&parent.Status, status) {
+	if planner.SameStatus(&parent.Status, status) {
 		r.repeats.RecordStanding(key, statusObject, now)
 		return nil
 	}

@@ -25,7 +25,10 @@ import (
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
-	wait = r.collecting.wait(parent, status, r.CollectFor, r.Clock.Now())
+	changed := !planner.SameStatus(&parent.Status, status)
+	if changed {
+		wait = r.pendingStatuses.delay(parent, status, r.StatusBatching, r.Clock.Now())
+	}
 	if wait > 0 && len(planner.Events(&parent.Status, status, p, results)) == 0 {
 		r.Metrics.Observe(parent, status)
 		return wait, nil
@@ -33,7 +36,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err
 	}
-	r.collecting.forget(client.ObjectKeyFromObject(parent))
+	r.pendingStatuses.recordUpToDate(client.ObjectKeyFromObject(parent), changed, r.Clock.Now())
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,9 +44,8 @@ type Reconciler struct {
 	// are no bounds.
 	Shares *shares.Shares
 	Meter  Meter
-	// CollectFor is for how long a status waits for the next one in which nothing but
-	// counters changed (planner.OnlyCounters); 0: none waits.
-	CollectFor time.Duration
+	// StatusBatching is for how long a status waits for the next one.
+	StatusBatching StatusBatching
 
 	kinds             *kinds
 	failures          writer.Failures
@@ -57,7 +55,8 @@ type Reconciler struct {
 	contests          writer.Contests
 	holders           holders
 	specs             specs
-	collecting        collecting
+	observedChildren  observedChildren
+	pendingStatuses   pendingStatuses
 	parsed            store.Parsed
 }
 
@@ -156,9 +155,10 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
-	r.holders.forget(key)
-	r.specs.forget(key)
-	r.collecting.forget(key)
+	r.holders.Forget(key)
+	r.specs.Forget(key)
+	r.observedChildren.Forget(key)
+	r.pendingStatuses.Forget(key)
 	r.parsed.Forget(key)
 	r.Shares.Forget(key)
 }

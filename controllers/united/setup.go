@@ -172,7 +172,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
 		Recorder: mgr.GetEventRecorder("united"), Metrics: NewMetrics(metrics.Registry), Clock: clock.RealClock{},
 		Shares: shares.New(workers), Meter: NewMeter(clock.RealClock{}),
-		CollectFor: collectFor,
+		StatusBatching: standardBatching(),
 	}
 	// Status writes of our own pass through: that is how a pass that worked from
 	// an old status is followed by one that does not.

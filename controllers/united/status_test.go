@@ -100,10 +100,10 @@ b Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
 `},
 		{"updating to what fails", func(s *scene) *scene { return s.settled().image("broken1").partition("a", "1").settled() }, `
 InProgress: 4/3/3/1/0 of 4; current v1, update broken1
-Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then
+Ready False RollingOut: a: waits: web-a-1 not ready since then
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
+a Updating: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
 `},
 		{"scaling up", func(s *scene) *scene { return s.settled().replicas(6).pass().moves("a", "b").pass() }, `

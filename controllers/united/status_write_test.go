@@ -5,14 +5,20 @@ package united_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/simulation"
 )
 
 func TestReconcileWithoutAParent(t *testing.T) {
@@ -92,26 +98,32 @@ func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 	}
 }
 
-// TestStatusCollects: a status in which nothing but counters changed waits for the next one, and
-// is written in time; one that somebody may wait for is not kept back.
-func TestStatusCollects(t *testing.T) {
-	s := newScene(t).settled()
-	s.CollectFor = 10 * time.Second
-	s.Restart()
-	statuses := func() int {
-		n := 0
-		for _, write := range s.API.Writes {
-			if write == "status" {
-				n++
-			}
+// statusWrites is how many statuses were written.
+func (s *scene) statusWrites() int {
+	n := 0
+	for _, write := range s.API.Writes {
+		if write == "status" {
+			n++
 		}
-		return n
 	}
+	return n
+}
+
+// batches has the controller wait with statuses.
+func (s *scene) batches() *scene {
+	s.Batches(united.StatusBatching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
+	return s
+}
+
+// TestStatusBatching: a status in which nothing but counters changed waits for the next one, and
+// is written in time; one that somebody may wait for is not kept back.
+func TestStatusBatching(t *testing.T) {
+	s := newScene(t).deadline(36000).settled().batches()
 	s.pass()
-	before := statuses()
+	before := s.statusWrites()
 	expect := func(what string, n int) {
 		t.Helper()
-		if got := statuses() - before; got != n {
+		if got := s.statusWrites() - before; got != n {
 			t.Errorf("%s: %d status writes, want %d\n%s", what, got, n, s.told())
 		}
 	}
@@ -120,22 +132,127 @@ func TestStatusCollects(t *testing.T) {
 	s.partition("a", "0").pass()
 	expect("a partition", 2)
 	s.settled() // the partition is there, replicas move, and all of a is done
-	s.partition("b", "0").pass()
-	before = statuses()
+	before = s.statusWrites()
 	s.ready("a-0", false).pass()
-	if statuses() == before {
-		t.Error("what is not as it should be any more is not told:", s.told())
-	}
-	before = statuses()
+	expect("what is not as it should be any more", 1)
+	before = s.statusWrites()
 	s.ready("a-1", false).pass()
 	expect("one more is not ready", 0)
-	if s.Wake <= 0 || s.Wake > s.CollectFor {
-		t.Error("it is looked at again in", s.Wake)
+	if s.Wake <= s.StatusBatching.Delay || s.Wake > s.StatusBatching.Interval {
+		t.Error("soon after the last one, it is looked at again in", s.Wake)
 	}
-	s.later(4 * time.Second).pass()
-	expect("still collecting", 0)
-	s.later(7 * time.Second).pass()
+	s.later(40 * time.Second).pass()
+	expect("still waiting", 0)
+	s.later(20 * time.Second).pass()
 	expect("it has waited long enough", 1)
-	s.later(time.Minute).pass().pass()
+	s.later(time.Hour).pass().pass()
 	expect("nothing more", 1)
+	s.ready("a-1", true).pass()
+	expect("long after the last one it waits too", 1)
+	if s.Wake <= 0 || s.Wake > s.StatusBatching.Delay {
+		t.Error("long after the last one, it is looked at again in", s.Wake)
+	}
+	s.later(s.StatusBatching.Delay).pass()
+	expect("but not for long", 2)
+	s.ready("a-1", false).pass().ready("a-0", true).ready("a-1", true).pass()
+	expect("all is well again", 3)
+	if ready := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue {
+		t.Error(s.told())
+	}
+}
+
+// A status that waits is not lost with the controller, and one that came to nothing is not written.
+func TestStatusThatWaits(t *testing.T) {
+	s := newScene(t).deadline(36000).settled().ready("a-0", false).batches().pass()
+	before := s.statusWrites()
+	s.later(time.Hour).ready("a-1", false).pass()
+	if s.statusWrites() != before || s.status().ReadyReplicas != 3 {
+		t.Error("it did not wait:", s.told())
+	}
+	s.ready("a-1", true).pass().later(time.Hour).pass()
+	if s.statusWrites() != before {
+		t.Error("written, though it is as it was")
+	}
+	s.ready("a-1", false).pass()
+	if s.Wake <= 0 || s.Wake > s.StatusBatching.Delay {
+		t.Error("what came to nothing counts: it is looked at again in", s.Wake)
+	}
+	s.Restart()
+	s.pass().later(s.StatusBatching.Delay).pass()
+	if s.statusWrites() != before+1 || s.status().ReadyReplicas != 2 {
+		t.Error("lost with the controller:", s.told())
+	}
+}
+
+// TestStatusOfOneThatIsMade: three writes make one that is Ready. It was seen, a replica is ready, all
+// are. What goes wrong meanwhile is told at once, and counters now and then.
+func TestStatusOfOneThatIsMade(t *testing.T) {
+	made := func() *scene { return &scene{simulation.New(t, "OrderedReady", "a", "b", "c", "d")} }
+	s := made().replicas(8).batches()
+	s.settled()
+	if got := s.statusWrites(); got != 3 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) {
+		t.Error(got, "status writes", s.told())
+	}
+	s = made().replicas(8).batches()
+	s.pass().moves("a").kubelets("a-0").kubelets("a-0").pass().Restart()
+	before := s.statusWrites()
+	s.moves("a", "b").pass().later(s.StatusBatching.Delay).pass() // that nobody knows when it was written costs a write
+	s.moves("c", "d").pass().settled()
+	if got := s.statusWrites() - before; got != 2 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) {
+		t.Error("with another controller:", got, "status writes", s.told())
+	}
+	s = made().batches()
+	s.pass().moves("a").kubelets("a-0").kubelets("a-0").pass()
+	if got := s.statusWrites(); got != 2 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionInitialized) {
+		t.Error(got, "status writes", s.told())
+	}
+	s.moves("b").pass().moves("c", "d").pass()
+	if got := s.statusWrites(); got != 2 {
+		t.Error(got, "status writes", s.told())
+	}
+	s.image("v2").refuses("d", apierrors.NewInvalid(schema.GroupKind{}, "web-d", nil)).pass()
+	if got := s.statusWrites(); got != 3 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionStalled) {
+		t.Error(got, "status writes", s.told())
+	}
+	s.refuses("", nil).pass().moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
+	before = s.statusWrites()
+	s.kubelets("a-1").kubelets("a-1").moves("a").later(s.StatusBatching.ProvisioningInterval).pass()
+	if got := s.statusWrites(); got != before+1 {
+		t.Error(got-before, "status writes", s.told())
+	}
+}
+
+// TestPhaseOfOneThatIsReplaced: a replica that is gone for a moment since it is replaced, or is back
+// and not ready, is a part of the update: neither the phase nor the reason of Ready goes to and fro.
+func TestPhaseOfOneThatIsReplaced(t *testing.T) {
+	for _, policy := range []string{"Parallel", "OrderedReady"} {
+		t.Run(policy, func(t *testing.T) {
+			s := &scene{simulation.New(t, policy, "a", "b")}
+			s.settled().image("v2").pass().settled()
+			s.partition("a", "0").pass()
+			var told []string
+			for range 60 {
+				phase := planner.SubsetStatus(s.status(), "a").Phase
+				reason := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady).Reason
+				if is := string(phase) + " " + reason; len(told) == 0 || told[len(told)-1] != is {
+					told = append(told, is)
+				}
+				s.moves("a").pass().kubelets("a-0", "a-1", "a-2").pass()
+			}
+			if want := []string{"Updating RollingOut", "Complete RolloutHeld"}; !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			s.ready("a-0", false).pass()
+			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseUnavailable {
+				t.Error("not ready after that, it is", phase)
+			}
+			s.ready("a-0", true).replicas(8).pass()
+			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase == v1alpha1.PhaseUpdating && s.status().UpdatedReplicas == 3 {
+				s.moves("a").pass()
+			}
+			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseScaling {
+				t.Error("when it is to have more, it is", phase)
+			}
+		})
+	}
 }

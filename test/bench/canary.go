@@ -55,6 +55,9 @@ func runCanary(ctx context.Context, o *options, r *report) error {
 		if err := c.rest(ctx, o, r); err != nil {
 			return err
 		}
+		if err := c.patchWhilePodsMove(ctx, r); err != nil {
+			return err
+		}
 		if err := c.roll(ctx, r); err != nil {
 			return err
 		}
@@ -177,22 +180,27 @@ func bound(percentile int) string {
 	return fmt.Sprintf("at most %d", latencyBound)
 }
 
-// measure patches something, and gives the time until the StatefulSet is seen with
-// the partition. It returns when its controller has observed that, so that the
+// measure is timed. It returns when the controller of the StatefulSet has observed that, so that the
 // next one finds all at rest.
 func (c *canary) measure(ctx context.Context, set client.ObjectKey, partition int32, patch func() error) (time.Duration, error) {
+	took, err := c.timed(ctx, set, partition, patch)
+	if err != nil {
+		return 0, err
+	}
+	return took, await(ctx, c.sight, &appsv1.StatefulSet{}, set, func(s *appsv1.StatefulSet) bool {
+		return partitionOf(s) == partition && s.Status.ObservedGeneration == s.Generation
+	})
+}
+
+// timed patches something, and gives the time until the StatefulSet is seen with the partition.
+func (c *canary) timed(ctx context.Context, set client.ObjectKey, partition int32, patch func() error) (time.Duration, error) {
 	seen := expect(c.sight, set, func(s *appsv1.StatefulSet) bool { return partitionOf(s) == partition })
 	began := time.Now()
 	if err := patch(); err != nil {
 		return 0, err
 	}
 	at, err := seen.wait(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return at.Sub(began), await(ctx, c.sight, &appsv1.StatefulSet{}, set, func(s *appsv1.StatefulSet) bool {
-		return partitionOf(s) == partition && s.Status.ObservedGeneration == s.Generation
-	})
+	return at.Sub(began), err
 }
 
 // rest looks at the manager when nothing happens, and when all children are
@@ -323,9 +331,17 @@ func (c *canary) roll(ctx context.Context, r *report) error {
 // rollAtOnce rolls all parents out with one patch each, without a hold, as fast as their
 // StatefulSets go. Whoever reads their status gets each write of it.
 func (c *canary) rollAtOnce(ctx context.Context, r *report) error {
+	before, err := c.manager.usage(ctx)
+	if err != nil {
+		return err
+	}
 	rolled, took, err := c.counted(ctx, func(key client.ObjectKey) error {
 		return c.patchAndWait(ctx, key, types.JSONPatchType, rolls("v5", v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}))
 	})
+	if err != nil {
+		return err
+	}
+	after, err := c.manager.usage(ctx)
 	if err != nil {
 		return err
 	}
@@ -335,6 +351,7 @@ func (c *canary) rollAtOnce(ctx context.Context, r *report) error {
 	t.row("to make them", provisioned, fmt.Sprintf("at most %d, 3 for each parent", 3*parents))
 	t.row("to roll all of them out at once", statuses, fmt.Sprintf("at most %d, 1 for each replica", replicas))
 	t.row("which took", seconds(took), "")
+	t.row("CPU of the manager for each rolled replica", millis((after.cpu-before.cpu)/time.Duration(replicas)), "")
 	t.must(provisioned <= 3*parents, "%d status writes to make %d parents", provisioned, parents)
 	t.must(statuses <= replicas, "%d status writes to roll out %d replicas", statuses, replicas)
 	t.print()

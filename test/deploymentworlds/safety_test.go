@@ -72,7 +72,7 @@ func (w *world) held(s *state, k int) bool {
 
 func full(v *intstr.IntOrString) bool { return v != nil && v.String() == "100%" }
 
-// heldByRollout: by the floor; before the rollout is on record (design.md: "Nothing is acted on that is not on
+// heldByRollout reports whether a child is held: by the floor; before the rollout is on record (design.md: "Nothing is acted on that is not on
 // record"); and by the steps up to the running one, which the way back passes by.
 func (w *world) heldByRollout(s *state, k int, r *v1alpha1.RollingUpdate) bool {
 	status := w.status(s)

@@ -112,7 +112,7 @@ func (t *killPoint) matches(c *call) (at int, ok bool) {
 	return at, t.steps[at](c, t.before)
 }
 
-// stepped notes a step, and tells whether it was the last; only one is.
+// stepped notes a step, and reports whether it was the last; only one is.
 func (t *killPoint) stepped(c *call, at int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -106,7 +106,7 @@ func (c *call) watches() bool { return c.URL.Query().Get("watch") != "" }
 
 func (c *call) String() string { return c.Method + " " + c.URL.Path }
 
-// elections: calls and events of the leader election, and events as such. They
+// elections reports whether a call or an event is one of the leader election, or an event as such. They
 // change nothing that a workload is made of.
 func (c *call) elections() bool {
 	return strings.Contains(c.URL.Path, "/leases") || strings.Contains(c.URL.Path, "/events")

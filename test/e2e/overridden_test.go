@@ -156,7 +156,7 @@ func (w *Workload) selectorComesOut(prefix string) func() bool {
 }
 
 // Override makes the API server change each update of a resource in the namespace, until
-// lift is called, as a mutating policy of the cluster's owner can. inForce tells whether
+// lift is called, as a mutating policy of the cluster's owner can. inForce reports whether
 // an update is changed by now.
 func (e *env) Override(resource, subresource, patches string, inForce func() bool) (lift func()) {
 	e.t.Helper()

@@ -149,7 +149,7 @@ func (w *podWatch) follow(ctx context.Context, from string) error {
 	return ctx.Err()
 }
 
-// gone tells that events were missed, and not only the API server.
+// gone reports whether events were missed, and not only the API server.
 func gone(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }

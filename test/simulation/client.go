@@ -136,7 +136,9 @@ func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...clien
 			into.Items = append(into.Items, *cr)
 		}
 	case *corev1.PodList:
-		for _, pod := range selected(options, from.Pods) {
+		pods := selected(options, from.Pods)
+		into.Items = slices.Grow(into.Items, len(pods))
+		for _, pod := range pods {
 			into.Items = append(into.Items, *pod)
 		}
 	case *unstructured.UnstructuredList:

@@ -34,13 +34,13 @@ import (
 // them, and around it a simulated API server, StatefulSet controller and kubelets,
 // each of which moves only when it is told to.
 type Cluster struct {
-	// CollectFor is that of the controller (united.Reconciler), from when it is started anew.
-	CollectFor time.Duration
-	T          TestingT
-	Clock      *Clock
-	API        *API
-	Sets       *Sets
-	Reconciler *united.Reconciler
+	// StatusBatching is that of the controller (united.Reconciler), from when it is started anew.
+	StatusBatching united.StatusBatching
+	T              TestingT
+	Clock          *Clock
+	API            *API
+	Sets           *Sets
+	Reconciler     *united.Reconciler
 	// Recorded are the events.
 	Recorded Recorder
 	trace    []string
@@ -150,12 +150,18 @@ func (s *Cluster) Restart() {
 	s.API.Refresh()
 	for _, w := range s.worlds {
 		w.again = true // everything is new to it
-		w.Oracle.collects = collects{most: s.CollectFor}
+		w.Oracle.collects = collects{may: s.StatusBatching}
 	}
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()},
-		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, CollectFor: s.CollectFor,
+		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, StatusBatching: s.StatusBatching,
 	}
+}
+
+// Batches starts the controller anew, with statuses that wait.
+func (s *Cluster) Batches(c united.StatusBatching) {
+	s.StatusBatching = c
+	s.Restart()
 }
 
 // Sync is one pass of the StatefulSet controller over one set.

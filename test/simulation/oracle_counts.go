@@ -6,14 +6,18 @@ package simulation
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
 
 // collects is what the oracle knows of a status that waits for the next one.
 type collects struct {
-	// most is for how long the controller may let one wait in which nothing but counters
-	// changed. It counts in its memory alone, so a new controller begins anew.
-	most time.Duration
+	// may is for how long the controller may let one wait. It counts in its memory alone, so a
+	// new controller begins anew.
+	may united.StatusBatching
 	// told: the pass has written a status.
 	told bool
 	// since is when the first pass ended since then that left counts untrue; zero if none did.
@@ -21,26 +25,26 @@ type collects struct {
 }
 
 // judgeCounts: the counts of a status are true, or wait for the next one, and not for longer than
-// they may. The number of all replicas does not wait, for autoscalers read it; nor does the count
-// of a subset that has become what is wanted, for somebody may wait for that.
+// they may. The count of a subset that has become what is wanted does not wait, for somebody may wait
+// for that, unless the subset replaces replicas or all are made: then it becomes that with each of them.
 func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
-	total, wrong := int32(0), -1
+	total, wrong, made := int32(0), -1, wasMade(status)
 	for i := range status.Subsets {
 		s := &status.Subsets[i]
 		n := o.countOwn(s.Name)
 		asked, wanted := o.asks[s.Name]
 		if wanted {
-			total += n
+			total += s.Replicas
 		}
 		if s.Replicas == n {
 			continue
 		}
-		if wrong = i; o.collects.told || n == asked.replicas {
+		if wrong = i; o.collects.told || n == asked.replicas && made && s.Phase != v1alpha1.PhaseUpdating {
 			o.fail("the status counts %d replicas of %s; its child has %d", s.Replicas, s.Name, n)
 		}
 	}
 	if status.Replicas != total {
-		o.fail("the status counts %d replicas in all; there are %d", status.Replicas, total)
+		o.fail("the status counts %d replicas in all, and %d in its subsets", status.Replicas, total)
 	}
 	if wrong < 0 {
 		o.collects.since = time.Time{}
@@ -51,8 +55,23 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	if o.collects.since.IsZero() {
 		o.collects.since = now
 	}
-	if late := now.Sub(o.collects.since); late >= o.collects.most {
+	most := max(o.collects.may.Delay, o.collects.may.Interval)
+	if !made {
+		most = max(most, o.collects.may.ProvisioningInterval)
+	}
+	if late := now.Sub(o.collects.since); late >= most {
 		s := &status.Subsets[wrong]
 		o.fail("the status counts %d replicas of %s for %s; its child has %d", s.Replicas, s.Name, late, o.countOwn(s.Name))
 	}
+}
+
+// wasMade reports whether a status tells that its replicas have all been there once, or that it has
+// something to replace: Ready has turned since the first replica was ready, as far as seconds tell.
+func wasMade(status *v1alpha1.UnitedDeploymentStatus) bool {
+	ready, initialized := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInitialized)
+	switch {
+	case ready == nil || initialized == nil || ready.Status == metav1.ConditionTrue, status.CurrentRevision != status.UpdateRevision:
+		return true
+	}
+	return initialized.Status == metav1.ConditionTrue && initialized.LastTransitionTime.Before(&ready.LastTransitionTime)
 }

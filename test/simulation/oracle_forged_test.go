@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
 
 // forces lets the user force the update revision.
@@ -35,8 +39,7 @@ func (c *court) knowsOnly(subset string) *court {
 
 // collects starts a controller that may let a status wait for so long.
 func (c *court) collects(most time.Duration) *court {
-	c.CollectFor = most
-	c.Restart()
+	c.Batches(united.StatusBatching{Delay: most, Interval: most / 2, ProvisioningInterval: 12 * most})
 	return c
 }
 
@@ -44,6 +47,29 @@ func (c *court) collects(most time.Duration) *court {
 func (c *court) counted(a, b, all int32) *court {
 	parent := c.Parent().DeepCopy()
 	parent.Status.Subsets[0].Replicas, parent.Status.Subsets[1].Replicas, parent.Status.Replicas = a, b, all
+	c.API.PutParent(parent)
+	return c
+}
+
+// phase forges the phase of all subsets.
+func (c *court) phase(is v1alpha1.SubsetPhase) *court {
+	parent := c.Parent().DeepCopy()
+	for i := range parent.Status.Subsets {
+		parent.Status.Subsets[i].Phase = is
+	}
+	c.API.PutParent(parent)
+	return c
+}
+
+// neverReady forges a status of one that is being made.
+func (c *court) neverReady() *court {
+	parent := c.Parent().DeepCopy()
+	parent.Status.CurrentRevision = parent.Status.UpdateRevision
+	meta.RemoveStatusCondition(&parent.Status.Conditions, v1alpha1.ConditionReady)
+	meta.SetStatusCondition(&parent.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonScaling,
+		LastTransitionTime: meta.FindStatusCondition(parent.Status.Conditions, v1alpha1.ConditionInitialized).LastTransitionTime,
+	})
 	c.API.PutParent(parent)
 	return c
 }

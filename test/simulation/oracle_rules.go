@@ -318,7 +318,7 @@ func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 // step.
 func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus) {
 	was, is := before.Rollout, after.Rollout
-	o.collects = collects{most: o.collects.most, told: true}
+	o.collects = collects{may: o.collects.may, told: true}
 	if is == nil {
 		return
 	}

@@ -410,11 +410,20 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesStatus()
 		}, "the status counts 1 replicas of a; its child has 2"},
 		{"a count that waits, and is what is wanted", plain, func(c *court) {
-			c.collects(5*time.Second).pass().counted(1, 3, 4).writesNothing()
+			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseUnavailable).writesNothing()
 		}, "the status counts 1 replicas of a; its child has 2"},
-		{"the number of all replicas waits", plain, func(c *court) {
+		{"a count that waits, and is what is wanted for a moment", plain, func(c *court) {
+			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseUpdating).writesNothing()
+		}, ""},
+		{"a count that waits while all are made", plain, func(c *court) {
+			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseScaling).neverReady().writesNothing().later(59 * time.Second).writesNothing()
+		}, ""},
+		{"a count that waits for too long while all are made", plain, func(c *court) {
+			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseScaling).neverReady().writesNothing().later(time.Minute).writesNothing()
+		}, "the status counts 3 replicas of b for 1m0s; its child has 2"},
+		{"the number of all replicas is not that of the subsets", plain, func(c *court) {
 			c.collects(5*time.Second).scale(6).pass().counted(2, 2, 3).writesNothing()
-		}, "the status counts 3 replicas in all; there are 4"},
+		}, "the status counts 3 replicas in all, and 4 in its subsets"},
 		{"what is protected is told late", plain, func(c *court) { c.partition("a", 0).come(8).sees("sets", "pods") },
 			`the status says that a protects "v1"; it is [v2]`},
 		{"what is protected is not known yet", plain, func(c *court) { c.partition("a", 0).come(8).sees("sets") }, ""},

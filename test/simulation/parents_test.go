@@ -36,7 +36,7 @@ func parentsDoNotDisturbEachOther(t *testing.T, version Version) {
 		one, other := draw("web"), draw("web-a")
 		one.World = New(t, one.policy, subsets("web subsets")...)
 		one.Sets.Version = version
-		one.drawCollectFor(t)
+		one.drawBatching(t)
 		other.World = one.Beside("web-a", other.policy, subsets("web-a subsets")...)
 		// Under Manual a user takes pods down, whomever they belong to.
 		calm := !one.manual && !other.manual && rapid.Bool().Draw(t, "calm")

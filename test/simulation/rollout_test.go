@@ -47,7 +47,7 @@ func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPoli
 			names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]
 			d := &drive{World: New(t, string(policy), names...), t: t, policy: string(policy), calm: calm}
 			d.Sets.Version = version
-			d.drawCollectFor(t)
+			d.drawBatching(t)
 			play(t, d)
 			worlds++
 			for what, n := range d.Oracle.Checked {

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united"
 )
 
 var (
@@ -199,16 +200,20 @@ func TestProtectedReplicasStay(t *testing.T) {
 	}
 }
 
-// drawCollectFor draws for how long a status in which only counters changed may wait.
-func (s *Cluster) drawCollectFor(t *rapid.T) {
-	s.CollectFor = rapid.SampledFrom([]time.Duration{0, 200 * time.Millisecond, 5 * time.Second}).Draw(t, "status waits")
-	s.Restart()
+// drawBatching draws for how long a status waits: not at all, as in the manager, or for longer than most of
+// what is decided takes.
+func (s *Cluster) drawBatching(t *rapid.T) {
+	s.Batches(rapid.SampledFrom([]united.StatusBatching{
+		{},
+		{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second},
+		{Delay: 5 * time.Second, Interval: 30 * time.Second, ProvisioningInterval: time.Minute},
+	}).Draw(t, "status waits"))
 }
 
 func simulate(t *rapid.T, version Version, policy string, checked map[string]int) {
 	s := New(t, policy, []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "subsets")]...)
 	s.Sets.Version = version
-	s.drawCollectFor(t)
+	s.drawBatching(t)
 	s.Parent().Spec.RevisionHistoryLimit = ptr.To(rapid.Int32Range(0, 2).Draw(t, "revisionHistoryLimit"))
 	s.Restart()
 	if rapid.Bool().Draw(t, "started") {

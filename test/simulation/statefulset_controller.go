@@ -186,9 +186,12 @@ func controlledBy(uid types.UID) []metav1.OwnerReference {
 
 // OrdinalOf is the ordinal of a pod of a set, -1 when it is none of the set's.
 func OrdinalOf(set, pod string) int32 {
-	text, ok := strings.CutPrefix(pod, set+"-")
-	n, err := strconv.Atoi(text)
-	if !ok || err != nil {
+	text, ok := strings.CutPrefix(pod, set)
+	if !ok || !strings.HasPrefix(text, "-") {
+		return -1
+	}
+	n, err := strconv.Atoi(text[1:])
+	if err != nil {
 		return -1
 	}
 	return int32(n)

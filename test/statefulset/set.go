@@ -115,7 +115,7 @@ func (s *Set) Delete(ordinal int) {
 	}
 }
 
-// Apply writes the spec, and tells whether that changes it.
+// Apply writes the spec, and reports whether that changes it.
 func (s *Set) Apply(template Version, replicas, partition uint8) bool {
 	if s.Exists && s.Template == template && s.Replicas == replicas && s.Partition == partition {
 		return false

@@ -122,7 +122,7 @@ func (p *sync) run() {
 	}
 }
 
-// processReplicas makes what is missing; it tells whether the pass ends with that.
+// processReplicas makes what is missing; it reports whether the pass ends with that.
 // Parallel goes in batches of 1, 2, 4 and so on, and one that fails is the last.
 func (p *sync) processReplicas() (end bool) {
 	failed := false
@@ -157,7 +157,7 @@ func (p *sync) create(i int) bool {
 	return true
 }
 
-// processCondemned takes away surplus pods, the highest first; it tells whether the
+// processCondemned takes away surplus pods, the highest first; it reports whether the
 // pass ends with that.
 func (p *sync) processCondemned() (end bool) {
 	first := p.firstUnhealthy()

@@ -144,8 +144,8 @@ func hasCrashed(pod *corev1.Pod) bool {
 	return false
 }
 
-// isFailure tells the reasons of a waiting container, as the kubelet gives them,
-// that do not go away by waiting.
+// isFailure reports whether a waiting container has a reason, as the kubelet gives it, that does
+// not go away by waiting.
 func isFailure(reason string) bool {
 	switch reason {
 	case "CrashLoopBackOff",

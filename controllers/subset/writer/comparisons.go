@@ -5,23 +5,21 @@ package writer
 
 import (
 	"reflect"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 )
 
-// Comparisons remembers, in memory alone, which children were found to have all that was
+// Comparisons remembers which children were found to have all that was
 // applied to them. Finding that out means reading their managedFields, which can be
 // larger than they are, and every pod that changes starts a pass. One that has not been
-// written since need not be looked at again. It is safe for concurrent use; the zero
-// value remembers nothing yet.
+// written since need not be looked at again. A nil *Comparisons remembers nothing.
 type Comparisons struct {
-	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]comparison
+	perparent.Memory[*comparison]
 }
 
 // comparison is what was compared, and what was found.
@@ -80,98 +78,65 @@ func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
 	return comparedVersion{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
+// of is what was found of a child, nil if nothing was.
+func (l *Comparisons) of(parent types.NamespacedName, current *unstructured.Unstructured) *comparison {
+	if l == nil {
+		return nil
+	}
+	if seen := l.Get(parent, current.GetName()); seen != nil && seen.uid == current.GetUID() {
+		return seen
+	}
+	return nil
+}
+
 // nothingLost reports whether the same look has found nothing lost.
 func (l *Comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Unstructured) bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	if !ok || seen.comparedVersion != comparedVersionOf(current, u) {
+	seen := l.of(parentOf(c), current)
+	if seen == nil || seen.comparedVersion != comparedVersionOf(current, u) {
 		return false
 	}
 	seen.desired, seen.pods = desiredChildOf(c), podsOf(c) // what changed in the parent has not changed this child
-	l.seen[parentOf(c)][current.GetName()] = seen
 	return true
 }
 
 // upToDate reports whether a look at the child, as it is now, has found that it is all that it is
 // to be.
 func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstructured) bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	seen, ok := l.seen[parentOf(c)][current.GetName()]
-	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion() && seen.desired == desiredChildOf(c)
+	return l.Intact(parentOf(c), current) && l.of(parentOf(c), current).desired == desiredChildOf(c)
 }
 
 // Intact reports whether a look at the child, as it is now, has found nothing lost.
 func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	seen, ok := l.seen[parent][current.GetName()]
-	return ok && seen.uid == current.GetUID() && seen.resourceVersion == current.GetResourceVersion()
+	seen := l.of(parent, current)
+	return seen != nil && seen.resourceVersion == current.GetResourceVersion()
 }
 
 // altered is the field of the pods' template that the last look found changed by
 // admission; "" when it found none, or the child's spec has changed since.
 func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
-	if l == nil {
-		return ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if seen := l.seen[parent][current.GetName()]; seen.uid == current.GetUID() && seen.generation == current.GetGeneration() {
+	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
 		return seen.altered
 	}
 	return ""
 }
 
 func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
-	l.set(c, current.GetName(), comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered})
+	if l != nil {
+		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered})
+	}
 }
 
 // recordWrite notes what the answer to a write has of it. The child is looked at all the same.
 func (l *Comparisons) recordWrite(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
-	l.set(c, answer.GetName(), comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
-}
-
-func (l *Comparisons) set(c *adapters.Child, name string, seen comparison) {
-	if l == nil {
-		return
+	if l != nil {
+		l.Set(parentOf(c), answer.GetName(), &comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = map[types.NamespacedName]map[string]comparison{}
-	}
-	parent := parentOf(c)
-	if l.seen[parent] == nil {
-		l.seen[parent] = map[string]comparison{}
-	}
-	l.seen[parent][name] = seen
 }
 
 func (l *Comparisons) forgetChild(current *unstructured.Unstructured) {
-	if l == nil {
-		return
+	if l != nil {
+		l.Delete(parentOfObject(current), current.GetName())
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.seen[parentOfObject(current)], current.GetName())
-}
-
-// Forget forgets the children of a parent that is gone.
-func (l *Comparisons) Forget(parent types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.seen, parent)
 }
 
 func parentOf(c *adapters.Child) types.NamespacedName {

@@ -5,25 +5,21 @@ package writer
 
 import (
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// Contests remembers, in memory alone, the children whose partition somebody lowers again
+// Contests remembers the children whose partition somebody lowers again
 // and again. Raising it is never put off; but what else would be written to such a child
-// reaches replicas that are not released, and a repair has no end. It is safe for
-// concurrent use; the zero value remembers nothing yet, and a nil one never does.
+// reaches replicas that are not released, and a repair has no end. A nil *Contests knows of none.
 type Contests struct {
-	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]*contest
+	perparent.Memory[*contest]
 }
 
 const (
@@ -50,10 +46,8 @@ type contest struct {
 // recordLowered notes that by has lowered the partition of a child. Passes that find the same
 // spec count once.
 func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.seen[parent], func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
-	found := c.seen[parent][child.GetName()]
+	c.DeleteFunc(parent, func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
+	found := c.Get(parent, child.GetName())
 	if found == nil || found.uid != child.GetUID() {
 		found = &contest{uid: child.GetUID()}
 	} else if found.generation == child.GetGeneration() {
@@ -64,35 +58,19 @@ func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructure
 	}
 	found.generation, found.last, found.by = child.GetGeneration(), now, by
 	found.count++
-	if c.seen == nil {
-		c.seen = map[types.NamespacedName]map[string]*contest{}
-	}
-	if c.seen[parent] == nil {
-		c.seen[parent] = map[string]*contest{}
-	}
-	c.seen[parent][child.GetName()] = found
+	c.Set(parent, child.GetName(), found)
 }
 
-// find gives a copy of the contest about a child; nil when there is none now.
+// find gives the contest about a child; nil when there is none now.
 func (c *Contests) find(parent types.NamespacedName, name string, now time.Time) *contest {
 	if c == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	found := c.seen[parent][name]
+	found := c.Get(parent, name)
 	if found == nil || found.count < contestedAfter || now.Sub(found.last) >= contestQuiet {
 		return nil
 	}
-	found = ptr.To(*found) // the next pass changes it
 	return found
-}
-
-// Forget forgets the children of a parent that is gone.
-func (c *Contests) Forget(parent types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.seen, parent)
 }
 
 // Contested looks whether somebody has lowered the partition of a child below what United

@@ -6,7 +6,6 @@ package writer
 import (
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
@@ -35,17 +35,10 @@ const (
 	MaxBackOff = 30 * time.Second
 )
 
-// Failures remembers, in memory alone, what failed and when to try again: no
-// watch tells that a quota was lifted, or that a foreign object is gone. It is
-// safe for concurrent use.
+// Failures remembers, by subset, what failed and when to try again: no
+// watch tells that a quota was lifted, or that a foreign object is gone.
 type Failures struct {
-	mu     sync.Mutex
-	failed map[failureKey]*record
-}
-
-type failureKey struct {
-	parent types.NamespacedName
-	subset string
+	perparent.Memory[*record]
 }
 
 type record struct {
@@ -67,9 +60,7 @@ type Attempt struct {
 // Pending gives the failure of the same attempt if it is not yet time to try
 // again; nil means: go ahead.
 func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, now time.Time) *subset.Failure {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.failed[failureKey{parent, name}]
+	r := f.Get(parent, name)
 	if r == nil || r.attempt != a || !now.Before(r.failure.RetryAt) {
 		return nil
 	}
@@ -79,16 +70,10 @@ func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, 
 
 // Failed records a failure and tells what to make of it.
 func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, err error, now time.Time) *subset.Failure {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.failed == nil {
-		f.failed = map[failureKey]*record{}
-	}
-	key := failureKey{parent, name}
-	r := f.failed[key]
+	r := f.Get(parent, name)
 	if r == nil || r.attempt != a {
 		r = &record{attempt: a}
-		f.failed[key] = r
+		f.Set(parent, name, r)
 	}
 	r.count++
 	reason, final := classify(err)
@@ -103,31 +88,15 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 
 // Succeeded forgets a failure.
 func (f *Failures) Succeeded(parent types.NamespacedName, name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.failed, failureKey{parent, name})
+	f.Delete(parent, name)
 }
 
 // Expire forgets a failure that is past: it was to be tried again longer ago than it
 // would ever be put off. That ends a back-off whose attempts succeeded, and had to be
 // repeated all the same.
 func (f *Failures) Expire(parent types.NamespacedName, name string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := failureKey{parent, name}
-	if r := f.failed[key]; r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
-		delete(f.failed, key)
-	}
-}
-
-// Forget forgets all failures of a parent that is gone.
-func (f *Failures) Forget(parent types.NamespacedName) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key := range f.failed {
-		if key.parent == parent {
-			delete(f.failed, key)
-		}
+	if r := f.Get(parent, name); r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
+		f.Delete(parent, name)
 	}
 }
 

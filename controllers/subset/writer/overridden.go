@@ -176,7 +176,7 @@ func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, repli
 		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
-// recordShrink notes that, and tells whether the answer has other replicas all the same.
+// recordShrink notes that, and reports whether the answer has other replicas all the same.
 func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {

@@ -6,21 +6,20 @@ package writer
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/controllers/perparent"
 )
 
 // Repeats spaces writes that are undone. What somebody changes again right after it was
 // written, such as a mutating policy that overrides it, would be written for ever, as
 // fast as the API server can. So the same write is made less and less often: at once a
-// few times, then each second, then up to MaxRepeat apart. It is remembered in memory
-// alone, and safe for concurrent use; the zero value remembers nothing yet, and a nil one
-// spaces nothing.
+// few times, then each second, then up to MaxRepeat apart. The writes are remembered by object, the last
+// one last; a nil *Repeats spaces nothing.
 type Repeats struct {
-	mu     sync.Mutex
-	writes map[types.NamespacedName]map[string][]*repeat
+	perparent.Memory[[]*repeat]
 }
 
 const (
@@ -110,11 +109,6 @@ func (e *OverriddenError) Error() string {
 // something else now. override is asked what was undone, of what was written last, when that
 // is new.
 func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing string, override func(written string) Override, now time.Time) *OverriddenError {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w, last := r.find(parent, object, content), r.last(parent, object)
 	if w == nil || last.written == standing {
 		return nil
@@ -139,8 +133,6 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w := r.addOrFind(parent, object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= stands {
 		// The last one stood, and this one only takes back what was said of it: not to be
@@ -155,11 +147,6 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 
 // RecordStanding notes that the object is as it was written last.
 func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now time.Time) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if w := r.last(parent, object); w != nil && !w.undone.IsZero() {
 		w.at, w.undone = now, time.Time{}
 	}
@@ -169,11 +156,6 @@ func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now
 // not sure that it stands; nil when it does, or when it was undone only a few times.
 // Until is when that is to be looked at again.
 func (r *Repeats) Overridden(parent types.NamespacedName, object string, now time.Time) *OverriddenError {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w := r.last(parent, object)
 	if w == nil || w.row <= repeatsAtOnce {
 		return nil
@@ -194,41 +176,37 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 // BarredByAdmission reports whether the same write, when it was made last, was kept by admission from
 // raising a partition.
 func (r *Repeats) BarredByAdmission(parent types.NamespacedName, object, content string) bool {
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	w := r.find(parent, object, content)
 	return w != nil && w.override.Admission && w.override.Barred
 }
 
 // Forget forgets the writes for a parent that is gone.
 func (r *Repeats) Forget(parent types.NamespacedName) {
-	if r == nil {
-		return
+	if r != nil {
+		r.Memory.Forget(parent)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.writes, parent)
 }
 
 // ForgetObject forgets the writes to one object that is gone.
 func (r *Repeats) ForgetObject(parent types.NamespacedName, object string) {
-	if r == nil {
-		return
+	if r != nil {
+		r.Delete(parent, object)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.writes[parent], object)
 }
 
 func (w *repeat) error(object string) *OverriddenError {
 	return &OverriddenError{Object: object, Override: w.override, Until: w.until, Lasting: w.row > repeatsEachSecond}
 }
 
+func (r *Repeats) writes(parent types.NamespacedName, object string) []*repeat {
+	if r == nil {
+		return nil
+	}
+	return r.Get(parent, object)
+}
+
 func (r *Repeats) find(parent types.NamespacedName, object, content string) *repeat {
-	for _, w := range r.writes[parent][object] {
+	for _, w := range r.writes(parent, object) {
 		if w.content == content {
 			return w
 		}
@@ -238,7 +216,7 @@ func (r *Repeats) find(parent types.NamespacedName, object, content string) *rep
 
 // last is the last write to an object, nil if there is none.
 func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
-	writes := r.writes[parent][object]
+	writes := r.writes(parent, object)
 	if len(writes) == 0 {
 		return nil
 	}
@@ -247,18 +225,12 @@ func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 
 // addOrFind makes a write the last one. The oldest is dropped when there are too many.
 func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string) *repeat {
-	if r.writes == nil {
-		r.writes = map[types.NamespacedName]map[string][]*repeat{}
-	}
-	if r.writes[parent] == nil {
-		r.writes[parent] = map[string][]*repeat{}
-	}
 	w := r.find(parent, object, content)
 	if w == nil {
 		w = &repeat{content: content}
 	}
-	others := slices.DeleteFunc(r.writes[parent][object], func(other *repeat) bool { return other == w })
-	r.writes[parent][object] = append(others[max(0, len(others)-remembered+1):], w)
+	others := slices.DeleteFunc(r.writes(parent, object), func(other *repeat) bool { return other == w })
+	r.Set(parent, object, append(others[max(0, len(others)-remembered+1):], w))
 	return w
 }
 

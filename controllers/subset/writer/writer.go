@@ -237,7 +237,7 @@ func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) err
 }
 
 // update writes the child when it differs from what it shall be, in one write, and
-// tells whether that changed it.
+// reports whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	if w.Comparisons.upToDate(c, current) {
 		// It need not be rendered to be compared, which would be most of the work of a pass.

@@ -16,7 +16,7 @@ func (l DesiredPartition) Proven(replicas int32) DesiredPartition {
 	return DesiredPartition{Reason: l.Reason + ", which run the update revision"}
 }
 
-// counts: the child's controller counts its replicas, and chooses among them.
+// counts reports whether the child's controller counts its replicas, and chooses among them.
 func (s *Subset) counts() bool {
 	return s.Observed != nil && s.Observed.Traits.Partition == adapters.ByCount
 }

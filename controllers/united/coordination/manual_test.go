@@ -74,30 +74,30 @@ func partitions(fallback string, named ...string) *v1alpha1.ManualUpdate {
 }
 
 func TestManual(t *testing.T) {
-	type Line = coordination.DesiredPartition
+	type desired = coordination.DesiredPartition
 	tests := []struct {
 		name     string
 		manual   *v1alpha1.ManualUpdate
 		replicas int32
-		want     Line
+		want     desired
 	}{
-		{"no strategy", nil, 4, Line{0, false, "no manualUpdate: nothing is protected"}},
-		{"percent", partitions("", "zone-a", "80%"), 10, Line{8, false, `partition "80%" of 10 replicas protects 8`}},
-		{"percent that protects all", partitions("", "zone-a", "99%"), 3, Line{3, false, `partition "99%" of 3 replicas protects all`}},
-		{"percent of one", partitions("", "zone-a", "80%"), 1, Line{1, false, `partition "80%" of 1 replica protects all`}},
-		{"percent of nothing", partitions("", "zone-a", "80%"), 0, Line{0, false, `partition "80%" of 0 replicas protects 0`}},
-		{"nothing protected", partitions("", "zone-a", "0%"), 5, Line{0, false, `partition "0%" of 5 replicas protects 0`}},
-		{"integer", partitions("", "zone-a", "3"), 5, Line{3, false, "partition 3 of 5 replicas protects 3"}},
-		{"integer above", partitions("", "zone-a", "12"), 5, Line{12, false, "partition 12 of 5 replicas protects all"}},
-		{"integer above nothing", partitions("", "zone-a", "12"), 0, Line{12, false, "partition 12 of 0 replicas protects 0"}},
-		{"integer is no hold", partitions("", "zone-a", "5"), 5, Line{5, false, "partition 5 of 5 replicas protects all"}},
-		{"hold", partitions("0", "zone-a", "100%"), 5, Line{5, true, `partition "100%" holds all replicas`}},
-		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, Line{0, true, `partition "100%" holds all replicas`}},
-		{"default", partitions("2", "zone-b", "0"), 5, Line{2, false, "default partition 2 of 5 replicas protects 2"}},
-		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, Line{5, true, `default partition "100%" holds all replicas`}},
-		{"no default", &v1alpha1.ManualUpdate{}, 5, Line{5, true, `default partition "100%" holds all replicas`}},
-		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, Line{0, false, "partition 0 of 5 replicas protects 0"}},
-		{"negative replicas", partitions("", "zone-a", "50%"), -5, Line{0, false, `partition "50%" of 0 replicas protects 0`}},
+		{"no strategy", nil, 4, desired{0, false, "no manualUpdate: nothing is protected"}},
+		{"percent", partitions("", "zone-a", "80%"), 10, desired{8, false, `partition "80%" of 10 replicas protects 8`}},
+		{"percent that protects all", partitions("", "zone-a", "99%"), 3, desired{3, false, `partition "99%" of 3 replicas protects all`}},
+		{"percent of one", partitions("", "zone-a", "80%"), 1, desired{1, false, `partition "80%" of 1 replica protects all`}},
+		{"percent of nothing", partitions("", "zone-a", "80%"), 0, desired{0, false, `partition "80%" of 0 replicas protects 0`}},
+		{"nothing protected", partitions("", "zone-a", "0%"), 5, desired{0, false, `partition "0%" of 5 replicas protects 0`}},
+		{"integer", partitions("", "zone-a", "3"), 5, desired{3, false, "partition 3 of 5 replicas protects 3"}},
+		{"integer above", partitions("", "zone-a", "12"), 5, desired{12, false, "partition 12 of 5 replicas protects all"}},
+		{"integer above nothing", partitions("", "zone-a", "12"), 0, desired{12, false, "partition 12 of 0 replicas protects 0"}},
+		{"integer is no hold", partitions("", "zone-a", "5"), 5, desired{5, false, "partition 5 of 5 replicas protects all"}},
+		{"hold", partitions("0", "zone-a", "100%"), 5, desired{5, true, `partition "100%" holds all replicas`}},
+		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, desired{0, true, `partition "100%" holds all replicas`}},
+		{"default", partitions("2", "zone-b", "0"), 5, desired{2, false, "default partition 2 of 5 replicas protects 2"}},
+		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, desired{5, true, `default partition "100%" holds all replicas`}},
+		{"no default", &v1alpha1.ManualUpdate{}, 5, desired{5, true, `default partition "100%" holds all replicas`}},
+		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, desired{0, false, "partition 0 of 5 replicas protects 0"}},
+		{"negative replicas", partitions("", "zone-a", "50%"), -5, desired{0, false, `partition "50%" of 0 replicas protects 0`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,29 +138,29 @@ func TestManualHoldsWhatItCannotRead(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	type Line = coordination.DesiredPartition
-	asked := func(partition int32) Line { return Line{Partition: partition, Reason: "asked"} }
+	type desired = coordination.DesiredPartition
+	asked := func(partition int32) desired { return desired{Partition: partition, Reason: "asked"} }
 	tests := []struct {
 		name                                     string
-		asked                                    Line
+		asked                                    desired
 		live, liveReplicas, desired, updatedFrom int32
-		want                                     Line
+		want                                     desired
 	}{
-		{"at rest on the line", asked(3), 3, 5, 5, 3, Line{3, false, "paused; asked"}},
-		{"finished", asked(0), 0, 5, 5, 0, Line{0, false, "paused; asked"}},
-		{"lowered while paused", asked(0), 3, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: the one in force stays"}},
-		{"raised while paused", asked(4), 3, 5, 5, 3, Line{4, false, "paused; asked"}},
-		{"paused half way", asked(0), 0, 5, 5, 3, Line{3, false, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
-		{"paused before the first has moved", asked(0), 0, 5, 5, 5, Line{5, false, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
-		{"scaled up", asked(0), 3, 5, 8, 3, Line{8, false, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
-		{"after scaling up", asked(0), 8, 8, 8, 8, Line{8, false, "paused: partition 8, not 0: the one in force stays"}},
-		{"scaled up below an integer", asked(9), 3, 5, 8, 3, Line{9, false, "paused; asked"}},
-		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, Line{9, false, "paused: partition 9, not 0: the one in force stays"}},
-		{"scaled down with a share", asked(4), 8, 10, 5, 8, Line{8, false, "paused: partition 8, not 4: the one in force stays"}},
-		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, Line{2, false, "paused: partition 2, not 1: the one in force stays"}},
-		{"all protected", asked(5), 5, 5, 5, 5, Line{5, false, "paused; asked"}},
-		{"all protected and scaled down", asked(2), 5, 5, 2, 5, Line{5, false, "paused: partition 5, not 2: the one in force stays"}},
-		{"new child", asked(0), 0, 0, 3, 0, Line{3, false, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
+		{"at rest on the line", asked(3), 3, 5, 5, 3, desired{3, false, "paused; asked"}},
+		{"finished", asked(0), 0, 5, 5, 0, desired{0, false, "paused; asked"}},
+		{"lowered while paused", asked(0), 3, 5, 5, 3, desired{3, false, "paused: partition 3, not 0: the one in force stays"}},
+		{"raised while paused", asked(4), 3, 5, 5, 3, desired{4, false, "paused; asked"}},
+		{"paused half way", asked(0), 0, 5, 5, 3, desired{3, false, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
+		{"paused before the first has moved", asked(0), 0, 5, 5, 5, desired{5, false, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
+		{"scaled up", asked(0), 3, 5, 8, 3, desired{8, false, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
+		{"after scaling up", asked(0), 8, 8, 8, 8, desired{8, false, "paused: partition 8, not 0: the one in force stays"}},
+		{"scaled up below an integer", asked(9), 3, 5, 8, 3, desired{9, false, "paused; asked"}},
+		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{9, false, "paused: partition 9, not 0: the one in force stays"}},
+		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{8, false, "paused: partition 8, not 4: the one in force stays"}},
+		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{2, false, "paused: partition 2, not 1: the one in force stays"}},
+		{"all protected", asked(5), 5, 5, 5, 5, desired{5, false, "paused; asked"}},
+		{"all protected and scaled down", asked(2), 5, 5, 2, 5, desired{5, false, "paused: partition 5, not 2: the one in force stays"}},
+		{"new child", asked(0), 0, 0, 3, 0, desired{3, false, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func assertLine(t interface{ Fatalf(string, ...any) }, m *v1alpha1.ManualUpdate,
 	}
 }
 
-// holds: the line says that everything is protected, whatever the scale.
+// holds reports whether everything is protected, whatever the scale.
 func holds(line coordination.DesiredPartition) bool {
 	return strings.HasSuffix(line.Reason, "holds all replicas")
 }

@@ -28,7 +28,7 @@ func TestRandomRolloutsEnd(t *testing.T) {
 	}
 }
 
-// some: there is a replica. Without one a rollout does not end: see TestZeroFinishesNothing.
+// some reports whether there is a replica. Without one a rollout does not end: see TestZeroFinishesNothing.
 func some(sizes []int32) bool { return slices.Max(sizes) > 0 }
 
 func rolloutEnds(t *rapid.T) {

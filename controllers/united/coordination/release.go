@@ -68,7 +68,7 @@ func (c *coordinator) doneByForce(v *subsetState) bool {
 }
 
 // releaseNext lowers the partition of a subset by one replica, or by several that
-// are missing; false when it may not.
+// are missing, and reports whether it may.
 func (c *coordinator) releaseNext(v *subsetState) bool {
 	r := c.nextRelease(v)
 	held := c.checkGates(nextReplica, r)

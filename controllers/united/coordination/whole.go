@@ -86,8 +86,8 @@ func (v *subsetState) stoppedOnItsWay() bool {
 	return v.releasing() && v.Observed.Paused && v.pending() > v.failedReplicas()
 }
 
-// releaseWhole releases a child, if the ledger has anything left for it: the gates have let
-// its worst replica pass.
+// releaseWhole releases a child, if the ledger has anything left for it, and reports whether it
+// has: the gates have let its worst replica pass.
 func (c *coordinator) releaseWhole(v *subsetState) bool {
 	left := c.remainingAllowance(v)
 	if left == 0 {

@@ -283,7 +283,7 @@ func (w *world) round() bool {
 	return after != before || w.state.Phase == v1alpha1.RolloutStaging || w.starting()
 }
 
-// starting: a pod will become ready if one waits.
+// starting reports whether a pod will become ready if one waits.
 func (w *world) starting() bool {
 	return slices.ContainsFunc(w.subsets, func(c *child) bool {
 		return slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })

@@ -368,7 +368,7 @@ func (k *smallKid) releasedFrom() int {
 	return min(int(from), statefulset.MaxPods)
 }
 
-// strays: a replica runs what its subset does not protect, and was not released.
+// strays reports whether a replica runs what its subset does not protect, and was not released.
 func (k *smallKid) strays() bool {
 	return slices.ContainsFunc(k.set.Pods[:], func(pod statefulset.Pod) bool {
 		return pod.Exists() && pod.Marks&markStray != 0 && pod.Version == k.set.Template

@@ -186,7 +186,7 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 
 // missed says what is not as the spec asks for when nothing more happens, "" if nothing.
 func (c *smallConfig) missed(e *seam, s *smallState, n *kindness) string {
-	j := c.view(e, s)
+	j := c.judgedState(e, s)
 	for k := range s.kids {
 		kid, name := &s.kids[k], subsetName(k)
 		if !s.parent.has(k) {
@@ -242,7 +242,7 @@ func (j *judged) missedPod(k, i int, n *kindness) string {
 // bars reports whether a protected replica that is not available, on a revision that it
 // may run, bars a child that works in order: nobody but a human may touch it.
 func (c *smallConfig) bars(e *seam, s *smallState) bool {
-	j := c.view(e, s)
+	j := c.judgedState(e, s)
 	for k := range s.kids {
 		for i := range int(min(max(j.floor[k], j.target[k]), j.allotted[k])) {
 			if c.kind.Ordered && !j.available(k, i) && j.askedFor(k, s.kids[k].set.Pods[i].Version) {
@@ -259,7 +259,7 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete && s.parent.replicas > 0 {
 		return "all is done, and the rollout is " + string(status.Rollout.Phase)
 	}
-	j := c.view(e, s)
+	j := c.judgedState(e, s)
 	for k := range j.allotted {
 		for i := range int(j.allotted[k]) {
 			if !j.available(k, i) {

@@ -59,8 +59,8 @@ func (j *judged) complain(rule, format string, args ...any) {
 	j.said = append(j.said, rule+": "+fmt.Sprintf(format, args...))
 }
 
-// view is what the rules see of a state.
-func (c *smallConfig) view(e *seam, s *smallState) *judged {
+// judgedState is what the rules see of a state.
+func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
 	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised), allotted: s.parent.alloted()}
 	if j.strategy.Type == v1alpha1.RollingUpdateStrategy {
 		j.rolling = ptr.To(ptr.Deref(j.strategy.RollingUpdate, v1alpha1.RollingUpdate{}))
@@ -145,7 +145,7 @@ func (j *judged) stepTarget(k int, replicas uint8) uint8 {
 	return target
 }
 
-// positionLost: a step before the running one was edited since the position was told.
+// positionLost reports whether a step before the running one was edited since the position was told.
 func (j *judged) positionLost() bool {
 	told := j.c.variants[j.s.parent.told].RollingUpdate
 	n := int(j.rollout().Step)
@@ -196,7 +196,7 @@ func (j *judged) available(k, i int) bool {
 
 func (j *judged) done(k, i int) bool { return j.updated(k, i) && j.available(k, i) }
 
-// broken is section 5's definition.
+// broken reports whether a replica is broken, as section 5 defines it.
 func (j *judged) broken(k, i int) bool {
 	pod := &j.s.kids[k].set.Pods[i]
 	switch {
@@ -228,7 +228,7 @@ func (j *judged) hasFailed(k int) bool {
 
 // judge holds a pass to the rules.
 func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
-	j := c.view(e, s)
+	j := c.judgedState(e, s)
 	for _, w := range pass.writes {
 		switch {
 		case w.free != 0 || w.remind != 0:
@@ -441,7 +441,7 @@ func (j *judged) judgeRise(k int) {
 	}
 }
 
-// staging: not all children were seen to have what is asked for now, so nothing of it
+// staging reports whether not all children were seen to have what is asked for now, so nothing of it
 // is released yet.
 func (j *judged) staging() bool {
 	return j.rolling != nil && (j.rollout() == nil || j.rollout().Phase == v1alpha1.RolloutStaging)
@@ -550,7 +550,7 @@ func (c *smallConfig) judgeSync(before, after *smallState, k int, done statefuls
 // judgeStatus holds what a pass tells to what it had read: which revision is protected,
 // what all have run, and where the rollout stands.
 func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.UnitedDeploymentStatus) []string {
-	j := c.view(e, read)
+	j := c.judgedState(e, read)
 	if !initialized(read) {
 		return nil
 	}
@@ -631,7 +631,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 }
 
-// nothingToTell: nothing of any subset is of another version, or would be made of one,
+// nothingToTell reports whether nothing of any subset is of another version, or would be made of one,
 // so no step moves anything.
 func (j *judged) nothingToTell() bool {
 	for k := range j.s.kids {
@@ -681,7 +681,7 @@ func (c *smallConfig) approves(p *smallParent, n int32) bool {
 
 // stands reports whether the running step stands: everything that it releases is done.
 func (c *smallConfig) stands(e *seam, s *smallState) bool {
-	j := c.view(e, s)
+	j := c.judgedState(e, s)
 	rollout := j.rollout()
 	if j.rolling == nil || rollout == nil || j.failed || int(rollout.Step) >= len(j.rolling.Steps) {
 		return false

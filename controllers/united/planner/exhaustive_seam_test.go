@@ -295,7 +295,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	return &planner.Child{Object: c.Object, Observed: &observed}
 }
 
-// strips: somebody may remove annotations from children, or children from their pods.
+// strips reports whether somebody may remove annotations from children, or children from their pods.
 // Elsewhere the copy of them in the status is of no use, and left out.
 func (e *seam) strips() bool {
 	return e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0
@@ -529,12 +529,12 @@ func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool
 		return smallWrite{k: k, remove: true}, true
 	default:
 	}
-	free := e.freed(sub)
+	free := e.deletedPods(sub)
 	return smallWrite{k: k, free: free}, free != 0
 }
 
-// freed are the pods that free deletes, a bit for each ordinal.
-func (e *seam) freed(sub *planner.SubsetPlan) uint8 {
+// deletedPods are the pods that free deletes, a bit for each ordinal.
+func (e *seam) deletedPods(sub *planner.SubsetPlan) uint8 {
 	var free uint8
 	for _, r := range sub.Deletes {
 		free |= 1 << r.Position
@@ -621,7 +621,7 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 		return nil
 	}
 	status, _ := planner.Status(pass.w, pass.p, done)
-	e.tell(read, s, status)
+	e.publish(read, s, status)
 	s.tidy()
 	return status
 }
@@ -674,8 +674,8 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 	}
 }
 
-// tell writes the status.
-func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
+// publish writes the status.
+func (e *seam) publish(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
 	before := statuses.at(s.parent.status)
 	if startOf(before) != startOf(status) {
 		for k := range s.kids {
@@ -696,7 +696,7 @@ func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus
 		s.parent.asked = read.parent.variant
 	}
 	for i := range status.Subsets {
-		s.kids[status.Subsets[i].Name[0]-'a'].tell(e.versions[status.Subsets[i].CurrentRevision])
+		s.kids[status.Subsets[i].Name[0]-'a'].learnProtected(e.versions[status.Subsets[i].CurrentRevision])
 	}
 	if !e.strips() {
 		status = status.DeepCopy()
@@ -707,9 +707,9 @@ func (e *seam) tell(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus
 	s.parent.status = internStatus(status)
 }
 
-// tell: the status says what the subset protects. That ends the time in which it may
+// learnProtected: the status says what the subset protects. That ends the time in which it may
 // be either of two.
-func (k *smallKid) tell(v statefulset.Version) {
+func (k *smallKid) learnProtected(v statefulset.Version) {
 	if k.set.Exists && k.set.Current == v && k.set.Update == v && k.protects&bit(v) != 0 {
 		k.protects = bit(v)
 	}

@@ -196,7 +196,7 @@ func (w *walker) expandOne(e *seam, s *smallState, o *offspring) {
 	w.askLife(e, s, o)
 }
 
-// believesItStands: no pass has seen yet that the running step does not stand. What
+// believesItStands reports whether no pass has seen yet that the running step does not stand. What
 // nobody sees twice in a row cannot be told from standing: a replica tells only of the
 // last time that it became ready. (TestSoakKnowsWhatItDidNotSee has the case of once.)
 func believesItStands(s *smallState) bool {
@@ -233,7 +233,7 @@ func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offsprin
 		o.complain(ev, said)
 		return
 	}
-	if w.config.view(e, s).failed {
+	if w.config.judgedState(e, s).failed {
 		after.parent.soaked = false
 	}
 	if after != *s {
@@ -353,7 +353,7 @@ func (w *walker) redo(e *seam, s *smallState, ev smallEvent) {
 			s.budget[budgetStale]--
 		}
 		e.carry(pass, &before, s, n, changed)
-		if ev.what == happensPass && w.config.view(e, &before).failed {
+		if ev.what == happensPass && w.config.judgedState(e, &before).failed {
 			s.parent.soaked = false
 		}
 		return

@@ -201,17 +201,17 @@ func (in *Input) Initialized() bool {
 }
 
 // currentRevision is the revision that the whole parent ran last.
-func (in *Input) currentRevision() string {
+func (in *Input) currentRevision(p *Plan) string {
 	status := &in.Parent.Status
 	switch {
-	case !in.Initialized() && (!in.paused() || status.CurrentRevision == ""):
+	case !p.Initialized && (!in.paused() || status.CurrentRevision == ""):
 		return in.Update.Name
 	case in.finishedOn(status.UpdateRevision):
 		// Seen now, but not in time to be written: the spec has changed since.
 		return status.UpdateRevision
 	}
-	if believed := in.believedCurrent(); believed != "" {
-		return believed
+	if p.believedCurrent != "" {
+		return p.believedCurrent
 	}
 	return in.oldestProtected(in.Update.Name)
 }

@@ -37,6 +37,9 @@ type Plan struct {
 	Rollout *coordination.Plan
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
+
+	// believedCurrent is Input.believedCurrent.
+	believedCurrent string
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -78,8 +81,9 @@ func Make(in *Input) *Plan {
 	p := &Plan{
 		Allocation:      allocation.Allocate(replicasOf(in.Parent), wishes),
 		Initialized:     in.Initialized(),
-		CurrentRevision: in.currentRevision(),
+		believedCurrent: in.believedCurrent(),
 	}
+	p.CurrentRevision = in.currentRevision(p)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired = p.Allocation.Replicas[i]
@@ -131,7 +135,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision that "+s.Workload+" has is lost")
 		return
 	}
-	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(sub.Name, observed)
+	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)
 	goal := subset.Goal{
 		Child:                   in.childOf(s),
 		Update:                  sub.version(update),
@@ -260,7 +264,7 @@ func (in *Input) observed(name string) *adapters.Observed {
 // protectedRevision is what the subset's protected replicas run: as its child
 // says, else as the status says, else what the whole parent ran last.
 func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Observed) string {
-	known := in.knownRevision(name)
+	known := in.knownRevision(p, name)
 	switch {
 	case p.Initialized:
 	case !in.paused():
@@ -270,7 +274,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	default:
 		return cmp.Or(known, p.CurrentRevision)
 	}
-	if observed != nil && !in.missedProtectedRevision(name, observed) {
+	if observed != nil && !in.missedProtectedRevision(p, name, observed) {
 		if told := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); told != "" {
 			return told
 		}
@@ -314,15 +318,15 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 
 // knownRevision is what the status says that the subset protects, "" if nothing, and if
 // that can be.
-func (in *Input) knownRevision(name string) string {
+func (in *Input) knownRevision(p *Plan, name string) string {
 	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
-		return subset.Credible(status.CurrentRevision, in.believedCurrent(), status.ChildRecord)
+		return subset.Credible(status.CurrentRevision, p.believedCurrent, status.ChildRecord)
 	}
 	return ""
 }
 
-func (in *Input) missedProtectedRevision(name string, observed *adapters.Observed) bool {
-	return observed != nil && subset.MissedProtectedRevision(observed, in.knownRevision(name), in.Parent.Status.ObservedGeneration)
+func (in *Input) missedProtectedRevision(p *Plan, name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.MissedProtectedRevision(observed, in.knownRevision(p, name), in.Parent.Status.ObservedGeneration)
 }
 
 func (in *Input) childOf(s *SubsetPlan) adapters.Child {

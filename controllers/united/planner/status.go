@@ -163,6 +163,8 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhasePending, s.Step.Reason
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
+	case in.replacing(p, s, observed, onUpdate):
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "moves its released replicas")
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
 	case !observed.SpecObserved:
@@ -187,6 +189,31 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason
+}
+
+// replacing reports whether the subset still moves released replicas, as it did at the last look.
+// One that is gone for a moment, or not available yet, is a part of that: without this the phase, and
+// with it the reason of Ready, would go to Scaling or Unavailable and back with every replica. One that
+// failed is not.
+func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
+	was := SubsetStatus(&in.Parent.Status, s.Name)
+	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
+		return false
+	}
+	if !p.Initialized || in.paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.Protected == in.Update.Name {
+		return false
+	}
+	replaced := int32(0)
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
+		if r.Failure != "" {
+			return false
+		}
+		if available, _ := r.Available(observed.MinReadySeconds, in.Now); available && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
+			replaced++
+		}
+	}
+	return replaced < s.Desired-observed.Partition && len(subset.Unreleased(observed)) == 0
 }
 
 // surplusReplicas is how many replicas a child has beyond those that it is asked for, and keeps: its

@@ -341,8 +341,11 @@ func CurrentRecord(parent types.UID, last int64) string {
 // revisions outlived it, or the record cannot be read.
 func currentNumber(record string, parent types.UID) int64 {
 	uid, text, _ := strings.Cut(record, "/")
+	if uid != string(parent) {
+		return 0
+	}
 	number, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || uid != string(parent) || number == math.MaxInt64 { // there is none after that
+	if err != nil || number == math.MaxInt64 { // there is none after that
 		return 0
 	}
 	return number

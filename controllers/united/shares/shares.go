@@ -93,8 +93,8 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 	return &Turn{shares: s, parent: parent, placed: true}, 0
 }
 
-// takeWorker takes a place for a parent when those before it in the queue leave one, else it queues
-// up.
+// takeWorker takes a place for a parent when those before it in the queue leave one, and reports
+// whether they do; else it queues up.
 func (s *Shares) takeWorker(parent types.NamespacedName) bool {
 	at := slices.Index(s.queue, parent)
 	if at < 0 {

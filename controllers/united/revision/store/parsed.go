@@ -4,20 +4,17 @@
 package store
 
 import (
-	"sync"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Parsed remembers, in memory alone, the revisions of each parent as they were parsed. They
-// hardly ever change, and each pass reads all of them. It is safe for concurrent use; the
-// zero value remembers nothing yet, and so does nil, for good.
+// Parsed remembers the revisions of each parent as they were parsed. They
+// hardly ever change, and each pass reads all of them. A nil *Parsed remembers nothing.
 type Parsed struct {
-	mu   sync.Mutex
-	kept map[types.NamespacedName]map[types.UID]*revision.Revision
+	perparent.Memory[map[types.UID]*revision.Revision]
 }
 
 // of are the revisions that the parent's last List gave.
@@ -25,9 +22,7 @@ func (p *Parsed) of(parent types.NamespacedName) map[types.UID]*revision.Revisio
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.kept[parent]
+	return p.Get(parent, "")
 }
 
 func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revision) {
@@ -38,19 +33,7 @@ func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revisio
 	for _, r := range revisions {
 		kept[r.Object.UID] = r
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.kept == nil {
-		p.kept = map[types.NamespacedName]map[types.UID]*revision.Revision{}
-	}
-	p.kept[parent] = kept
-}
-
-// Forget forgets the revisions of a parent that is gone.
-func (p *Parsed) Forget(parent types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.kept, parent)
+	p.Set(parent, "", kept)
 }
 
 // parse is revision.Parse, or what that gave of the same object before.

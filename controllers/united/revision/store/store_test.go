@@ -104,7 +104,7 @@ func (h *history) list() []*revision.Revision {
 	return revisions
 }
 
-func (h *history) snapshot(p *v1alpha1.UnitedDeployment, c revision.Content) *revision.Revision {
+func (h *history) keep(p *v1alpha1.UnitedDeployment, c revision.Content) *revision.Revision {
 	h.t.Helper()
 	r, err := h.EnsureContent(h.t.Context(), p, ownerOf(p), h.list(), c)
 	if err != nil {
@@ -178,23 +178,23 @@ func TestAdopt(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	h := newHistory(t)
-	first := h.snapshot(parent(), content("a:1", nil))
+	first := h.keep(parent(), content("a:1", nil))
 	if first.Number != 1 {
 		t.Error(first.Number)
 	}
 	h.wrote("create " + first.Name)
-	second := h.snapshot(parent(), content("a:2", nil))
+	second := h.keep(parent(), content("a:2", nil))
 	if second.Number != 2 {
 		t.Error(second.Number)
 	}
 	h.wrote("create " + second.Name)
 
-	if again := h.snapshot(parent(), content("a:2", nil)); again.Name != second.Name {
+	if again := h.keep(parent(), content("a:2", nil)); again.Name != second.Name {
 		t.Error("at rest", again.Name)
 	}
 	h.wrote()
 
-	back := h.snapshot(parent(), content("a:1", nil))
+	back := h.keep(parent(), content("a:1", nil))
 	if back.Name != first.Name || back.Number != 3 {
 		t.Error("going back makes", back.Name, back.Number)
 	}
@@ -210,7 +210,7 @@ func TestSnapshotAtRestWritesNothing(t *testing.T) {
 	h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
 	p := parent()
 	p.Status.UpdateRevision = h.list()[0].Name
-	if got := h.snapshot(p, content("a:1", nil)); got.Number != 1 {
+	if got := h.keep(p, content("a:1", nil)); got.Number != 1 {
 		t.Error(got)
 	}
 	h.wrote()
