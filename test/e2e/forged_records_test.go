@@ -394,7 +394,10 @@ func (w *Workload) patchStatus(ctx context.Context, manager, patch string) {
 func (w *Workload) statusAsWritten() *v1alpha1.UnitedDeploymentStatus {
 	w.t.Helper()
 	parent := w.Parent()
-	w.Expect(w.Client.Status().Patch(w.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
-		&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})).To(Succeed())
+	// The API server needs a moment until a policy that is new knows the CRD, and answers 503 until then.
+	w.Eventually(func() error {
+		return w.Client.Status().Patch(w.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
+	}).Should(Succeed())
 	return &parent.Status
 }
