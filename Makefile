@@ -212,7 +212,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times t
 	$(GO) test -count 1 -timeout 0 ./test/deploymentworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: bench
-bench: build control-plane $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")
+bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")
 	$(GO) build -o $(BIN)/bench ./test/bench
 	@exec $(BIN)/bench $(BENCHFLAGS)
 

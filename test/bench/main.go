@@ -46,6 +46,7 @@ func parts() []part {
 		{"planner", runPlanner},
 		{"canary", runCanary},
 		{"rollout", runRollout},
+		{"peer", runPeer},
 		{"size", runSize},
 	}
 }
@@ -55,8 +56,8 @@ func main() { install.Main("bench", run) }
 func run(ctx context.Context) error {
 	log.SetLogger(logr.Discard()) // of the library that watches
 	o := &options{}
-	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,size", "what to measure")
-	flag.IntVar(&o.parents, "parents", 20, "canary: UnitedDeployments, of 4 subsets of 5 each")
+	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,peer,size", "what to measure")
+	flag.IntVar(&o.parents, "parents", 20, "canary, peer: UnitedDeployments, of 4 subsets of 5 each")
 	flag.IntVar(&o.patches, "patches", 200, "canary: partitions to patch")
 	flag.DurationVar(&o.window, "window", 30*time.Second, "how long nothing is done, to see the manager at rest")
 	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")

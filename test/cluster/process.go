@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -91,6 +92,18 @@ func (c *Cluster) reap(p *Process) {
 		c.logf("%v", p.deathError())
 	}
 	close(p.done)
+}
+
+// Pid is the process ID of what was started last under a name, a part of the control plane or not.
+func (c *Cluster) Pid(name string) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range slices.Backward(c.processes) {
+		if p.name == name {
+			return p.Pid(), nil
+		}
+	}
+	return 0, fmt.Errorf("no process %q was started", name)
 }
 
 // Done is closed when the process has ended.
