@@ -422,7 +422,9 @@ func (c *contender) phase(name string) *phase {
 func verbs(w writes, resource, subresource string) string {
 	var text []string
 	for _, verb := range []string{"create", "update", "patch", "delete"} {
-		if n := w.count(func(e cluster.Event) bool { return e.Resource == resource && e.Subresource == subresource && e.Verb == verb }); n > 0 {
+		if n := w.count(func(e cluster.Event) bool {
+			return e.Resource == resource && e.Subresource == subresource && e.Verb == verb
+		}); n > 0 {
 			text = append(text, fmt.Sprintf("%d %s", n, verb))
 		}
 	}
