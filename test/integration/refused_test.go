@@ -88,9 +88,9 @@ func TestRefusedByTheSchema(t *testing.T) {
 			[]string{"spec.updateStrategy.type: Unsupported value", `"Manual", "RollingUpdate"`}},
 
 		{"partition of an unknown subset", put(`{zone-a: 0, zone-x: 1}`, inManual("partitions")...),
-			[]string{partitionsPath + ": ", "there is no subset zone-x in spec.topology.subsets"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"}},
 		{"partition without subsets", drop("spec", "topology"),
-			[]string{partitionsPath + ": ", "there is no subset zone-"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-", " in spec.topology.subsets, which has none"}},
 
 		{"nodeSelector without terms", put(`{nodeSelectorTerms: []}`, inSubset(0, "nodeSelector")...),
 			[]string{"spec.topology.subsets[0].nodeSelector.nodeSelectorTerms: ", "at least one term"}},

@@ -61,12 +61,16 @@ type UnitedDeploymentList struct {
 
 // UnitedDeploymentSpec is what the user wants.
 // ---
+// A message names the first eight subsets one by one: a join of names that a rule has
+// collected is over the budget too, for its length is not known. (An empty string is
+// \"\", since gofmt would make one typographic quote of two.)
+//
 // The rule of the steps collects the names of the subsets once, by way of a list
 // of one: collected for each name, those of 20 steps and 100 subsets are over the
 // CEL cost budget.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.steps.map(p, has(p.subsets) ? p.subsets.filter(n, !(n in names)).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")) : []).filter(l, size(l) > 0)[0][0])[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, (type(self.updateStrategy.manualUpdate.partitions[k]) == int ? self.updateStrategy.manualUpdate.partitions[k] == 0 : self.updateStrategy.manualUpdate.partitions[k] in ['0%', '100%']))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a Deployment is released as a whole: a partition must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.defaultPartition) || (type(self.updateStrategy.manualUpdate.defaultPartition) == int ? self.updateStrategy.manualUpdate.defaultPartition == 0 : self.updateStrategy.manualUpdate.defaultPartition in ['0%', '100%'])",fieldPath=".updateStrategy.manualUpdate.defaultPartition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
@@ -204,6 +208,11 @@ type Topology struct {
 	// Subsets are the parts of the workload, in order of preference where an
 	// even split leaves a remainder. Adding one creates its child, removing one
 	// deletes it. Without subsets there are no replicas.
+	// ---
+	// The rule is here and not in Subset, where the second of two subsets of one name
+	// would be compared with the first one as it was: that one is refused as a duplicate.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.all(s, oldSelf.all(o, o.name != s.name || (has(s.nodeSelector) == has(o.nodeSelector) && (!has(s.nodeSelector) || s.nodeSelector == o.nodeSelector))) || !self.exists_one(d, d.name == s.name))",message="the nodeSelector of an existing subset is immutable: remove the subset, or add one with another name",messageExpression="'the nodeSelector of the existing subset ' + self.map(s, !oldSelf.all(o, o.name != s.name || (has(s.nodeSelector) == has(o.nodeSelector) && (!has(s.nodeSelector) || s.nodeSelector == o.nodeSelector))) && self.exists_one(d, d.name == s.name) ? s.name : '').filter(n, n != '')[0] + ' is immutable: remove the subset, or add one with another name'"
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
@@ -213,8 +222,6 @@ type Topology struct {
 }
 
 // Subset is one part of the workload, with one child workload of its own.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.nodeSelector) == has(oldSelf.nodeSelector) && (!has(self.nodeSelector) || self.nodeSelector == oldSelf.nodeSelector)",fieldPath=".nodeSelector",message="is immutable in a living subset: remove the subset, or add one of another name"
 type Subset struct {
 	// Name is a DNS label, unique among the subsets; the child is called
 	// "<metadata.name>-<name>". If that is longer than 52 characters, 63 for a
@@ -228,7 +235,7 @@ type Subset struct {
 	// NodeSelector says on which nodes the replicas of this subset run. Each of
 	// its terms is ANDed with each of those that the template requires; the result
 	// must not be larger than 1 MiB. It has at most 100 terms, and cannot be changed
-	// while the subset lives.
+	// for an existing subset.
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) > 0",fieldPath=".nodeSelectorTerms",message="must have at least one term"
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) <= 100",fieldPath=".nodeSelectorTerms",message="must have at most 100 terms"
 	// +optional
@@ -318,20 +325,25 @@ type RollingUpdate struct {
 
 	// MaxUnavailable is how many replicas, of all subsets together, may be
 	// unavailable for the rollout to release another: a number, or a percentage
-	// of spec.replicas, rounded down but at least 1. Scaling down, moving replicas
+	// of spec.replicas of at least "1%", rounded down but at least 1 replica. Scaling down, moving replicas
 	// from one subset to another and removing a subset keep to it too.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9][0-9]?)%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"1%\" to \"100%\": with 0 no replica could ever be updated"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MaxSkew bounds how far the subsets may be apart, each measured by the share
 	// of what it has to release that is updated and available: a percentage. Not
 	// with order Sequential. Absent: no bound.
+	// ---
+	// To the schema a number or a string, so that a number is refused by a rule that says
+	// what is wanted, and not by "must be of type string".
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a percentage from \"0%\" to \"100%\", such as \"10%\""
 	// +optional
 	MaxSkew string `json:"maxSkew,omitempty"`
 
