@@ -39,19 +39,19 @@ func TestEvents(t *testing.T) {
 		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
 		{"a template is staged", func() { s.image("v2").settled() }, []string{
 			"Normal RolloutStarted: the update revision is v2, the current one v1",
-			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
 			"Normal PartitionChanged web-a: a: partition 2 -> 1 of 1 replicas",
 			"Normal PartitionChanged web-b: b: partition 2 -> 1 of 1 replicas",
-			"Normal RolloutHeld: 0 of 2 replicas run v2; partitions hold 1 of 1 in a, 1 of 1 in b",
+			"Normal RolloutHeld: 0 of 2 replicas run v2 (v2); partitions hold 1 of 1 in a, 1 of 1 in b",
 			"Normal PartitionChanged web-a: a: partition 1 -> 2 of 2 replicas",
 			"Normal PartitionChanged web-b: b: partition 1 -> 2 of 2 replicas",
-			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
 			"Normal PartitionChanged web-a: a: partition 2 -> 0 of 2 replicas",
-			"Normal RolloutHeld: 2 of 4 replicas run v2; partitions hold 2 of 2 in b",
+			"Normal RolloutHeld: 2 of 4 replicas run v2 (v2); partitions hold 2 of 2 in b",
 		}},
 		{"a subset is refused for a while", func() {
 			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
@@ -132,7 +132,7 @@ func TestChildCorrected(t *testing.T) {
 	s.opens("b").settled()
 	want := []string{
 		"Normal ChildCorrected web-b: b: put back spec.updateStrategy.rollingUpdate.partition of web-b, which other had changed",
-		"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 	}
 	if diff := cmp.Diff(want, s.heard()); diff != "" {
 		t.Error("want -, have +\n", diff)
