@@ -80,16 +80,8 @@ func samplesDir(t *testing.T) string {
 func applySample(t *testing.T, file, name string) *Workload {
 	t.Helper()
 	e := newEnv(t)
-	e.kubectl("apply", "-f", filepath.Join(samplesDir(t), file))
+	e.Kubectl("apply", "-f", filepath.Join(samplesDir(t), file))
 	return e.Workload(name)
-}
-
-// kubectl runs kubectl in the namespace.
-func (e *env) kubectl(args ...string) string {
-	e.t.Helper()
-	out, err := shared.cluster.Kubectl(e.ctx, append([]string{"-n", e.Namespace}, args...)...)
-	e.Expect(err).NotTo(HaveOccurred())
-	return out
 }
 
 func testSampleWeb(t *testing.T) {
@@ -102,7 +94,7 @@ func testSampleWeb(t *testing.T) {
 	for _, subset := range []string{"zone-a", "zone-b", "zone-c"} {
 		w.Expect(w.Status(subset).Replicas).To(BeEquivalentTo(w.Count(subset)))
 	}
-	scale := w.kubectl("get", "united", "web", "--subresource=scale",
+	scale := w.Kubectl("get", "united", "web", "--subresource=scale",
 		"-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.selector}")
 	w.Expect(scale).To(HavePrefix("6 6 app=web"))
 }
@@ -164,7 +156,7 @@ func testSampleAutoscaled(t *testing.T) {
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(BeEquivalentTo(4))
 	w.Settle()
 	w.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
-	w.kubectl("apply", "-f", filepath.Join(samplesDir(t), "autoscaled.yaml"))
+	w.Kubectl("apply", "-f", filepath.Join(samplesDir(t), "autoscaled.yaml"))
 	w.Expect(*w.Parent().Spec.Replicas).To(BeEquivalentTo(4), "the manifest does not undo the autoscaler")
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
 	w.Eventually(func(g Gomega) {
@@ -205,7 +197,7 @@ func testSampleVolumeClaims(t *testing.T) {
 			})).To(Succeed())
 		}
 	}
-	e.kubectl("apply", "-f", filepath.Join(samplesDir(t), "volume-claims.yaml"))
+	e.Kubectl("apply", "-f", filepath.Join(samplesDir(t), "volume-claims.yaml"))
 	w := e.Workload("store")
 	w.Settle()
 	w.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1"}))
@@ -248,7 +240,7 @@ func testSampleGitOps(t *testing.T) {
 			e.Expect(strings.Count(string(text), before)).To(Equal(1), "%s has %q", file, before)
 			e.Expect(os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o600)).To(Succeed())
 		}
-		e.kubectl("apply", "-k", production)
+		e.Kubectl("apply", "-k", production)
 		e.Workload("web").Settle()
 	}
 	w := e.Workload("web")
@@ -260,7 +252,7 @@ func testSampleGitOps(t *testing.T) {
 	w.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2", "zone-b": "v1 v2", "zone-c": "v1 v1"}))
 
 	staging := newEnv(t)
-	staging.kubectl("apply", "-k", filepath.Join(dir, "overlays", "staging"))
+	staging.Kubectl("apply", "-k", filepath.Join(dir, "overlays", "staging"))
 	s := staging.Workload("web")
 	s.Settle()
 	s.Expect(s.Images()).To(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))

@@ -131,7 +131,7 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 		value := intstr.FromString(s.MaxSkew)
 		amount(&value, at.Child("maxSkew"))
 		if s.Order == v1alpha1.SequentialOrder {
-			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which moves one subset after the other"))
+			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which updates one subset after the other"))
 		}
 	}
 	for i := range s.Steps {
