@@ -50,7 +50,7 @@ func rollingRefusals() []rollingRefusal {
 		refused("maxUnavailable 0", `{maxUnavailable: 0}`, rollingPath+".maxUnavailable: ", fromOne),
 		refused("another order", `{order: Random}`, rollingPath+`.order: Unsupported value: "Random"`, `"Parallel", "Sequential"`),
 		refused("maxSkew with Sequential", `{maxSkew: "10%", order: Sequential}`, rollingPath+".maxSkew: ",
-			"cannot be used with order Sequential, which moves one subset after the other"),
+			"cannot be used with order Sequential, which updates one subset after the other"),
 		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ",
 			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
 		schema("a step of no subset", `{steps: [{subsets: []}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
@@ -118,13 +118,13 @@ func check(g *WithT, object *unstructured.Unstructured) field.ErrorList {
 func TestRefusedStrategies(t *testing.T) {
 	for _, r := range []refusal{
 		{"RollingUpdate with partitions", set("RollingUpdate", "spec", "updateStrategy", "type"),
-			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only: remove it, or it would look as if it held something"}},
+			[]string{"spec.updateStrategy.manualUpdate: ", "is only for type Manual: remove it, because it holds nothing with another type"}},
 		{"RollingUpdate with an empty manualUpdate", put(`{type: RollingUpdate, manualUpdate: {}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only"}},
+			[]string{"spec.updateStrategy.manualUpdate: ", "is only for type Manual"}},
 		{"Manual with rollingUpdate", put(`{type: Manual, rollingUpdate: {}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
 		{"rollingUpdate without a type", put(`{rollingUpdate: {maxUnavailable: 2}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
 		{"steps without subsets", all(drop("spec", "topology"), rolling(`{steps: [{subsets: [zone-a]}]}`)),
 			[]string{rollingPath + ".steps: ", "there is no subset zone-a in spec.topology.subsets, which has none"}},
 	} {

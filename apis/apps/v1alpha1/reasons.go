@@ -54,10 +54,11 @@ const (
 	// ReasonApplyFailed: Writing a child workload or a revision has failed several times in a row,
 	// for example because of a quota, or because the API server has problems.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonOverridden: Something changes a child workload, or the status, each time right after
-	// United writes it: another controller, or a mutating policy or webhook. The message names the
-	// field and the field manager. United relies on what it wrote, and writes it less and less
-	// often, at least every five minutes. Stalled becomes True after half a minute.
+	// ReasonOverridden: Something changes a child workload, a ControllerRevision of the
+	// UnitedDeployment, or the status, each time right after United writes it: another controller,
+	// or a mutating policy or webhook. The message names the field and the field manager. United
+	// relies on what it wrote, and writes it less and less often, at least every five minutes.
+	// Stalled becomes True after half a minute.
 	ReasonOverridden = "Overridden"
 	// ReasonInvalidSpec: United cannot interpret the spec. It changes nothing, and running replicas
 	// keep running. Admission rejects such a spec, but an object can be older than a rule, or the
