@@ -6,6 +6,7 @@ package adapters
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -62,6 +63,23 @@ func RevisionData(a Adapter, workload map[string]any) (map[string]any, error) {
 		}
 	}
 	return all, nil
+}
+
+// PodTemplatesInRevision are the paths of the pod templates in what RevisionData gives: of a kind
+// with one revision path, that is what is below it.
+func PodTemplatesInRevision(a Adapter) [][]string {
+	templates := a.PodTemplates()
+	paths := a.RevisionPaths()
+	if len(paths) != 1 {
+		return templates
+	}
+	below := make([][]string, 0, len(templates))
+	for _, template := range templates {
+		if rest := len(paths[0]); len(template) >= rest && slices.Equal(template[:rest], paths[0]) {
+			below = append(below, template[rest:])
+		}
+	}
+	return below
 }
 
 // withRevisionData is workload with part, as RevisionData gave it, in place of what makes its pods;

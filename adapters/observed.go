@@ -4,6 +4,7 @@
 package adapters
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -139,14 +140,18 @@ func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool
 	return !slices.Contains(asked, r.Hash)
 }
 
-// DescribeMissing says in a few words that the child, or its subset, of that name has no replica at
-// a position. Nil is a child that is not there.
+// DescribeMissing is Replica.Describe of a replica that does not exist: by its name where that is
+// known, and else by its position in the child, or its subset, of that name. Nil is a child that
+// is not there.
 func (o *Observed) DescribeMissing(name string, position int32) string {
-	text := fmt.Sprintf("%s has no replica at position %d", name, position)
-	if o != nil && o.Holder != "" && position == o.Missing() {
-		text += ": " + o.Holder
+	what, why := fmt.Sprintf("replica %d of %s", position, name), "missing"
+	if o != nil && position == o.Missing() {
+		what = cmp.Or(o.MissingName, what)
+		if o.Holder != "" {
+			why += "; " + o.Holder
+		}
 	}
-	return text
+	return what + " (" + why + ")"
 }
 
 // Replica is one replica of a child: a pod, for a StatefulSet.
@@ -180,21 +185,24 @@ type Replica struct {
 	UnschedulableSince time.Time
 }
 
+// Describe names a replica that is not available, and says why: "web-0 (not ready since ...)".
+func (r Replica) Describe() string { return r.Name + " (" + r.WhyUnavailable() + ")" }
+
 // WhyUnavailable says in a few words, for people, why a replica is not available, and
 // since when: not for how long, which would be another text every second.
 func (r Replica) WhyUnavailable() string {
 	since := r.Since.UTC().Format(time.RFC3339)
 	switch {
 	case r.Terminating:
-		return "is terminating"
+		return "terminating"
 	case r.Failure != "":
 		return r.Failure + " since " + since
 	case r.Crashed:
-		return "crashed, not ready since " + since
+		return "crashed; not ready since " + since
 	case r.Unschedulable != "":
-		return "unschedulable since " + r.UnschedulableSince.UTC().Format(time.RFC3339) + " (" + r.Unschedulable + ")"
+		return "unschedulable since " + r.UnschedulableSince.UTC().Format(time.RFC3339) + ": " + r.Unschedulable
 	case r.Ready:
-		return "not available yet, ready since " + r.ReadySince.UTC().Format(time.RFC3339)
+		return "ready since " + r.ReadySince.UTC().Format(time.RFC3339) + ", not available yet"
 	}
 	return "not ready since " + since
 }
@@ -249,6 +257,21 @@ func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 		return false, at
 	}
 	return true, time.Time{}
+}
+
+// UpdateFailed reports whether a replica shows that what the child's template is does not work:
+// it runs that, and failed. What it runs counts, and not when it was made: two clocks would have
+// to agree.
+func (t Terms) UpdateFailed(o *Observed, r *Replica) bool {
+	failed, _ := t.Failed(r)
+	return failed && r.Hash == o.UpdateHash
+}
+
+// FailedForGood is Failed of what waiting alone will not help: a container that crashed once may
+// come up yet.
+func (t Terms) FailedForGood(r Replica) (failed bool, at time.Time) {
+	r.Crashed = false
+	return t.Failed(&r)
 }
 
 // Broken reports whether a replica is broken, so that nobody loses anything when it is

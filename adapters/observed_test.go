@@ -84,9 +84,9 @@ func TestLacks(t *testing.T) {
 	}
 	observed := &adapters.Observed{Replicas: 2, Holder: "x has it"}
 	for want, got := range map[string]string{
-		"web has no replica at position 0: x has it": observed.DescribeMissing("web", 0),
-		"web has no replica at position 1":           observed.DescribeMissing("web", 1),
-		"b has no replica at position 0":             (*adapters.Observed)(nil).DescribeMissing("b", 0),
+		"replica 0 of web (missing; x has it)": observed.DescribeMissing("web", 0),
+		"replica 1 of web (missing)":           observed.DescribeMissing("web", 1),
+		"replica 0 of b (missing)":             (*adapters.Observed)(nil).DescribeMissing("b", 0),
 	} {
 		if got != want {
 			t.Errorf("want %q, have %q", want, got)

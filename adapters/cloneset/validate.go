@@ -71,11 +71,11 @@ func validateCoordinated(spec map[string]any, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if strategy["maxUnavailable"] != nil {
 		errs = append(errs, field.Forbidden(at.Child("maxUnavailable"),
-			"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together"))
+			"set spec.updateStrategy.rollingUpdate.maxUnavailable, which applies to all subsets together"))
 	}
 	for _, order := range []string{"priorityStrategy", "scatterStrategy"} {
 		if strategy[order] != nil {
-			errs = append(errs, field.Forbidden(at.Child(order), "in a coordinated rollout what is not available is updated first"))
+			errs = append(errs, field.Forbidden(at.Child(order), "a coordinated rollout always updates unavailable replicas first"))
 		}
 	}
 	return errs

@@ -46,7 +46,7 @@ func validatePaused(spec map[string]any, at *field.Path) field.ErrorList {
 // for all subsets.
 func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
 	return owned.ValidateStrategy(spec, "strategy", "maxUnavailable",
-		"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together", at)
+		"set spec.updateStrategy.rollingUpdate.maxUnavailable, which applies to all subsets together", at)
 }
 
 // validatePartitions refuses what would divide a Deployment.

@@ -42,7 +42,7 @@ func checkOutside(v any, revisionPaths [][]string, at *field.Path) error {
 	case map[string]any:
 		for _, key := range tree.Keys(v) {
 			if isDirective(key) {
-				return field.Forbidden(at.Child(key), "patch directives are understood inside the pod template only")
+				return field.Forbidden(at.Child(key), "patch directives are supported only inside the pod template")
 			}
 			rest, ends := pathsBelow(revisionPaths, key)
 			if len(rest) > 0 && v[key] == nil {

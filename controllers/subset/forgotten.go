@@ -59,13 +59,13 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	opened := o.Partition < RecordedPartition(o)
 	switch {
 	case protects && (child.Revision == RevisionOf(o) || opened):
-		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s: what protects is written first", o.Meta.Name, RecordedProtectedRevision(o))}
+		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, RecordedProtectedRevision(o))}
 	case statusSettled(o) && o.Settles():
 		return g.relearn(o)
 	}
 	step := Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
-		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s, and is reminded of it", o.Meta.Name, RecordedProtectedRevision(o)),
+		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, RecordedProtectedRevision(o)),
 	}
 	if again := g.relearn(o); again.Action == ActionRelearn {
 		step.Instead = &again // its controller makes that revision anew
@@ -91,7 +91,7 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 	child.Partition = max(child.Partition, RecordedPartition(o), child.Replicas, o.Replicas)
 	child.Seeding = Seeding(o)
 	return Step{Action: ActionRelearn, Child: child, Reason: fmt.Sprintf(
-		"%s goes back to %s, which its protected replicas are to run, until one of them does", o.Meta.Name, g.ProtectedRevision)}
+		"returning %s to %s until one of its protected replicas runs that", o.Meta.Name, g.ProtectedRevision)}
 }
 
 // relearning reports whether the child has the template of what it protects, and none of its replicas

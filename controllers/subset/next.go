@@ -132,7 +132,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return g.recordLost(o)
 	case WrittenLater(o, g.Child.ParentGeneration):
 		// A cache that lags behind another controller's, or behind our own past.
-		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " was written from a later generation than is known here"}
+		return Step{Action: ActionWait, Reason: "waiting for the cache: " + o.Meta.Name + " was written from a later generation of the spec"}
 	case g.Protection == adapters.Withheld:
 		return g.withhold(o)
 	case g.Initialized && o.Replicas > 0 && (g.MissedProtectedRevision || FirstRolloutPending(o)) && g.protectedReplicas() > 0:
@@ -148,9 +148,9 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
 		// Another template now, and what they all run would be forgotten: those that
 		// are protected would come back on what was before it.
-		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has finished " + RevisionOf(o) + ", and is to take note of it"}
+		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + RevisionOf(o) + ", which it has finished"}
 	case g.mustObserveProtected(o):
-		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " has not been observed by its controller yet"}
+		return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec"}
 	case o.Replicas == 0 && g.needsProtectedRevision():
 		return g.restart(o)
 	}
@@ -159,9 +159,9 @@ func (g *Goal) next(o *adapters.Observed) Step {
 
 // DeletionReason says that a child is being deleted, and what it is held by.
 func DeletionReason(child metav1.Object) string {
-	reason := "waits: " + child.GetName() + " is being deleted"
+	reason := "waiting for " + child.GetName() + " to be deleted"
 	if held := child.GetFinalizers(); len(held) > 0 {
-		reason += ", and held by the finalizers " + strings.Join(held, ", ")
+		reason += "; its finalizers are " + strings.Join(held, ", ")
 	}
 	return reason
 }
@@ -190,14 +190,14 @@ func (g *Goal) needsProtectedRevision() bool {
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
 	if g.needsProtectedRevision() && !g.SamePods {
-		return g.seed(g.protectedReplicas(), "is created on %s first, which its protected replicas run")
+		return g.seed(g.protectedReplicas(), "creating %s on %s first, which its protected replicas run")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {
 		// What starts from nothing with nothing to tell apart never knew another.
 		child.ProtectedRevision = g.Update.Revision
 	}
-	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
 }
 
 // completeFirstRollout lets a child come up on the one revision it has before its partition
@@ -215,7 +215,7 @@ func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 	child.ProtectedRevision = ""
 	return Step{
 		Action: ActionApply, Child: child,
-		Reason: fmt.Sprintf("%s comes up on %s before its partition takes effect", o.Meta.Name, child.Revision),
+		Reason: fmt.Sprintf("waiting for %s to come up on %s; its partition takes effect after that", o.Meta.Name, child.Revision),
 	}
 }
 
@@ -230,7 +230,7 @@ func (g *Goal) keepAsIs(o *adapters.Observed) Step {
 	child.Seeding = Seeding(o)
 	return Step{
 		Action: ActionApply, Child: child,
-		Reason: o.Meta.Name + " is left as it is, but for its partition, which somebody lowers again and again",
+		Reason: "leaving " + o.Meta.Name + " unchanged except for its partition, which somebody keeps lowering",
 	}
 }
 

@@ -284,14 +284,14 @@ func lostAnnotations(o *adapters.Observed) []string {
 // recordLost is the step of a child of which it is not known any more what it runs.
 func (g *Goal) recordLost(o *adapters.Observed) Step {
 	if !o.SpecObserved {
-		return Step{Action: ActionWait, Reason: "waits: " + o.Meta.Name + " is to be observed by its controller, to tell what it runs"}
+		return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec, to learn what it runs"}
 	}
 	hint := "the name of a ControllerRevision of " + g.Child.Parent
 	if g.Before != nil && unaltered(g.Before) && g.Before.Annotations[v1alpha1.AnnotationProtectedRevision] != "" {
 		hint += "; when United last wrote it, it protected " + g.Before.Annotations[v1alpha1.AnnotationProtectedRevision]
 	}
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-		"what the protected replicas of %s run is not known any more: somebody removed or changed %v, and the status of %s has no copy that fits it; "+
-			"put it back (%s), or with updateStrategy.type Manual, lower the partition to 0 to go to %s",
+		"the revision of the protected replicas of %s is unknown: somebody removed or changed %v, and the status of %s has no matching copy; "+
+			"restore it (%s), or, to move to %s, lower the partition to 0 with updateStrategy.type Manual",
 		o.Meta.Name, lostAnnotations(o), g.Child.Parent, hint, g.Update.Revision)}
 }

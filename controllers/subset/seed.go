@@ -16,20 +16,21 @@ func Seeding(o *adapters.Observed) bool {
 	return o.Meta.Annotations[v1alpha1.AnnotationSeeding] == "true"
 }
 
-// seed gives a child the protected revision, and so many replicas on it.
+// seed gives a child the protected revision, and so many replicas on it. why has verbs for
+// the child and the revision.
 func (g *Goal) seed(replicas int32, why string) Step {
 	if g.Protected == nil {
 		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
 	child.Replicas, child.Seeding = replicas, true
-	return Step{Action: ActionSeed, Child: child, Reason: child.Name + " " + fmt.Sprintf(why, g.ProtectedRevision)}
+	return Step{Action: ActionSeed, Child: child, Reason: fmt.Sprintf(why, child.Name, g.ProtectedRevision)}
 }
 
 // revisionLost is the step of a child whose protected revision is not kept any more.
 func (g *Goal) revisionLost() Step {
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
-		"revision %s, which the protected replicas of %s run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to %s",
+		"revision %s, which the protected replicas of %s run, is lost; to move to %s, lower the partition to 0 with updateStrategy.type Manual",
 		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
 }
 
@@ -54,11 +55,11 @@ func KeepOutlived(s Step, needed int32) Step {
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
-		return g.seed(0, "goes back to %s first, which its protected replicas run")
+		return g.seed(0, "returning %s to %s first, which its protected replicas run")
 	case !statusSettled(o):
-		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
 	case g.protectedReplicas() > 0 && g.Protected != nil && !g.SamePods:
-		return g.seed(g.protectedReplicas(), "makes the replicas first that run %s")
+		return g.seed(g.protectedReplicas(), "creating the protected replicas of %s on %s first")
 	}
 	return g.apply(o)
 }
@@ -76,11 +77,11 @@ func (g *Goal) raise(o *adapters.Observed) Step {
 	case statusSettled(o) && (missing < 0 || blocked):
 		return g.apply(o)
 	case wanted > o.Replicas && g.Protected != nil:
-		return g.seed(wanted, "makes the replicas first that run %s")
+		return g.seed(wanted, "creating the protected replicas of %s on %s first")
 	case !statusSettled(o):
-		return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: %s is to take note of %s", o.Meta.Name, g.ProtectedRevision)}
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
 	}
-	return Step{Action: ActionWait, Reason: fmt.Sprintf("waits: replica %d of %s is to be made on %s%s",
+	return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for replica %d of %s to be created on %s%s",
 		missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing))}
 }
 
@@ -107,7 +108,7 @@ func lowestMissing(o *adapters.Observed, held int32) (position int32, blocked bo
 func blockingReplica(o *adapters.Observed, position int32) string {
 	for _, m := range o.Pods {
 		if m.Position == position || o.Ordered && m.Position >= 0 && m.Position < position && (!m.Ready || m.Terminating) {
-			return "; " + m.Name + " " + m.WhyUnavailable()
+			return "; it waits for " + m.Describe()
 		}
 	}
 	return ""

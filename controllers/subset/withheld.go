@@ -30,7 +30,7 @@ func (g *Goal) startWithheld() Step {
 	if child.ProtectedRevision == "" {
 		child.ProtectedRevision = child.Revision
 	}
-	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creates %s on %s", child.Name, child.Revision)}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
 }
 
 // withhold is the next step of such a child.

@@ -32,52 +32,52 @@ func TestEvents(t *testing.T) {
 		want []string
 	}{
 		{"it comes up", func() { s.Settle() }, []string{
-			"Normal FirstReplicaReady: a replica was ready: from then on partitions protect",
+			"Normal FirstReplicaReady: First replica became ready; partitions now take effect",
 			"Normal RolloutComplete: 4 of 4 replicas run v1",
 		}},
 		{"nothing happens", func() { s.Settle() }, nil},
 		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
 		{"a template is staged", func() { s.image("v2").settled() }, []string{
-			"Normal RolloutStarted: the update revision is v2, the current one v1",
-			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal RolloutStarted: Rolling out v2; the current revision is v1",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
-			"Normal PartitionChanged web-a: a: partition 2 -> 1 of 1 replicas",
-			"Normal PartitionChanged web-b: b: partition 2 -> 1 of 1 replicas",
-			"Normal RolloutHeld: 0 of 2 replicas run v2; partitions hold 1 of 1 in a, 1 of 1 in b",
-			"Normal PartitionChanged web-a: a: partition 1 -> 2 of 2 replicas",
-			"Normal PartitionChanged web-b: b: partition 1 -> 2 of 2 replicas",
-			"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal PartitionChanged web-a: a: partition changed from 2 to 1 of 1 replicas",
+			"Normal PartitionChanged web-b: b: partition changed from 2 to 1 of 1 replicas",
+			"Normal RolloutHeld: 0 of 2 replicas run v2 (v2); partitions hold 1 of 1 in a, 1 of 1 in b",
+			"Normal PartitionChanged web-a: a: partition changed from 1 to 2 of 2 replicas",
+			"Normal PartitionChanged web-b: b: partition changed from 1 to 2 of 2 replicas",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
-			"Normal PartitionChanged web-a: a: partition 2 -> 0 of 2 replicas",
-			"Normal RolloutHeld: 2 of 4 replicas run v2; partitions hold 2 of 2 in b",
+			"Normal PartitionChanged web-a: a: partition changed from 2 to 0 of 2 replicas",
+			"Normal RolloutHeld: 2 of 4 replicas run v2 (v2); partitions hold 2 of 2 in b",
 		}},
 		{"a subset is refused for a while", func() {
 			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
 		}, []string{
 			"Warning ApplyRefused: b: spec.replcas: no such field",
-			"Normal PartitionChanged web-b: b: partition 2 -> 0 of 2 replicas",
-			"Normal RolloutFinished: all replicas run v2 and are ready",
+			"Normal PartitionChanged web-b: b: partition changed from 2 to 0 of 2 replicas",
+			"Normal RolloutFinished: All replicas run v2 and are ready",
 			"Normal RolloutComplete: 4 of 4 replicas run v2",
 		}},
 		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
-			"Normal RolloutStarted: the update revision is broken1, the current one v2",
-			"Warning ReplicaFailed: web-a-1 not ready since then, web-b-1 not ready since then; correct the template, or go back to the one before",
+			"Normal RolloutStarted: Rolling out broken1; the current revision is v2",
+			"Warning ReplicaFailed: web-a-1 (not ready since then), web-b-1 (not ready since then) failed; fix the template, or go back to the previous one",
 		}},
 		{"is taken back", func() { s.image("v2").settled() }, []string{
-			"Normal RolloutStarted: goes back to v2, the current revision",
+			"Normal RolloutStarted: Going back to v2, the current revision",
 		}},
 		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
-			"Normal SubsetRemoved web-a: a: the child was deleted, since the subset is gone",
+			"Normal SubsetRemoved web-a: a: deleted the child workload, because the subset was removed from the spec",
 			"Warning ScaledInProportion: ",
-			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
 		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
 			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
 		}},
 		{"is put right", func() { s.partition("b", "0").settled() }, []string{
-			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4: it is split in proportion; b gets 4 (asks for 3)",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
 	} {
 		move.play()
@@ -100,7 +100,7 @@ func TestEventsOfSteps(t *testing.T) {
 		}
 	}
 	s.pass().image("v2").pass()
-	has("a first template is corrected", "Normal RolloutStarted: v2 takes the place of v1, of which no replica was ever ready", true)
+	has("a first template is corrected", "Normal RolloutStarted: v2 replaces v1, which never had a ready replica", true)
 	s.settled().image("v3").settled()
 	has("a step is reached", "Normal StepReached", true)
 	s.image("v2").settled()
@@ -108,12 +108,12 @@ func TestEventsOfSteps(t *testing.T) {
 	s.image("v3").settled()
 	s.Annotate(v1alpha1.AnnotationApproved, "mistyped")
 	s.settled()
-	if message := s.status().Rollout.Message; !strings.HasSuffix(message, `; it is "mistyped", which is for another step or rollout`) {
+	if message := s.status().Rollout.Message; !strings.HasSuffix(message, `; the annotation is "mistyped", which is for another step or rollout`) {
 		t.Error(message)
 	}
 	s.Annotate(v1alpha1.AnnotationApproved, s.status().Rollout.ApprovalKey)
 	s.settled()
-	has("the step is approved", "Normal StepPassed: goes on after step 1 of 1", true)
+	has("the step is approved", "Normal StepPassed: Continuing after step 1 of 1", true)
 }
 
 // startsLike reports whether an event is as wanted: one that is wanted up to a colon may go on in any words.
@@ -131,8 +131,8 @@ func TestChildCorrected(t *testing.T) {
 	s.heard()
 	s.opens("b").settled()
 	want := []string{
-		"Normal ChildCorrected web-b: b: put back spec.updateStrategy.rollingUpdate.partition of web-b, which other had changed",
-		"Normal RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b",
+		`Normal ChildCorrected web-b: b: restored spec.updateStrategy.rollingUpdate.partition of web-b, which "other" had changed`,
+		"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 	}
 	if diff := cmp.Diff(want, s.heard()); diff != "" {
 		t.Error("want -, have +\n", diff)

@@ -281,6 +281,6 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 func markStale(o *planner.Result, err error) {
 	o.Stale = true
 	if e := (*writer.WaitError)(nil); errors.As(err, &e) {
-		o.WaitReason = "waits: " + e.Reason
+		o.WaitReason = "waiting: " + e.Reason
 	}
 }

@@ -19,7 +19,7 @@ func TestFixForward(t *testing.T) {
 		if current := s.words(s.status().CurrentRevision); current != "v2" {
 			t.Error(name, current)
 		}
-		told := strings.Contains(strings.Join(s.heard(), "\n"), "Normal StuckReplicaDeleted web-a: a: deleted web-a-1: broken, or released and not on v2")
+		told := strings.Contains(strings.Join(s.heard(), "\n"), "Normal StuckReplicaDeleted web-a: a: deleted web-a-1, because it is broken or was released and does not run v2")
 		if told != (name == "OrderedReady") {
 			t.Error(name, "deleted", told)
 		}

@@ -54,20 +54,20 @@ func letGo(labels map[string]string) func(*corev1.Pod) {
 // A pod that is no replica any more and keeps its name is named, once the replica has been
 // missing for a while, and asked for once in a minute at most.
 func TestHolderIsNamed(t *testing.T) {
-	const lacks = "waits: web-a has no replica at position 1"
+	const lacks = "waiting for web-a-1 (missing"
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
 		want   string
 	}{
 		"all labels gone": {letGo(nil),
-			": the name web-a-1 is taken by a pod that does not have the labels app=web, united.dev/name=web, united.dev/subset=a: label it so, or delete it"},
+			"; a pod with its name lacks the labels app=web, united.dev/name=web, united.dev/subset=a: add them, or delete that pod"},
 		"one label changed": {letGo(map[string]string{"app": "debug", "united.dev/name": "web", "united.dev/subset": "a"}),
-			": the name web-a-1 is taken by a pod that does not have the labels app=web: label it so, or delete it"},
+			"; a pod with its name lacks the labels app=web: add them, or delete that pod"},
 		"another owner": {func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
-		}, ": the name web-a-1 is taken by a pod that is controlled by ReplicaSet other: delete it"},
+		}, "; a pod with its name is controlled by ReplicaSet other: delete that pod"},
 		"to be adopted": {letGo(map[string]string{"app": "web", "united.dev/name": "web", "united.dev/subset": "a"}), ""},
-		"gone":          {nil, ": kubectl describe statefulset web-a tells why it is not made"},
+		"gone":          {nil, "; to see why, run: kubectl describe statefulset -n shop web-a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).settled()
@@ -81,17 +81,17 @@ func TestHolderIsNamed(t *testing.T) {
 			for range 5 { // each takes a second
 				s.pass()
 			}
-			if got := s.message("a"); got != lacks || reads.count != 0 {
+			if got := s.message("a"); got != lacks+")" || reads.count != 0 {
 				t.Fatalf("freshly missing: %q, %d reads", got, reads.count)
 			}
 			for range 30 {
 				s.pass()
 			}
-			if got := s.message("a"); got != lacks+tc.want || reads.count != 1 {
+			if got := s.message("a"); got != lacks+tc.want+")" || reads.count != 1 {
 				t.Errorf("after a while: %q, %d reads", got, reads.count)
 			}
 			s.later(time.Minute).pass()
-			if got := s.message("a"); got != lacks+tc.want || reads.count != 2 {
+			if got := s.message("a"); got != lacks+tc.want+")" || reads.count != 2 {
 				t.Errorf("a minute later: %q, %d reads", got, reads.count)
 			}
 		})
@@ -108,11 +108,11 @@ func TestHolderIsAskedForInTime(t *testing.T) {
 	if s.Wake <= time.Minute { // the progress deadline
 		t.Errorf("wakes up again after %s", s.Wake)
 	}
-	if !strings.Contains(s.message("a"), "is taken by") {
+	if !strings.Contains(s.message("a"), "a pod with its name") {
 		t.Error(s.message("a"))
 	}
 	s.edit("a-1", letGo(map[string]string{"app": "web", "united.dev/name": "web", "united.dev/subset": "a"})).moves("a").settled()
-	if got := s.message("a"); strings.Contains(got, "position") {
+	if got := s.message("a"); strings.Contains(got, "missing") {
 		t.Errorf("it is a replica again: %q", got)
 	}
 }

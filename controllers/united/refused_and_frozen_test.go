@@ -140,7 +140,7 @@ func TestAFrozenRolloutSaysWhy(t *testing.T) {
 	}
 	s.API.Fail = nil
 	s.pass().image("v3").pass().paused(true).pass()
-	if message := s.status().Rollout.Message; message != "spec.paused freezes the rollout" {
+	if message := s.status().Rollout.Message; message != "the rollout is paused (spec.paused)" {
 		t.Errorf("have %q", message)
 	}
 }

@@ -192,7 +192,7 @@ func TestForgottenForGood(t *testing.T) {
 	s.Sets.LoseRevision("web-a", "v1")
 	s.lose("v1")
 	s.pass()
-	if got := s.told(); !strings.Contains(got, "Stalled True RevisionLost") || !strings.Contains(got, "with updateStrategy.type Manual, lower the partition to 0") {
+	if got := s.told(); !strings.Contains(got, "Stalled True RevisionLost") || !strings.Contains(got, "lower the partition to 0 with updateStrategy.type Manual") {
 		t.Error(got)
 	}
 	s.partition("a", "0").settled()

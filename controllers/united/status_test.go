@@ -29,29 +29,29 @@ func TestStatus(t *testing.T) {
 	}{
 		{"fresh", func(s *scene) *scene { return s.pass() }, `
 InProgress: 0/0/0/0/0 of 4; current v1, update v1
-Ready False RollingOut: a: creates web-a on v1; b: creates web-b on v1
+Ready False RollingOut: a: creating web-a on v1; b: creating web-b on v1
 Available False ReplicasUnavailable
 Progressing True
 Initialized False WaitingForFirstReplica
-a Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-a on v1
-b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-b on v1
+a Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creating web-a on v1
+b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creating web-b on v1
 `},
 		{"coming up", func(s *scene) *scene { return s.pass().moves("a", "b").kubelets("a-0").pass() }, `
 InProgress: 4/1/1/4/1 of 4; current v1, update v1
-Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then; b: waits: web-b-0 not ready since then
+Ready False ReplicasUnavailable: a: waiting for web-a-1 (not ready since then); b: waiting for web-b-0 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-a-1 not ready since then
-b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-0 not ready since then
+a Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-a-1 (not ready since then)
+b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-0 (not ready since then)
 `},
 		{"coming up, and then one of it fails", func(s *scene) *scene { return s.image("broken1").pass().moves("a", "b").kubelets("a-0").pass() }, `
 InProgress: 4/0/0/4/0 of 4; current broken1, update broken1
-Ready False ReplicasUnavailable: a: waits: web-a-0 not ready since then; b: waits: web-b-0 not ready since then
+Ready False ReplicasUnavailable: a: waiting for web-a-0 (not ready since then); b: waiting for web-b-0 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
 Initialized False WaitingForFirstReplica
-a Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waits: web-a-0 not ready since then
-b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waits: web-b-0 not ready since then
+a Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waiting for web-a-0 (not ready since then)
+b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waiting for web-b-0 (not ready since then)
 `},
 		{"complete", func(s *scene) *scene { return s.settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
@@ -62,14 +62,14 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"held", func(s *scene) *scene { return s.settled().image("v2").settled() }, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b
 Progressing False
 a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 `},
 		{"held in part", func(s *scene) *scene { return s.settled().image("v2").partition("a", "1").settled() }, `
 Current: 4/4/4/1/1 of 4; current v1, update v2
-Ready True RolloutHeld: 1 of 4 replicas run v2; partitions hold 1 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 1 of 4 replicas run v2 (v2); partitions hold 1 of 2 in a, 2 of 2 in b
 Progressing False
 a Held: 2/2/2/1/1 of 2; partition 1 lets 1; v1 -> v2; partition 1 of 2 replicas protects 1
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
@@ -78,18 +78,18 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 			return s.settled().image("v2").partition("a", "0").pass().moves("a", "b").kubelets("a-1").moves("a").pass()
 		}, `
 InProgress: 4/3/3/1/0 of 4; current v1, update v2
-Ready False RollingOut: a: waits: web-a-1 not ready since then
+Ready False RollingOut: a: waiting for web-a-1 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
-a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> v2; waits: web-a-1 not ready since then
+a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> v2; waiting for web-a-1 (not ready since then)
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 `},
 		{"released, and not seen by the StatefulSet controller", func(s *scene) *scene { return s.settled().image("v2").partition("a", "0").pass() }, `
 InProgress: 4/4/4/0/0 of 4; current v1, update v2
-Ready False RollingOut: a: waits: web-a has not been observed by its controller yet; b: waits: web-b has not been observed by its controller yet
+Ready False RollingOut: a: waiting for the controller of web-a to observe its latest spec; b: waiting for the controller of web-b to observe its latest spec
 Progressing True
-a Updating: 2/2/2/0/0 of 2; partition 0 lets 2; v1 -> v2; waits: web-a has not been observed by its controller yet
-b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waits: web-b has not been observed by its controller yet
+a Updating: 2/2/2/0/0 of 2; partition 0 lets 2; v1 -> v2; waiting for the controller of web-a to observe its latest spec
+b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waiting for the controller of web-b to observe its latest spec
 `},
 		{"updated", func(s *scene) *scene { return s.settled().image("v2").partition("", "0").settled() }, `
 Current: 4/4/4/4/4 of 4; current v2, update v2
@@ -100,52 +100,52 @@ b Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
 `},
 		{"updating to what fails", func(s *scene) *scene { return s.settled().image("broken1").partition("a", "1").settled() }, `
 InProgress: 4/3/3/1/0 of 4; current v1, update broken1
-Ready False RollingOut: a: waits: web-a-1 not ready since then
+Ready False RollingOut: a: waiting for web-a-1 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
-a Updating: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
+a Updating: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waiting for web-a-1 (not ready since then)
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
 `},
 		{"scaling up", func(s *scene) *scene { return s.settled().replicas(6).pass().moves("a", "b").pass() }, `
 InProgress: 6/4/4/6/4 of 6; current v1, update v1
-Ready False ReplicasUnavailable: a: waits: web-a-2 not ready since then; b: waits: web-b-2 not ready since then
+Ready False ReplicasUnavailable: a: waiting for web-a-2 (not ready since then); b: waiting for web-b-2 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waits: web-a-2 not ready since then
-b Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waits: web-b-2 not ready since then
+a Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waiting for web-a-2 (not ready since then)
+b Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waiting for web-b-2 (not ready since then)
 `},
 		{"scaling down", func(s *scene) *scene { return s.settled().replicas(2).pass().moves("a", "b").pass() }, `
 InProgress: 4/2/2/2/2 of 2; current v1, update v1
-Ready False Scaling: a: waits: web-a-1 is terminating; b: waits: web-b-1 is terminating
+Ready False Scaling: a: waiting for web-a-1 (terminating); b: waiting for web-b-1 (terminating)
 Progressing True
-a Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waits: web-a-1 is terminating
-b Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waits: web-b-1 is terminating
+a Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-a-1 (terminating)
+b Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-b-1 (terminating)
 `},
 		{"unavailable", func(s *scene) *scene { return s.settled().ready("b-1", false).pass() }, `
 InProgress: 4/3/3/4/3 of 4; current v1, update v1
-Ready False ReplicasUnavailable: b: waits: web-b-1 not ready since then
+Ready False ReplicasUnavailable: b: waiting for web-b-1 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
-b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not ready since then
+b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-1 (not ready since then)
 `},
 		{"ready for too short a time", func(s *scene) *scene { return s.settled().minReady(60).settled().ready("b-1", true).pass() }, `
 InProgress: 4/4/3/4/4 of 4; current v1, update v1
-Ready False ReplicasUnavailable: b: waits: web-b-1 not available yet, ready since then
+Ready False ReplicasUnavailable: b: waiting for web-b-1 (ready since then, not available yet)
 Available False ReplicasUnavailable
 Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
-b Unavailable: 2/2/1/2/2 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not available yet, ready since then
+b Unavailable: 2/2/1/2/2 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-1 (ready since then, not available yet)
 `},
 		{"a replica is being deleted", func(s *scene) *scene {
 			s.settled().API.DeletePod(s.API.Live.Pods["web-a-0"])
 			return s.pass()
 		}, `
 InProgress: 4/3/3/3/3 of 4; current v1, update v1
-Ready False ReplicasUnavailable: a: waits: web-a-0 is terminating
+Ready False ReplicasUnavailable: a: waiting for web-a-0 (terminating)
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 2/1/1/1/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-a-0 is terminating
+a Unavailable: 2/1/1/1/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-a-0 (terminating)
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"refused", func(s *scene) *scene {
@@ -162,7 +162,7 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 			return s.settled().refuses("a", errRefused).image("v2").settled().refuses("a", nil).settled()
 		}, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True RolloutHeld: 0 of 4 replicas run v2; partitions hold 2 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b
 Progressing False
 a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
@@ -184,43 +184,43 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 `},
 		{"gone, and not collected yet", func(s *scene) *scene { return s.settled().delete("a", false).pass() }, `
 InProgress: 2/2/2/2/2 of 4; current v1, update v1
-Ready False Reconciling: a: waits: revision web-a-08f5b of the web-a before is not collected yet
+Ready False Reconciling: a: waiting: the garbage collector has yet to delete revision web-a-08f5b of the previous web-a
 Available False ReplicasUnavailable
 Progressing True
-a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; waits: revision web-a-08f5b of the web-a before is not collected yet
+a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; waiting: the garbage collector has yet to delete revision web-a-08f5b of the previous web-a
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"another's", func(s *scene) *scene { return s.stranger("web-a").pass() }, `
 Failed: 0/0/0/0/0 of 4; current v1, update v1
-Ready False NameConflict: a: StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or remove that StatefulSet
+Ready False NameConflict: a: StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or delete that StatefulSet
 Available False ReplicasUnavailable
 Progressing False
 Stalled True NameConflict
 Initialized False WaitingForFirstReplica
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or remove that StatefulSet
-b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creates web-b on v1
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or delete that StatefulSet
+b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creating web-b on v1
 `},
 		{"gone, and what it protects is lost", func(s *scene) *scene {
 			return s.settled().image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
 Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to v2
+Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; with updateStrategy.type Manual, lower the partition to 0 to go to v2
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partition "100%" holds all replicas
 `},
 		{"paused, gone, and what it protects is lost", func(s *scene) *scene {
 			return s.settled().paused(true).image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
 Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: all subsets: paused, and the revision that web-* has is lost
+Ready False RevisionLost: All subsets: the rollout is paused, and the revision of web-* is lost
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; paused, and the revision that web-a has is lost
-b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; paused, and the revision that web-b has is lost
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; the rollout is paused, and the revision of web-a is lost
+b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; the rollout is paused, and the revision of web-b is lost
 `},
 		{"paused", func(s *scene) *scene { return s.settled().paused(true).settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
@@ -231,7 +231,7 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"paused with another template", func(s *scene) *scene { return s.settled().paused(true).image("v2").settled() }, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True Paused: 0 of 4 replicas run v2; the rollout is paused
+Ready True Paused: 0 of 4 replicas run v2 (v2); the rollout is paused
 Progressing False
 a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
 b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
@@ -240,45 +240,45 @@ b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partitio
 			return s.settled().image("v2").partition("a", "0").pass().moves("a").kubelets("a-1").paused(true).settled()
 		}, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True Paused: 0 of 4 replicas run v2; the rollout is paused
+Ready True Paused: 0 of 4 replicas run v2 (v2); the rollout is paused
 Progressing False
-a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: partition 2, not 0: the one in force stays
+a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: the partition stays at 2 instead of 0
 b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
 `},
 		{"no progress", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass()
 		}, `
 Failed: 4/3/3/1/0 of 4; current v1, update broken1
-Ready False ReplicaFailed: web-a-1 not ready since then; correct the template, or go back to the one before
+Ready False ReplicaFailed: web-a-1 (not ready since then) failed; fix the template, or go back to the previous one
 Available False ReplicasUnavailable
 Progressing False
 Stalled True ReplicaFailed
-a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> broken1; waits: web-a-1 not ready since then
+a Updating: 2/1/1/1/0 of 2; partition 0 lets 2; v1 -> broken1; waiting for web-a-1 (not ready since then)
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; default partition "100%" holds all replicas
 `},
 		{"no progress while paused", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().paused(true).settled().later(time.Hour).pass()
 		}, `
 InProgress: 4/3/3/1/0 of 4; current v1, update broken1
-Ready False ReplicasUnavailable: a: waits: web-a-1 not ready since then
+Ready False ReplicasUnavailable: a: waiting for web-a-1 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waits: web-a-1 not ready since then
+a Unavailable: 2/1/1/1/0 of 2; partition 1 lets 1; v1 -> broken1; waiting for web-a-1 (not ready since then)
 b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> broken1; paused; default partition "100%" holds all replicas
 `},
 		{"no progress, then another template", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass().image("v3").pass()
 		}, `
 InProgress: 4/3/3/0/0 of 4; current v1, update v3
-Ready False RollingOut: a: waits: web-a has not been observed by its controller yet; b: waits: web-b has not been observed by its controller yet
+Ready False RollingOut: a: waiting for the controller of web-a to observe its latest spec; b: waiting for the controller of web-b to observe its latest spec
 Available False ReplicasUnavailable
 Progressing True
-a Updating: 2/1/1/0/0 of 2; partition 0 lets 2; v1 -> v3; waits: web-a has not been observed by its controller yet
-b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; waits: web-b has not been observed by its controller yet
+a Updating: 2/1/1/0/0 of 2; partition 0 lets 2; v1 -> v3; waiting for the controller of web-a to observe its latest spec
+b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; waiting for the controller of web-b to observe its latest spec
 `},
 		{"no subsets", func(s *scene) *scene { return s.comeOrGo("a").comeOrGo("b").settled() }, `
 Failed: 0/0/0/0/0 of 4; current v1, update v1
-Ready False NoSubsets: spec.topology.subsets is empty: there is none to have the 4 of spec.replicas
+Ready False NoSubsets: spec.topology.subsets is empty, so there is no place for the 4 replicas of spec.replicas: add a subset
 Available False ReplicasUnavailable
 Progressing False
 Stalled True NoSubsets
@@ -295,37 +295,37 @@ b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v1;
 `},
 		{"no replicas any more", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled() }, `
 Current: 0/0/0/0/0 of 0; current v1, update v2
-Ready True RolloutComplete: 0 of 0 replicas run v2
+Ready True RolloutComplete: 0 of 0 replicas run v2 (v2)
 Progressing False
 a Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
 b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
 `},
 		{"back from 0", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled().replicas(4).pass() }, `
 InProgress: 0/0/0/0/0 of 4; current v1, update v2
-Ready False Reconciling: a: web-a goes back to v1 first, which its protected replicas run; b: web-b goes back to v1 first, which its protected replicas run
+Ready False Reconciling: a: returning web-a to v1 first, which its protected replicas run; b: returning web-b to v1 first, which its protected replicas run
 Available False ReplicasUnavailable
 Progressing True
-a Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; web-a goes back to v1 first, which its protected replicas run
-b Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; web-b goes back to v1 first, which its protected replicas run
+a Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-a to v1 first, which its protected replicas run
+b Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-b to v1 first, which its protected replicas run
 `},
 		{"a subset is new", func(s *scene) *scene { return s.settled().image("v2").comeOrGo("c").pass() }, `
 InProgress: 4/4/4/0/0 of 4; current v1, update v2
-Ready False Reconciling: c: web-c is created on v1 first, which its protected replicas run
+Ready False Reconciling: c: creating web-c on v1 first, which its protected replicas run
 Progressing True
-a Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waits: web-a has not been observed by its controller yet
-b Scaling: 2/2/2/0/0 of 1; partition 1 lets 0; v1 -> v2; waits: 2 of 1 replicas exist
-c Seeding: 0/0/0/0/0 of 1; partition 1 lets 0; v1 -> v2; web-c is created on v1 first, which its protected replicas run
+a Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waiting for the controller of web-a to observe its latest spec
+b Scaling: 2/2/2/0/0 of 1; partition 1 lets 0; v1 -> v2; scaling down: 2 replicas, 1 wanted
+c Seeding: 0/0/0/0/0 of 1; partition 1 lets 0; v1 -> v2; creating web-c on v1 first, which its protected replicas run
 `},
 		{"a subset goes", func(s *scene) *scene { return s.settled().comeOrGo("b").pass() }, `
 InProgress: 2/2/2/2/2 of 4; current v1, update v1
-Ready False Scaling: a: waits: 2 of 4 replicas exist
+Ready False Scaling: a: scaling up: 2 of 4 replicas exist
 Available False ReplicasUnavailable
 Progressing True
-a Scaling: 2/2/2/2/2 of 4; partition 4 lets 0; v1 -> v1; waits: 2 of 4 replicas exist
+a Scaling: 2/2/2/2/2 of 4; partition 4 lets 0; v1 -> v1; scaling up: 2 of 4 replicas exist
 `},
 		{"wishes that do not fit", func(s *scene) *scene { return s.wish("a", "3").wish("b", "3").settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True ReplicasNotHonored: 4 of 4 replicas run v1; the subsets ask for 6 replicas, but spec.replicas is 4: it is split in proportion; a gets 2 (asks for 3), b gets 2 (asks for 3)
+Ready True ReplicasNotHonored: 4 of 4 replicas run v1; the subsets ask for 6 replicas, but spec.replicas is 4; replicas are split in proportion; a gets 2 (asks for 3), b gets 2 (asks for 3)
 Progressing False
 ReplicasHonored False ScaledInProportion
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1; asks for 3 replicas, gets 2
@@ -354,7 +354,7 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			return s.pass()
 		}, `
 InProgress: 4/4/4/4/4 of 4; current v1, update v1
-Ready False ApplyFailed: create revision web-94fcf7424b: Internal error occurred: etcd is away
+Ready False ApplyFailed: Create revision web-94fcf7424b: Internal error occurred: etcd is away
 Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
@@ -363,11 +363,11 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			return s.settled().partition("a", "200%").pass().ready("b-1", false).pass().partition("a", "2").pass()
 		}, `
 InProgress: 4/3/3/4/3 of 4; current v1, update v1
-Ready False ReplicasUnavailable: b: waits: web-b-1 not ready since then
+Ready False ReplicasUnavailable: b: waiting for web-b-1 (not ready since then)
 Available False ReplicasUnavailable
 Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
-b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waits: web-b-1 not ready since then
+b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-1 (not ready since then)
 `},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -407,7 +407,7 @@ func TestMessagesAreCut(t *testing.T) {
 	failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, words
 	s.API.PutPod(failed)
 	s.pass()
-	if m := s.status().Rollout.Message; !strings.HasPrefix(m, "web-a-1 spec.template") || len(m) > 1024 {
+	if m := s.status().Rollout.Message; !strings.HasPrefix(m, "web-a-1 (spec.template") || len(m) > 1024 {
 		t.Error(len(m), m)
 	}
 }

@@ -66,5 +66,5 @@ func errIfUnlabelled(c *adapters.Child, after *unstructured.Unstructured) error 
 	if writer.Labelled(c, after) {
 		return nil
 	}
-	return &writer.WaitError{Reason: c.Name + " is there, and has lost its labels"}
+	return &writer.WaitError{Reason: c.Name + " lost its labels; restoring them"}
 }

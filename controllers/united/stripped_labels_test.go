@@ -45,7 +45,7 @@ func TestStrippedChildIsWrittenWhole(t *testing.T) {
 			s.strips("a", label).later(100 * time.Millisecond).pass()
 		}
 		applied := strings.Count(strings.Join(s.API.Writes[writes:], "\n"), "apply web-a")
-		if said := s.message("a"); applied < 10 || applied > 60 || !strings.Contains(said, label+`"] was removed right after it was written, again and again`) {
+		if said := s.message("a"); applied < 10 || applied > 60 || !strings.Contains(said, label+`"] was removed right after it was written, repeatedly`) {
 			t.Error(label, applied, said)
 		}
 		s.strips("a", label)

@@ -47,8 +47,8 @@ func (s *scene) warnings(reason string) (n int) {
 // it is why the parent is not ready, and a Warning, once.
 func TestUnschedulable(t *testing.T) {
 	s := newScene(t).settled().fitsOnNoNode("b-1").pass()
-	const words = "(0/6 nodes are available: 6 Insufficient cpu)"
-	if got := s.told(); !strings.Contains(got, "waits: web-b-1 unschedulable since") || !strings.Contains(got, words) {
+	const words = ": 0/6 nodes are available: 6 Insufficient cpu)"
+	if got := s.told(); !strings.Contains(got, "waiting for web-b-1 (unschedulable since") || !strings.Contains(got, words) {
 		t.Error("the subset does not say it:\n", got)
 	}
 	if c := s.conditionOf(v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonReplicasUnavailable {
@@ -56,7 +56,7 @@ func TestUnschedulable(t *testing.T) {
 	}
 	s.later(30 * time.Second).pass().pass()
 	c := s.conditionOf(v1alpha1.ConditionReady)
-	if c.Reason != v1alpha1.ReasonUnschedulable || !strings.HasPrefix(c.Message, "b: 1 of 2 replicas fit on no node: web-b-1 is unschedulable since ") || !strings.Contains(c.Message, words) {
+	if c.Reason != v1alpha1.ReasonUnschedulable || !strings.HasPrefix(c.Message, "b: no node fits 1 of 2 replicas: web-b-1 (unschedulable since ") || !strings.Contains(c.Message, words) {
 		t.Errorf("half a minute later: %s: %s", c.Reason, c.Message)
 	}
 	if got := s.warnings(v1alpha1.ReasonUnschedulable); got != 1 {
@@ -77,7 +77,7 @@ func TestFailedByHand(t *testing.T) {
 	s := fails(newScene(t).settled().image("broken2").partition("a", "1").settled()).pass()
 	for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
 		c := s.conditionOf(conditionType)
-		if c.Reason != v1alpha1.ReasonReplicaFailed || !strings.HasPrefix(c.Message, "web-a-1 ErrImagePull since ") {
+		if c.Reason != v1alpha1.ReasonReplicaFailed || !strings.HasPrefix(c.Message, "web-a-1 (ErrImagePull since ") {
 			t.Errorf("%s: %s %s: %s", conditionType, c.Status, c.Reason, c.Message)
 		}
 	}

@@ -55,11 +55,11 @@ func unreadableChild(child *unstructured.Unstructured) string {
 // what it asked for last is not known to be what it asks for now.
 func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
 	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
-		Message: "nothing is done until the object can be read again: " + why}
+		Message: "United cannot read the object, and changes nothing until it can: " + why}
 	first := r.unreadableParents.add(parent)
 	r.Metrics.Unreadable(parent)
 	if first {
-		log.FromContext(ctx).Error(errors.New(why), "UnitedDeployment cannot be read; nothing of it is touched")
+		log.FromContext(ctx).Error(errors.New(why), "UnitedDeployment cannot be read; nothing is changed for it")
 	}
 	if parent.Status.ObservedGeneration != 0 {
 		return r.publishBlocked(ctx, parent, failure) // an event with it

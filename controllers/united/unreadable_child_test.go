@@ -82,7 +82,7 @@ func (s *scene) subset(name string) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{}
 }
 
-const cannotBeRead = "StatefulSet web-a cannot be read: it is nested too deep; nothing of it is changed until it can be read again"
+const cannotBeRead = "StatefulSet web-a cannot be read: it is nested too deep; United leaves the subset unchanged until it can read it again"
 
 // A child that cannot be read costs its subset, and no other.
 func TestAnUnreadableChild(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAnUnreadableChild(t *testing.T) {
 	if got, want := s.condition(v1alpha1.ConditionStalled), "True Unreadable: a: "+cannotBeRead; got != want {
 		t.Errorf("want %s\nhave %s", want, got)
 	}
-	if got := s.condition(v1alpha1.ConditionAvailable); !strings.HasPrefix(got, "Unknown Unreadable: 4 of 4 replicas are available, as far as is known: ") {
+	if got := s.condition(v1alpha1.ConditionAvailable); !strings.HasPrefix(got, "Unknown Unreadable: 4 of 4 replicas were available when last seen: ") {
 		t.Error(got)
 	}
 	if status := s.status(); status.CurrentRevision == status.UpdateRevision {
@@ -125,7 +125,7 @@ func TestNothingGoesForAnUnreadableChild(t *testing.T) {
 	if got, want := s.subset("b").Replicas, int32(2); got != want {
 		t.Errorf("b has %d replicas, not %d: %s", got, want, s.message("b"))
 	}
-	if !strings.Contains(s.message("b"), "keeps 2 replicas until a can grow") {
+	if !strings.Contains(s.message("b"), "keeping 2 replicas until a can grow") {
 		t.Error(s.message("b"))
 	}
 	s.wish("a", "1").wish("b", "1").replicas(2).goesOn("b")

@@ -41,7 +41,7 @@ func TestTellUnreadable(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(recorder.Events).To(HaveLen(1))
-	g.Expect(<-recorder.Events).To(Equal("Warning Unreadable nothing is done until the object can be read again: it is odd"))
+	g.Expect(<-recorder.Events).To(Equal("Warning Unreadable United cannot read the object, and changes nothing until it can: it is odd"))
 	g.Expect(gathered()).To(Equal([]string{"united_unreadable"}))
 
 	r.reportReadable(t.Context(), key)

@@ -114,7 +114,7 @@ func TestHelmFails(t *testing.T) {
 		e.Expect(h.end()).NotTo(Succeed())
 		stalled := meta.FindStatusCondition(w.live().Status.Conditions, v1alpha1.ConditionStalled)
 		e.Expect(stalled).To(HaveValue(HaveField("Status", metav1.ConditionTrue)))
-		e.Expect(stalled.Message).To(ContainSubstring(pod + " CrashLoopBackOff"))
+		e.Expect(stalled.Message).To(ContainSubstring(pod + " (CrashLoopBackOff"))
 		e.Expect(h.output()).To(And(
 			ContainSubstring(fmt.Sprintf("resource UnitedDeployment/%s/%s not ready. status: Failed, message: %s", w.work, webName, stalled.Message)),
 			Not(ContainSubstring("deadline exceeded")), // it did not time out

@@ -183,7 +183,7 @@ func TestContestedLabels(t *testing.T) {
 					still.Fires()
 				})
 				e.Step("the writes are spaced", func() {
-					w.Stalls("zone-a", v1alpha1.ReasonOverridden, "again and again")
+					w.Stalls("zone-a", v1alpha1.ReasonOverridden, "repeatedly")
 					e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", 4*spaced))
 				})
 				end()

@@ -349,7 +349,7 @@ func (w *contracted) failsAlone() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}}}}]`)
 		w.SetPartitions(parts{"zone-b": 0, "zone-c": 0})
 		if w.admitsAny {
-			w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-b").Message).To(ContainSubstring("has no replica")) }).Should(Succeed())
+			w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-b").Message).To(ContainSubstring("(missing")) }).Should(Succeed())
 			w.Eventually(func(g Gomega) {
 				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "2 v5", "zone-b": "1 v4", "zone-c": "2 v5"}))
 			}).Should(Succeed())

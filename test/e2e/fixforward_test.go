@@ -92,7 +92,7 @@ func TestFixForwardWaits(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		parent := w.Parent()
 		g.Expect(parent.Status.ObservedGeneration).To(Equal(parent.Generation))
-		g.Expect(w.Status("one").Message).To(ContainSubstring("web-one-2 not ready"))
+		g.Expect(w.Status("one").Message).To(ContainSubstring("web-one-2 (not ready"))
 		child := w.Child("one")
 		g.Expect(child.Status.ObservedGeneration).To(Equal(child.Generation))
 	}).Should(Succeed())

@@ -163,8 +163,8 @@ func TestRelabelledPod(t *testing.T) {
 			w.Settle()
 			none := e.History.Forbid(anyNewPod)
 			e.Kubectl(append([]string{"label", "--overwrite", "pod", "web-zone-b-1"}, edit.labels...)...)
-			e.Eventually(func() string { return w.Status("zone-b").Message }).Should(Equal("waits: web-zone-b has no replica at position 1: " +
-				"the name web-zone-b-1 is taken by a pod that does not have the labels " + strings.Join(edit.lacks, ", ") + ": label it so, or delete it"))
+			e.Eventually(func() string { return w.Status("zone-b").Message }).Should(Equal(
+				"waiting for web-zone-b-1 (missing; a pod with its name lacks the labels " + strings.Join(edit.lacks, ", ") + ": add them, or delete that pod)"))
 			none.Holds()
 			e.Kubectl("delete", "pod", "web-zone-b-1")
 			// Its own controller has let go of it, and does not hear of that. When it tries again by

@@ -61,7 +61,7 @@ func TestForgedRecord(t *testing.T) {
 			}))
 			w.Scale(8)
 			w.Runs(images{"zone-a": "v1 v1 v2 v2", "zone-b": "v1 v1 v1 v1"})
-			w.StallsWhole(v1alpha1.ReasonOverridden, fmt.Sprintf("all subsets: StatefulSet web-*: metadata.annotations[%q]", tc.annotation))
+			w.StallsWhole(v1alpha1.ReasonOverridden, fmt.Sprintf("All subsets: StatefulSet web-*: metadata.annotations[%q]", tc.annotation))
 			e.Expect(len(e.Writes(mark, children))).To(BeNumerically("<=", 2*spaced))
 			e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", 2*spaced))
 			e.Expect(e.History.Since(count)).To(HaveLen(2), "one new pod a subset")
@@ -362,7 +362,7 @@ func TestPinnedTemplate(t *testing.T) {
 			}
 			lift := e.Override(children, "", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "registry.example/web:v1"}]`, comesOut(image("v1")))
 			w.SetImage("v2")
-			w.StallsWhole(v1alpha1.ReasonOverridden, "all subsets: StatefulSet web-*: spec.template.spec.containers[0].image was changed by admission")
+			w.StallsWhole(v1alpha1.ReasonOverridden, "All subsets: StatefulSet web-*: spec.template.spec.containers[0].image was changed by admission")
 			e.Expect(w.Parent().Status.CurrentRevision).To(Equal(current))
 			for _, subset := range []string{"zone-a", "zone-b"} {
 				e.Expect(w.Status(subset).CurrentRevision).To(Equal(current))

@@ -54,7 +54,7 @@ func TestOrphans(t *testing.T) {
 	before := e.Raw(children, "web-zone-a")
 
 	w = e.Create(draft("web", replicas(6), zones("", "", ""), hold()))
-	w.StallsWhole(v1alpha1.ReasonNameConflict, "all subsets: ", "web-* exists")
+	w.StallsWhole(v1alpha1.ReasonNameConflict, "All subsets: ", "web-* exists")
 	e.Expect(e.Raw(children, "web-zone-a")).To(Equal(before), "orphans are not adopted by their labels")
 	none.Holds()
 

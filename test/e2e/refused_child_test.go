@@ -136,7 +136,7 @@ func TestRefusedTemplate(t *testing.T) {
 			none := e.History.Forbid(anyNewPod)
 			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"add","path":"%s%s","value":%s}]`,
 				imagePath, image("v2"), templatePath, refused.field, refused.value)
-			w.StallsWhole(v1alpha1.ReasonApplyRefused, "all subsets: ", refused.words)
+			w.StallsWhole(v1alpha1.ReasonApplyRefused, "All subsets: ", refused.words)
 			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"%s/spec/podManagementPolicy","value":"OrderedReady"}]`,
 				imagePath, image("v1"), templatePath)
 			if refused.field != "/spec/podManagementPolicy" {

@@ -132,10 +132,10 @@ func TestRolloutBlockedByCrash(t *testing.T) {
 				still = e.History.Forbid(anyNewPod)
 				w.SetImage("quiet-v2")
 			}
-			w.StallsWhole(v1alpha1.ReasonBlocked, fmt.Sprintf("%s-one-%d CrashLoopBackOff since", w.Name, c.crashed))
+			w.StallsWhole(v1alpha1.ReasonBlocked, fmt.Sprintf("%s-one-%d (CrashLoopBackOff since", w.Name, c.crashed))
 			w.IsNotReady(v1alpha1.ReasonBlocked)
 			comesToRest(w, "one")
-			w.isStalledBlocked("repair it", "set the annotation "+v1alpha1.AnnotationForceUpdate+" to "+w.Parent().Status.UpdateRevision)
+			w.isStalledBlocked("repair it", "force the rollout: kubectl annotate --overwrite united -n "+w.Namespace+" "+w.Name+" "+v1alpha1.AnnotationForceUpdate+"="+w.Parent().Status.UpdateRevision)
 			e.Expect(strings.Contains(w.Rollout().Message, "raise maxUnavailable")).To(Equal(!ordered), w.Rollout().Message)
 			still.Holds()
 			if c.midway {
@@ -177,7 +177,8 @@ func (w *Workload) isStalledBlocked(words ...string) {
 		said := condition(parent, kind)
 		w.Expect(said.Status).To(Equal(status), kind)
 		w.Expect(said.Reason).To(Equal(v1alpha1.ReasonBlocked), kind)
-		w.Expect(said.Message).To(Equal(parent.Status.Rollout.Message), kind)
+		message := parent.Status.Rollout.Message
+		w.Expect(said.Message).To(Equal(strings.ToUpper(message[:1])+message[1:]), kind)
 	}
 	for _, word := range words {
 		w.Expect(parent.Status.Rollout.Message).To(ContainSubstring(word))
@@ -255,7 +256,7 @@ func (w *Workload) failedReplicas(replicas int, tag, trouble string) (names []st
 				continue
 			}
 			g.Expect(p.Image).To(Equal(tag), p.Name)
-			g.Expect(stalled.Message).To(ContainSubstring(p.Name + " " + trouble))
+			g.Expect(stalled.Message).To(ContainSubstring(p.Name + " (" + trouble))
 			names = append(names, p.Name)
 		}
 	}).Should(Succeed())

@@ -191,7 +191,7 @@ func (w *Workload) stoodFor(mark int64, pause time.Duration) {
 	told, at := w.stepWrites(mark)
 	for i := 1; i < len(told); i++ {
 		before := told[i-1]
-		if before.Step != 0 || told[i].Step != 1 || !strings.HasPrefix(told[i].Message, "goes on after") {
+		if before.Step != 0 || told[i].Step != 1 || !strings.HasPrefix(told[i].Message, "continuing after") {
 			continue
 		}
 		w.Expect(before.ReachedTime).NotTo(BeNil())

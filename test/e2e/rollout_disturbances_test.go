@@ -148,7 +148,7 @@ func laterZoneBroken(t *testing.T) {
 			w.AwaitWaiting(w.Name + "-zone-b-1")
 			if crash {
 				w.Crash("zone-b", 1)
-				w.StallsWhole(v1alpha1.ReasonReplicaFailed, w.Name+"-zone-b-1 CrashLoopBackOff")
+				w.StallsWhole(v1alpha1.ReasonReplicaFailed, w.Name+"-zone-b-1 (CrashLoopBackOff")
 			}
 			kept := e.History.Forbid(restartOf(w.Pods(), "v1"))
 			ledger := w.Ledger(4)
@@ -175,12 +175,12 @@ func growingWhileFailed(t *testing.T) {
 		w.Settle()
 		bad := e.History.Forbid(on("broken-v2"))
 		w.SetImage("broken-v2")
-		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 CrashLoopBackOff")
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 (CrashLoopBackOff")
 		w.Scale(12)
 		if p == appsv1.ParallelPodManagement {
 			w.Eventually(func() int { return w.Count("a") }).Should(Equal(12))
 		}
-		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 CrashLoopBackOff")
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed, "w-a-3 (CrashLoopBackOff")
 		comesToRest(w, "a")
 		e.Expect(w.Asked("a")).To(BeEquivalentTo(12))
 		e.Expect(bad.Broken()).To(Equal([]string{"w-a-3 created on broken-v2: nothing may be created on broken-v2"}))

@@ -54,7 +54,7 @@ func (w *Workload) Approve(key string) {
 func (w *Workload) ApproveInVain(key string) {
 	w.t.Helper()
 	w.Approve(key)
-	w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("it is %q, which is for another step or rollout", key))
+	w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("the annotation is %q, which is for another step or rollout", key))
 }
 
 // Force sets the annotation that forces the rollout to a revision.

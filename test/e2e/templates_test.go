@@ -44,7 +44,7 @@ func TestUnknownFields(t *testing.T) {
 			w.JSONPatch(`[{"op":"add","path":"%s%s","value":%s}]`, templatePath, unknown.path, value)
 			stored := e.Kubectl("get", "united", "web", "-o", "jsonpath={.spec.template.statefulSetTemplate}")
 			e.Expect(stored).To(ContainSubstring(`{"list":[{"name":"a"},null,7],"number":1000,"text":"é"}`), "it is stored as it was written")
-			w.StallsWhole(v1alpha1.ReasonApplyRefused, unknown.words, "all subsets: ")
+			w.StallsWhole(v1alpha1.ReasonApplyRefused, unknown.words, "All subsets: ")
 			none.Holds()
 			// A patch may speak of it too: there is no schema to merge it by. Of two
 			// unknown fields the server names whichever it finds first.

@@ -144,7 +144,7 @@ func (w *Workload) tellsUnreadable() {
 		for _, event := range list.Items {
 			if event.Regarding.Kind == v1alpha1.Kind && event.Regarding.Name == w.Name && event.Reason == v1alpha1.ReasonUnreadable {
 				said++
-				g.Expect(event.Note).To(ContainSubstring("nothing is done until the object can be read again"))
+				g.Expect(event.Note).To(ContainSubstring("United cannot read the object, and changes nothing until it can"))
 			}
 		}
 		g.Expect(said).To(BeNumerically(">=", 1))

@@ -152,7 +152,7 @@ func TestTheLargestIsUpdated(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(update(t, "largest", put(`{a: b}`, inTemplate("metadata", "labels")...))).To(Succeed())
 	expectInvalid(g, update(t, "largest", drop(inSubset(99, "nodeSelector")...)), "",
-		[]string{"spec.topology.subsets[99].nodeSelector: ", "is immutable in a living subset"})
+		[]string{"spec.topology.subsets: ", "the nodeSelector of the existing subset " + strings.Repeat("s", 40) + "99 is immutable"})
 }
 
 // onlySubset makes a subset the only one.

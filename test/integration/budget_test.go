@@ -193,7 +193,7 @@ func TestTheLargestThatIsStored(t *testing.T) {
 	g.Expect(update(t, "stored", put(`{a: b}`, inTemplate("metadata", "labels")...))).To(Succeed())
 	g.Expect(update(t, "stored", put(`9`, "spec", "replicas"))).To(Succeed())
 	expectInvalid(g, update(t, "stored", set("y", inSubset(2, "nodeSelector", "nodeSelectorTerms", 0, "matchExpressions", 0, "values", 3999)...)), "",
-		[]string{"spec.topology.subsets[2].nodeSelector: ", "is immutable in a living subset"})
+		[]string{"spec.topology.subsets: ", "the nodeSelector of the existing subset zone-c is immutable"})
 }
 
 // budget matches a refusal that is not about the object.

@@ -159,7 +159,7 @@ func TestColumns(t *testing.T) {
 	object := get(t, name)
 	set(parse(`{observedGeneration: 1, replicas: 5, readyReplicas: 4, updatedReplicas: 3, availableReplicas: 2,
 		updatedReadyReplicas: 1, conditions: [{type: Ready, status: "False", reason: RollingOut,
-		message: "waits: web-zone-b-2 not ready for 2m", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`), "status")(object.Object)
+		message: "waiting for web-zone-b-2 (not ready since 2026-01-01T00:00:00Z)", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`), "status")(object.Object)
 	_, err := deployments().UpdateStatus(t.Context(), object, metav1.UpdateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -171,7 +171,7 @@ func TestColumns(t *testing.T) {
 	g.Expect(columns).To(Equal([]string{"Name/0", "Desired/0", "Ready/0", "Updated/0", "Available/0", "Status/0", "Age/0", "Subsets/1", "Message/1"}))
 	cells := table.Rows[0].Cells
 	g.Expect(fmt.Sprint(cells[:6]...)).To(Equal(fmt.Sprint("columns", 6, 4, 3, 2, "RollingOut")))
-	g.Expect(cells[8]).To(Equal("waits: web-zone-b-2 not ready for 2m"))
+	g.Expect(cells[8]).To(Equal("waiting for web-zone-b-2 (not ready since 2026-01-01T00:00:00Z)"))
 
 	for _, resource := range []string{"united", "uniteddeployments", "uniteddeployment", "uniteddeployments.apps.united.dev"} {
 		out, err := fixture.cluster.Kubectl(t.Context(), "get", resource, name)
@@ -182,7 +182,7 @@ func TestColumns(t *testing.T) {
 	}
 	out, err := fixture.cluster.Kubectl(t.Context(), "get", "united", name, "-o", "wide")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(out).To(And(ContainSubstring("MESSAGE"), ContainSubstring("waits: web-zone-b-2 not ready for 2m")))
+	g.Expect(out).To(And(ContainSubstring("MESSAGE"), ContainSubstring("waiting for web-zone-b-2 (not ready since 2026-01-01T00:00:00Z)")))
 	out, err = fixture.cluster.Kubectl(t.Context(), "get", "all", "-o", "name")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(ContainSubstring("uniteddeployment.apps.united.dev/" + name))

@@ -65,7 +65,7 @@ func TestRefusedByTheSchema(t *testing.T) {
 			[]string{"metadata.name must be a DNS label of at most 50 characters"}},
 		{"name and subset too long", all(
 			set(strings.Repeat("x", 26), "metadata", "name"), set(strings.Repeat("y", 26), inSubset(2, "name")...)),
-			[]string{"spec.topology.subsets: ", "the child " + strings.Repeat("x", 26) + "-" + strings.Repeat("y", 26),
+			[]string{"spec.topology.subsets: ", "the name of the child " + strings.Repeat("x", 26) + "-" + strings.Repeat("y", 26) + " would be too long",
 				"at most 52 characters"}},
 		{"duplicate subset", set("zone-a", inSubset(2, "name")...), []string{"spec.topology.subsets[2]: Duplicate value", "zone-a"}},
 		{"subset without a name", put(`{replicas: 1}`, inSubset(2)...), []string{"spec.topology.subsets[2].name: Required value"}},
@@ -88,9 +88,9 @@ func TestRefusedByTheSchema(t *testing.T) {
 			[]string{"spec.updateStrategy.type: Unsupported value", `"Manual", "RollingUpdate"`}},
 
 		{"partition of an unknown subset", put(`{zone-a: 0, zone-x: 1}`, inManual("partitions")...),
-			[]string{partitionsPath + ": ", "there is no subset zone-x in spec.topology.subsets"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"}},
 		{"partition without subsets", drop("spec", "topology"),
-			[]string{partitionsPath + ": ", "there is no subset zone-"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-", " in spec.topology.subsets, which has none"}},
 
 		{"nodeSelector without terms", put(`{nodeSelectorTerms: []}`, inSubset(0, "nodeSelector")...),
 			[]string{"spec.topology.subsets[0].nodeSelector.nodeSelectorTerms: ", "at least one term"}},
@@ -195,10 +195,10 @@ func TestRefusedByThePolicy(t *testing.T) {
 
 		{"an empty selector", put(`{}`, inTemplate("spec", "selector")...), []string{templatePath + ".spec.selector: must be absent or equal"}},
 
-		{"another kind", set("Deployment", inTemplate("kind")...), []string{templatePath + ".kind: must be absent: metadata and spec of an apps/v1 StatefulSet"}},
+		{"another kind", set("Deployment", inTemplate("kind")...), []string{templatePath + ".kind: must be absent: only metadata and spec of an apps/v1 StatefulSet"}},
 		{"another version", set("apps/v1beta1", inTemplate("apiVersion")...), []string{templatePath + ".apiVersion: must be absent"}},
 		{"status", put(`{}`, inTemplate("status")...), []string{templatePath + ".status: must be absent"}},
-		{"spec in a patch forgotten", put(`{replicas: 1}`, inPatch()...), []string{patchPath + ".replicas: must be absent: metadata and spec of"}},
+		{"spec in a patch forgotten", put(`{replicas: 1}`, inPatch()...), []string{patchPath + ".replicas: must be absent: only metadata and spec of"}},
 
 		{"nodeSelector operator", put(`{nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Is, values: [b]}]}]}`,
 			inSubset(2, "nodeSelector")...), []string{"spec.topology.subsets[zone-c].nodeSelector.nodeSelectorTerms: operator must be In"}},
@@ -216,7 +216,7 @@ func TestRefusedByThePolicy(t *testing.T) {
 
 // directives are patch directives where they are not understood.
 func directives() []refusal {
-	const why = ": patch directives are understood inside patch.spec.template only"
+	const why = ": patch directives are supported only inside patch.spec.template"
 	var refusals []refusal
 	for path, steps := range map[string][]any{
 		"":                                   nil,

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	rollingPath   = "spec.updateStrategy.rollingUpdate"
-	badDuration   = `must be a positive duration such as "10m" or "1h30m"`
-	fromOne       = `must be a whole number from 1 to 2147483647 or a percentage from "0%" to "100%"`
-	unknownSubset = "a step names a subset that spec.topology.subsets does not have"
+	rollingPath = "spec.updateStrategy.rollingUpdate"
+	badDuration = `must be a positive duration such as "10m" or "1h30m"`
+	fromOne     = `must be a whole number from 1 to 2147483647 or a percentage from "1%" to "100%": with 0 no replica could ever be updated`
+	badSkew     = `must be a percentage from "0%" to "100%", such as "10%"`
 )
 
 // rolling makes the strategy of the sample RollingUpdate, with these members.
@@ -50,12 +50,14 @@ func rollingRefusals() []rollingRefusal {
 		refused("maxUnavailable 0", `{maxUnavailable: 0}`, rollingPath+".maxUnavailable: ", fromOne),
 		refused("another order", `{order: Random}`, rollingPath+`.order: Unsupported value: "Random"`, `"Parallel", "Sequential"`),
 		refused("maxSkew with Sequential", `{maxSkew: "10%", order: Sequential}`, rollingPath+".maxSkew: ",
-			"cannot be used with order Sequential, which moves one subset after the other"),
-		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ", unknownSubset),
+			"cannot be used with order Sequential, which updates one subset after the other"),
+		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ",
+			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
 		schema("a step of no subset", `{steps: [{subsets: []}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
 		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a]}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
 		schema("more than 20 steps", `{steps: [`+strings.Repeat("{},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
-		schema("maxSkew is a number", `{maxSkew: 10}`, rollingPath+".maxSkew: ", "must be of type string"),
+		schema("maxSkew is a number", `{maxSkew: 5}`, rollingPath+".maxSkew: ", badSkew),
+		schema("maxUnavailable 0%", `{maxUnavailable: "0%"}`, rollingPath+".maxUnavailable: ", fromOne), // stored, it counts as 1
 		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
 		schema("pause is no object", `{steps: [{pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
 		schema("duration is a number", `{steps: [{pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
@@ -65,7 +67,7 @@ func rollingRefusals() []rollingRefusal {
 			refused("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: ", intOrPercent),
 			refused("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: ", fromOne),
 			refused("partition of a step "+value, `{steps: [{}, {partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
-		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", `should match '^(100|[1-9]?[0-9])%$'`)
+		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", badSkew)
 		skew.schema = value == `""` // an absent one, to the controller
 		list = append(list, skew)
 	}
@@ -97,6 +99,9 @@ func TestRefusedRolling(t *testing.T) {
 			g.Expect(errs).NotTo(BeEmpty())
 			at, _, _ := strings.Cut(strings.TrimSuffix(r.want[0], ": "), ": ")
 			g.Expect(errs[0].Field).To(HavePrefix(at))
+			if strings.HasSuffix(at, ".maxUnavailable") {
+				g.Expect(errs[0].Detail).To(Equal(fromOne), "the controller and admission say the same")
+			}
 		})
 	}
 }
@@ -113,21 +118,22 @@ func check(g *WithT, object *unstructured.Unstructured) field.ErrorList {
 func TestRefusedStrategies(t *testing.T) {
 	for _, r := range []refusal{
 		{"RollingUpdate with partitions", set("RollingUpdate", "spec", "updateStrategy", "type"),
-			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only: remove it, or it would look as if it held something"}},
+			[]string{"spec.updateStrategy.manualUpdate: ", "is only for type Manual: remove it, because it holds nothing with another type"}},
 		{"RollingUpdate with an empty manualUpdate", put(`{type: RollingUpdate, manualUpdate: {}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.manualUpdate: ", "is for type Manual only"}},
+			[]string{"spec.updateStrategy.manualUpdate: ", "is only for type Manual"}},
 		{"Manual with rollingUpdate", put(`{type: Manual, rollingUpdate: {}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
 		{"rollingUpdate without a type", put(`{rollingUpdate: {maxUnavailable: 2}}`, "spec", "updateStrategy"),
-			[]string{"spec.updateStrategy.rollingUpdate: ", "is for type RollingUpdate only"}},
+			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
 		{"steps without subsets", all(drop("spec", "topology"), rolling(`{steps: [{subsets: [zone-a]}]}`)),
-			[]string{rollingPath + ".steps: ", unknownSubset}},
+			[]string{rollingPath + ".steps: ", "there is no subset zone-a in spec.topology.subsets, which has none"}},
 	} {
 		t.Run(r.title, func(t *testing.T) { expectRefused(t, "", r) })
 	}
 	t.Run("a subset goes that a step names", func(t *testing.T) {
 		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c]}]}`)))
-		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "", []string{rollingPath + ".steps: ", unknownSubset})
+		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "",
+			[]string{rollingPath + ".steps: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b"})
 	})
 }
 
@@ -136,7 +142,7 @@ func TestAcceptedRolling(t *testing.T) {
 		"nothing":         `{}`,
 		"nulls":           `{partition: null, maxUnavailable: null, maxSkew: null, order: null, steps: null}`,
 		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, steps: [{partition: 2147483647}]}`,
-		"zeros":           `{partition: 0, maxUnavailable: "0%", maxSkew: "0%", steps: [{partition: 0}]}`,
+		"zeros":           `{partition: 0, maxUnavailable: "1%", maxSkew: "0%", steps: [{partition: 0}]}`,
 		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxSkew: "100%", steps: [{partition: "100%"}]}`,
 		"Sequential":      `{order: Sequential, maxUnavailable: 3}`,
 		"the design": `{partition: "0%", maxUnavailable: 1, maxSkew: "10%", order: Parallel,
@@ -148,7 +154,8 @@ func TestAcceptedRolling(t *testing.T) {
 	}
 	for p := range 101 {
 		value := fmt.Sprintf("%d%%", p)
-		accepted[value] = fmt.Sprintf(`{partition: %[1]q, maxUnavailable: %[1]q, maxSkew: %[1]q, steps: [{partition: %[1]q}]}`, value)
+		accepted[value] = fmt.Sprintf(`{partition: %[1]q, maxUnavailable: %[2]q, maxSkew: %[1]q, steps: [{partition: %[1]q}]}`, value,
+			fmt.Sprintf("%d%%", max(p, 1)))
 	}
 	for title, members := range accepted {
 		t.Run(title, func(t *testing.T) {
@@ -192,7 +199,11 @@ func TestTheLargestSteps(t *testing.T) {
 		steps = append(steps, map[string]any{"subsets": names, "partition": "99%", "pause": map[string]any{"duration": "123456h"}})
 	}
 	g := NewWithT(t)
-	_, err := deployments().Create(t.Context(), with(t, "l", set(list, "spec", "topology", "subsets"), rolling(`{}`),
-		set(steps, "spec", "updateStrategy", "rollingUpdate", "steps")), metav1.CreateOptions{DryRun: dryRun})
+	largest := all(set(list, "spec", "topology", "subsets"), rolling(`{}`), set(steps, "spec", "updateStrategy", "rollingUpdate", "steps"))
+	_, err := deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	g.Expect(err).NotTo(HaveOccurred())
+	// The last name of all is the one that is not there. The message does not list all of the others.
+	steps[19] = map[string]any{"subsets": append(slices.Clone(names[1:]), "unknown")}
+	_, err = deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
+	expectInvalid(g, err, "", []string{rollingPath + ".steps: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})
 }

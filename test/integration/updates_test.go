@@ -23,7 +23,9 @@ const waitTimeout = 30 * time.Second
 var dryRun = []string{metav1.DryRunAll}
 
 func TestRefusedUpdates(t *testing.T) {
-	const immutable = "is immutable in a living subset"
+	immutable := func(subset string) []string {
+		return []string{"spec.topology.subsets: ", "the nodeSelector of the existing subset " + subset + " is immutable"}
+	}
 	terms := inSubset(0, "nodeSelector", "nodeSelectorTerms")
 	refusals := []refusal{
 		{"label of the selector", set("api", "spec", "selector", "matchLabels", "app"), []string{"spec.selector: ", "is immutable"}},
@@ -33,18 +35,18 @@ func TestRefusedUpdates(t *testing.T) {
 			[]string{"spec.selector: ", "is immutable"}},
 		{"template removed", put(`{}`, "spec", "template"), []string{"spec.template: ", "the kind of the template is immutable"}},
 		{"nodeSelector changed", put(`[{matchExpressions: [{key: zone, operator: Exists}]}]`, terms...),
-			[]string{"spec.topology.subsets[0].nodeSelector: ", immutable}},
+			immutable("zone-a")},
 		{"nodeSelector changed deep down", set("zone-x", at(terms...)(0, "matchExpressions", 0, "values", 0)...),
-			[]string{"spec.topology.subsets[0].nodeSelector: ", immutable}},
+			immutable("zone-a")},
 		{"nodeSelector with a further term", put(`[{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [zone-a]}]}, {}]`,
-			terms...), []string{"spec.topology.subsets[0].nodeSelector: ", immutable}},
-		{"nodeSelector removed", drop(inSubset(1, "nodeSelector")...), []string{"spec.topology.subsets[1].nodeSelector: ", immutable}},
+			terms...), immutable("zone-a")},
+		{"nodeSelector removed", drop(inSubset(1, "nodeSelector")...), immutable("zone-b")},
 		{"nodeSelector added", put(`{nodeSelectorTerms: [{}]}`, inSubset(2, "nodeSelector")...),
-			[]string{"spec.topology.subsets[2].nodeSelector: ", immutable}},
+			immutable("zone-c")},
 		{"nodeSelector changed and subsets in another order", all(drop(inSubset(0, "nodeSelector")...), reversed),
-			[]string{"spec.topology.subsets[2].nodeSelector: ", immutable}},
+			immutable("zone-a")},
 		{"subset renamed, not its partition", set("zone-x", inSubset(0, "name")...),
-			[]string{partitionsPath + ": ", "there is no subset zone-a"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-a in spec.topology.subsets, which has zone-x, zone-b, zone-c"}},
 		{"duplicate subset", set("zone-a", inSubset(1, "name")...), []string{"spec.topology.subsets[1]: Duplicate value"}},
 		{"template replicas", put(`1`, inTemplate("spec", "replicas")...), []string{templatePath + ".spec.replicas: must not be set"}},
 		{"pod label", set("api", templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector"}},
@@ -52,6 +54,12 @@ func TestRefusedUpdates(t *testing.T) {
 			[]string{patchPath + ".spec.template.metadata.labels: must match spec.selector"}},
 	}
 	store(t, with(t, "living"))
+	t.Run("duplicate subset with another nodeSelector", func(t *testing.T) {
+		g := NewWithT(t)
+		err := update(t, "living", set("zone-a", inSubset(1, "name")...))
+		g.Expect(err).To(MatchError(ContainSubstring("spec.topology.subsets[1]: Duplicate value")))
+		g.Expect(err).NotTo(MatchError(ContainSubstring("immutable")), "nothing was changed: it is there twice")
+	})
 	for _, r := range refusals {
 		t.Run(r.title, func(t *testing.T) { expectInvalid(NewWithT(t), update(t, "living", r.edit), "", r.want) })
 	}

@@ -73,6 +73,6 @@ Stage a new image (nothing moves, every zone is held), then release zone by zone
   kubectl get united web -o wide
 
 Pods are simulated: an image tag that starts with "broken" crashes, "slow" takes 5 seconds, "pull" is never pulled.
-The tour in README.md goes on from here. The manager's log: %s
+README.md has a longer tour. The manager's log: %s
 Ctrl-C here stops everything.
 `

@@ -78,7 +78,7 @@ func parentSelector(selector *metav1.LabelSelector) (labels.Requirements, field.
 	}
 	requirements, selectable := parsed.Requirements()
 	if !selectable || len(requirements) == 0 {
-		return nil, field.ErrorList{field.Required(at, "must not be empty: it would select every pod of the namespace, or none")}
+		return nil, field.ErrorList{field.Required(at, "must not be empty: it would select every pod in the namespace, or none")}
 	}
 	return requirements, nil
 }

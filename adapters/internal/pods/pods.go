@@ -100,7 +100,7 @@ func setUnschedulable(r *adapters.Replica, pod *corev1.Pod) {
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable {
 		return
 	}
-	r.Unschedulable = cmp.Or(strings.TrimSuffix(strings.TrimSpace(scheduled.Message), "."), "it fits on no node")
+	r.Unschedulable = cmp.Or(strings.TrimSuffix(strings.TrimSpace(scheduled.Message), "."), "no node fits")
 	r.UnschedulableSince = pod.CreationTimestamp.Time
 	if since := scheduled.LastTransitionTime.Time; since.After(r.UnschedulableSince) {
 		r.UnschedulableSince = since

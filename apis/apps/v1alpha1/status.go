@@ -12,8 +12,8 @@ import (
 // object.
 // +structType=atomic
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the metadata.generation this status speaks of; -1
-	// before the controller has looked at the object.
+	// ObservedGeneration is the metadata.generation that this status belongs to; -1
+	// before the controller has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -23,9 +23,9 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// CurrentRevision is the last revision that every replica of every subset
-	// ran and was ready on, as the name of a ControllerRevision. Replicas of
-	// subsets without a revision of their own are protected on it.
+	// CurrentRevision is the last revision that every replica of every subset ran while
+	// ready, as the name of a ControllerRevision. It is also what subsets protect that have no
+	// protected revision of their own.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
@@ -34,32 +34,32 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// LastProgressTime is when a replica last came closer to what the spec asks
-	// for, or when the spec last changed. The progress deadline counts from it.
+	// LastProgressTime is when a replica last got closer to what the spec asks for, or
+	// when the spec last changed. The progress deadline starts then.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// PausedTime is since when spec.paused is set; absent when it is not.
+	// PausedTime is when spec.paused became true; absent if it is false.
 	// +optional
 	PausedTime *metav1.Time `json:"pausedTime,omitempty"`
 
-	// ResumedTime is when spec.paused last ended. A replica has
-	// spec.progressDeadlineSeconds from then on, for the time before does not count.
+	// ResumedTime is when spec.paused last became false. Earlier time does not count
+	// against spec.progressDeadlineSeconds of a replica.
 	// +optional
 	ResumedTime *metav1.Time `json:"resumedTime,omitempty"`
 
-	// Rollout is where the rollout stands under type RollingUpdate.
+	// Rollout is the state of the rollout, with type RollingUpdate.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// Summary tells of the subsets in one line: of each how many of its replicas run the
-	// update revision, how many it is allotted, and where it stands unless it is complete. Such as
-	// "zone-a 1/1 · zone-b 1/3 held". Of many subsets the first ones are named.
+	// Summary describes the subsets in one line, such as "zone-a 1/1 · zone-b 1/3 held":
+	// for each, how many replicas run the update revision, how many it gets, and its phase
+	// unless it is complete. If there are many subsets, it describes the first ones.
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
-	// Subsets tells of each subset, in the order of the spec; a subset that is
-	// being removed comes last. Names are unique.
+	// Subsets has the state of each subset, in the order of the spec; subsets that are
+	// being removed come last. Names are unique.
 	// +listType=atomic
 	// +optional
 	Subsets []SubsetStatus `json:"subsets,omitempty"`
@@ -78,18 +78,18 @@ type RolloutPhase string
 
 // Phases of a rollout.
 const (
-	// RolloutStaging: the children get the new template, everything is protected.
+	// RolloutStaging: the child workloads get the new template, with everything protected.
 	RolloutStaging RolloutPhase = "Staging"
-	// RolloutProgressing: replicas are released or on their way.
+	// RolloutProgressing: replicas are being released and updated.
 	RolloutProgressing RolloutPhase = "Progressing"
-	// RolloutPaused: a step is reached and its timed pause runs, or spec.paused.
+	// RolloutPaused: a step is reached and its timed pause is running, or spec.paused.
 	RolloutPaused RolloutPhase = "Paused"
 	// RolloutAwaitingApproval: a step is reached that waits for approvalKey.
 	RolloutAwaitingApproval RolloutPhase = "AwaitingApproval"
 	// RolloutBlocked: replicas that cannot be released yet are unavailable, and
 	// use up maxUnavailable.
 	RolloutBlocked RolloutPhase = "Blocked"
-	// RolloutFailed: an updated replica failed, so nothing more is released.
+	// RolloutFailed: an updated replica failed, so no more replicas are released.
 	RolloutFailed RolloutPhase = "Failed"
 	// RolloutComplete: every subset is at its floor and what was released is
 	// available. A child that is gone, and will be made on this revision, has nothing to release:
@@ -97,45 +97,44 @@ const (
 	RolloutComplete RolloutPhase = "Complete"
 )
 
-// RolloutStatus is where a coordinated rollout stands. The controller goes on
-// from it after a restart.
+// RolloutStatus is the state of a coordinated rollout. After a restart, the controller
+// continues from it.
 type RolloutStatus struct {
-	// Revision is the update revision that this speaks of.
+	// Revision is the update revision that this belongs to.
 	// +required
 	Revision string `json:"revision"`
 
-	// Phase says in one word where it stands.
+	// Phase is the state in one word.
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 
-	// Message says what it waits for.
+	// Message says what the rollout waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Step is the running step, counted from 0. It is the number of
-	// spec.updateStrategy.rollingUpdate.steps while the rest is released, and
-	// after that.
+	// Step is the current step, counted from 0. After the last step, it is the number of
+	// spec.updateStrategy.rollingUpdate.steps.
 	// +optional
 	Step int32 `json:"step"`
 
-	// StepKey is a hash of what the steps before the running one did to each subset.
-	// When those steps are edited the rollout starts over with the first. Editing the
-	// running step or a later one, or removing a subset, changes nothing.
+	// StepKey is a hash of what the steps before the current one did to each subset. If
+	// you edit those steps, the rollout starts over with the first one. Editing the current
+	// step or a later one, or removing a subset, does not change it.
 	// +optional
 	StepKey string `json:"stepKey,omitempty"`
 
-	// StartTime is when the revision was first asked for, or when the steps that were
-	// gone through were last edited.
+	// StartTime is when the rollout started, or when steps that had passed were last
+	// edited.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// ReachedTime is since when the running step stands: what it releases is released,
-	// and all of that is available. Absent while it does not stand.
+	// ReachedTime is when the current step was reached: everything it releases is released
+	// and available since then. Absent while that is not so.
 	// +optional
 	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
 
-	// SoakedSeconds is how long the running step stood before ReachedTime. Of a timed
-	// pause only the time counts in which the step stands; a failure sets it back to 0.
+	// SoakedSeconds is how long the current step had been reached before ReachedTime. A timed
+	// pause counts only such time; a failure resets it to 0.
 	// +optional
 	SoakedSeconds int64 `json:"soakedSeconds,omitempty"`
 
@@ -148,9 +147,9 @@ type RolloutStatus struct {
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// ApprovalKey is what the annotation united.dev/approved must be for the
-	// rollout to go on; empty when it does not wait for that. It is good for this
-	// revision and step alone.
+	// ApprovalKey is the value of the annotation united.dev/approved that lets the rollout
+	// continue; empty if it does not wait for approval. It is valid only for this revision
+	// and step.
 	// +optional
 	ApprovalKey string `json:"approvalKey,omitempty"`
 }
@@ -158,7 +157,7 @@ type RolloutStatus struct {
 // ReplicaCounts counts replicas. A replica that is being deleted is counted in
 // Replicas only.
 type ReplicaCounts struct {
-	// Replicas is how many replicas exist, those being deleted included.
+	// Replicas is how many replicas exist, including those being deleted.
 	// +optional
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is how many are ready.
@@ -175,7 +174,7 @@ type ReplicaCounts struct {
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
 }
 
-// SubsetStatus is what the controller last saw of one subset.
+// SubsetStatus is the state of one subset that the controller last observed.
 type SubsetStatus struct {
 	// Name is the name of the subset.
 	// +required
@@ -185,7 +184,7 @@ type SubsetStatus struct {
 	// +optional
 	Workload string `json:"workload,omitempty"`
 
-	// DesiredReplicas is how many replicas the subset is allotted.
+	// DesiredReplicas is how many replicas the subset gets.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas"`
 

@@ -11,8 +11,8 @@ import (
 )
 
 // UnitedDeployment is one workload spread over subsets of the nodes, such as
-// zones or node pools. It keeps one child workload for each subset, named
-// "<name>-<subset>", and decides which replicas of which subset may run a new
+// zones or node pools. It has one child workload for each subset, with the name
+// "<name>-<subset>", and determines which replicas of which subset may run a new
 // revision.
 //
 // +kubebuilder:object:root=true
@@ -28,21 +28,21 @@ import (
 // +kubebuilder:printcolumn:name=Subsets,type=string,priority=1,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	// +required
 	Spec UnitedDeploymentSpec `json:"spec"`
 
-	// Status is what the controller last saw and did.
+	// Status is the state that the controller last observed.
 	//
-	// The default makes an object that no controller has looked at count as
-	// unfinished for kstatus: without it an absent status reads as done.
+	// With the default, kstatus considers an object that no controller has seen as
+	// unfinished: without it, an absent status would mean done.
 	// +default={"observedGeneration": -1}
 	// +optional
 	Status UnitedDeploymentStatus `json:"status,omitempty"`
@@ -59,33 +59,36 @@ type UnitedDeploymentList struct {
 	Items []UnitedDeployment `json:"items"`
 }
 
-// UnitedDeploymentSpec is what the user wants.
+// UnitedDeploymentSpec is the desired state.
 // ---
+// A message names the first eight subsets one by one: a join of names that a rule has
+// collected is over the budget too, for its length is not known. (An empty string is
+// \"\", since gofmt would make one typographic quote of two.)
+//
 // The rule of the steps collects the names of the subsets once, by way of a list
 // of one: collected for each name, those of 20 steps and 100 subsets are over the
 // CEL cost budget.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets'"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.steps.map(p, has(p.subsets) ? p.subsets.filter(n, !(n in names)).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")) : []).filter(l, size(l) > 0)[0][0])[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, (type(self.updateStrategy.manualUpdate.partitions[k]) == int ? self.updateStrategy.manualUpdate.partitions[k] == 0 : self.updateStrategy.manualUpdate.partitions[k] in ['0%', '100%']))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a Deployment is released as a whole: a partition must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.defaultPartition) || (type(self.updateStrategy.manualUpdate.defaultPartition) == int ? self.updateStrategy.manualUpdate.defaultPartition == 0 : self.updateStrategy.manualUpdate.defaultPartition in ['0%', '100%'])",fieldPath=".updateStrategy.manualUpdate.defaultPartition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(s, !has(s.partition) || (type(s.partition) == int ? s.partition == 0 : s.partition in ['0%', '100%']))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a Deployment is released as a whole: the partition of a step must be 0, \"0%\" or \"100%\""
-// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, which are released as a whole: use order Sequential, or steps"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, because each is released as a whole: use order Sequential, or steps"
 type UnitedDeploymentSpec struct {
-	// Replicas is the number of replicas over all subsets together. The scale
-	// subresource changes it, so a HorizontalPodAutoscaler can.
+	// Replicas is the number of replicas of all subsets together. The scale
+	// subresource sets it, so a HorizontalPodAutoscaler can scale it.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector selects the pods; the labels of the pod template must match it,
-	// or the object is refused. An empty one is refused too, and so is a change.
-	// Both matchLabels and matchExpressions will do, with up to 50 entries each and
-	// up to 50 values in an expression. The children select by it and by the labels
-	// united.dev/name and united.dev/subset.
+	// Selector selects the pods. It must match the labels of the pod template, must not
+	// be empty, and is immutable. It may have matchLabels and matchExpressions, up to 50
+	// of each, with up to 50 values in an expression. The child workloads select pods by
+	// it and by the labels united.dev/name and united.dev/subset.
 	// ---
 	// The bounds come first: the rules of the admission policy go through all of it
 	// once for each subset, and would be over their cost budget.
@@ -94,116 +97,121 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, !has(e.values) || size(e.values) <= 50)",fieldPath=".matchExpressions",message="an expression must have at most 50 values"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) > 50 || self.matchLabels.all(k, size(k) <= 317 && size(self.matchLabels[k]) <= 63)",fieldPath=".matchLabels",message="a label must have at most 317 characters, its value 63"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, size(e.key) <= 317)",fieldPath=".matchExpressions",message="a label must have at most 317 characters"
-	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod of the namespace"
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod in the namespace"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment of another name instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment with another name instead"
 	// +required
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// MinReadySeconds is for how many seconds a replica must be ready to count
-	// as available; with 0, the default, as soon as it is ready. minReadySeconds
-	// in a template wins over it.
+	// MinReadySeconds is how many seconds a replica must be ready before it is
+	// available. With 0, the default, it is available as soon as it is ready.
+	// minReadySeconds in a template takes precedence.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many revisions are kept beside those in use,
-	// which are the ones that the status or a child names; fewer where they are
-	// larger than 4 MiB together.
+	// RevisionHistoryLimit is how many old revisions are kept, in addition to those in
+	// use, which are those that the status or a child workload names. Fewer are kept if
+	// they would exceed 4 MiB in total.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// ProgressDeadlineSeconds is for how many seconds nothing may move, while
-	// something should, before the condition Stalled becomes True. The controller
-	// keeps trying.
+	// ProgressDeadlineSeconds is how many seconds may pass without progress, although
+	// something should change, before the condition Stalled becomes True. The controller
+	// keeps trying. It is also how long a replica may take to become available.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// Paused freezes the rollout: no new template reaches a child, no replica is
-	// released or deleted for an update, not by scaling either. Scaling and
-	// repair go on.
+	// Paused freezes the rollout: no new template reaches a child workload, and no replica
+	// is released or deleted for an update, not by scaling either. Scaling and repair
+	// continue.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Template is the workload that every subset gets, less what the controller
-	// decides: name, namespace, owner, replicas, partition, selector, and the
-	// labels united.dev/name and united.dev/subset.
+	// Template is the workload that every subset gets. The controller sets the name,
+	// namespace, owner, replicas, partition and selector, and the labels united.dev/name
+	// and united.dev/subset.
 	// +required
 	Template WorkloadTemplate `json:"template"`
 
-	// Topology says over which subsets the replicas are spread.
+	// Topology has the subsets over which the replicas are spread.
 	// +kubebuilder:default={}
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
 
-	// UpdateStrategy says which replicas may run a new revision.
+	// UpdateStrategy determines which replicas may run a new revision.
 	// +kubebuilder:default={type: Manual}
 	// +optional
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
-// WorkloadTemplate holds the template of the children: exactly one member is
-// set, and which one cannot be changed.
+// WorkloadTemplate has the template of the child workloads. Exactly one member must be
+// set, and it cannot be replaced by another one.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate or advancedStatefulSetTemplate"
 // +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate)",message="the kind of the template is immutable"
 type WorkloadTemplate struct {
-	// StatefulSetTemplate makes the children StatefulSets: the metadata (labels,
-	// annotations) and spec of an apps/v1 StatefulSet, stored and handed to the
-	// API server as written here. An unknown field is refused there, not
-	// dropped. Fields that the controller decides may not be set: replicas, the
-	// partition, and a selector other than spec.selector.
+	// StatefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
+	// annotations) and spec of an apps/v1 StatefulSet, stored and passed to the API server
+	// as you write them. The API server rejects unknown fields. Do not set what the
+	// controller sets: replicas, the partition, and a selector other than spec.selector.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	StatefulSetTemplate *runtime.RawExtension `json:"statefulSetTemplate,omitempty"`
 
-	// DeploymentTemplate makes the children Deployments: the metadata (labels,
-	// annotations) and spec of an apps/v1 Deployment, stored and handed to the API server
-	// as written here. A Deployment is released as a whole: partitions are 0, "0%" or
-	// "100%". Fields that the controller decides may not be set: replicas, paused, and a
-	// selector other than spec.selector; with type RollingUpdate also a strategy other than
-	// RollingUpdate, and its maxUnavailable.
+	// DeploymentTemplate makes the child workloads Deployments. It has the metadata (labels,
+	// annotations) and spec of an apps/v1 Deployment, stored and passed to the API server as
+	// you write them. A Deployment is released as a whole: partitions are 0, "0%" or
+	// "100%". Do not set what the controller sets: replicas, paused, and a selector other
+	// than spec.selector; with type RollingUpdate also a strategy other than RollingUpdate,
+	// and its maxUnavailable.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	DeploymentTemplate *runtime.RawExtension `json:"deploymentTemplate,omitempty"`
 
-	// CloneSetTemplate makes the children CloneSets of OpenKruise: the metadata (labels,
-	// annotations) and spec of an apps.kruise.io/v1alpha1 CloneSet, stored and handed to the
-	// API server as written here. A partition is the number of pods that stay; the CloneSet
-	// chooses which. Fields that the controller decides may not be set: replicas, the
-	// partition, paused, podsToDelete, and a selector other than spec.selector; with type
-	// RollingUpdate also maxUnavailable, priorityStrategy and scatterStrategy.
+	// CloneSetTemplate makes the child workloads CloneSets of OpenKruise. It has the metadata
+	// (labels, annotations) and spec of an apps.kruise.io/v1alpha1 CloneSet, stored and passed
+	// to the API server as you write them. A partition is the number of pods that stay on
+	// the earlier version; the CloneSet chooses which. Do not set what the controller sets:
+	// replicas, the partition, paused, podsToDelete, and a selector other than
+	// spec.selector; with type RollingUpdate also maxUnavailable, priorityStrategy and
+	// scatterStrategy.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	CloneSetTemplate *runtime.RawExtension `json:"cloneSetTemplate,omitempty"`
 
-	// AdvancedStatefulSetTemplate makes the children Advanced StatefulSets of OpenKruise: the
-	// metadata (labels, annotations) and spec of an apps.kruise.io/v1beta1 StatefulSet, stored and
-	// handed to the API server as written here. Ordinals that are reserved do not count in a
-	// partition. Fields that the controller decides may not be set: replicas, the partition,
-	// paused, unorderedUpdate, and a selector other than spec.selector; with type RollingUpdate
-	// also maxUnavailable.
+	// AdvancedStatefulSetTemplate makes the child workloads Advanced StatefulSets of OpenKruise.
+	// It has the metadata (labels, annotations) and spec of an apps.kruise.io/v1beta1
+	// StatefulSet, stored and passed to the API server as you write them. Reserved ordinals
+	// do not count in a partition. Do not set what the controller sets: replicas, the
+	// partition, paused, unorderedUpdate, and a selector other than spec.selector; with type
+	// RollingUpdate also maxUnavailable.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	AdvancedStatefulSetTemplate *runtime.RawExtension `json:"advancedStatefulSetTemplate,omitempty"`
 }
 
-// Topology says over which subsets the replicas are spread.
+// Topology has the subsets over which the replicas are spread.
 type Topology struct {
-	// Subsets are the parts of the workload, in order of preference where an
-	// even split leaves a remainder. Adding one creates its child, removing one
-	// deletes it. Without subsets there are no replicas.
+	// Subsets are the parts of the workload. If an even split leaves a remainder, the
+	// first ones get it. Adding a subset creates its child workload, and removing it deletes
+	// that. Without subsets there are no replicas.
+	// ---
+	// The rule is here and not in Subset, where the second of two subsets of one name
+	// would be compared with the first one as it was: that one is refused as a duplicate.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.all(s, oldSelf.all(o, o.name != s.name || (has(s.nodeSelector) == has(o.nodeSelector) && (!has(s.nodeSelector) || s.nodeSelector == o.nodeSelector))) || !self.exists_one(d, d.name == s.name))",message="the nodeSelector of an existing subset is immutable: remove the subset, or add one with another name",messageExpression="'the nodeSelector of the existing subset ' + self.map(s, !oldSelf.all(o, o.name != s.name || (has(s.nodeSelector) == has(o.nodeSelector) && (!has(s.nodeSelector) || s.nodeSelector == o.nodeSelector))) && self.exists_one(d, d.name == s.name) ? s.name : '').filter(n, n != '')[0] + ' is immutable: remove the subset, or add one with another name'"
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
@@ -213,22 +221,19 @@ type Topology struct {
 }
 
 // Subset is one part of the workload, with one child workload of its own.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.nodeSelector) == has(oldSelf.nodeSelector) && (!has(self.nodeSelector) || self.nodeSelector == oldSelf.nodeSelector)",fieldPath=".nodeSelector",message="is immutable in a living subset: remove the subset, or add one of another name"
 type Subset struct {
-	// Name is a DNS label, unique among the subsets; the child is called
-	// "<metadata.name>-<name>". If that is longer than 52 characters, 63 for a
-	// Deployment, the object is refused.
+	// Name is a DNS label, unique among the subsets. The name of the child workload is
+	// "<metadata.name>-<name>", with at most 52 characters, or 63 for a Deployment.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label: lower-case letters, digits and '-'"
 	// +required
 	Name string `json:"name"`
 
-	// NodeSelector says on which nodes the replicas of this subset run. Each of
-	// its terms is ANDed with each of those that the template requires; the result
-	// must not be larger than 1 MiB. It has at most 100 terms, and cannot be changed
-	// while the subset lives.
+	// NodeSelector determines on which nodes the replicas of this subset run. Each of its
+	// terms is ANDed with each term of the node affinity that the template requires; the
+	// result must not exceed 1 MiB. It may have up to 100 terms, and is immutable for an
+	// existing subset.
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) > 0",fieldPath=".nodeSelectorTerms",message="must have at least one term"
 	// +kubebuilder:validation:XValidation:rule="size(self.nodeSelectorTerms) <= 100",fieldPath=".nodeSelectorTerms",message="must have at most 100 terms"
 	// +optional
@@ -240,23 +245,22 @@ type Subset struct {
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// Replicas is how many replicas this subset wishes for: a number, a
-	// percentage of spec.replicas from "0%" to "100%", or absent for an even
-	// share of what the others leave. What the subsets get always adds up to
-	// spec.replicas: wishes that do not are scaled in proportion, and the
-	// condition ReplicasHonored is then False.
+	// Replicas is how many replicas this subset asks for: a number, a percentage of
+	// spec.replicas from "0%" to "100%", or absent for an even share of the rest. The
+	// subsets always get spec.replicas in total: if their requests do not add up to that,
+	// the replicas are split in proportion, and the condition ReplicasHonored is False.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
 
-	// Patch is a strategic merge patch on the workload template {metadata,
-	// spec} for this subset. Lists with a merge key, such as containers, merge
-	// by it; others, such as tolerations and volumeClaimTemplates, are replaced
-	// whole. Patch directives are understood inside spec.template only. Fields that
-	// the controller decides may not be set, as in the template. A patch that cannot be merged, or whose result the API server
-	// refuses, stalls this subset alone.
+	// Patch is a strategic merge patch on the workload template {metadata, spec} for this
+	// subset. Lists with a merge key, such as containers, merge by it; others, such as
+	// tolerations and volumeClaimTemplates, are replaced whole. Patch directives are
+	// supported only inside spec.template. As in the template, do not set what the
+	// controller sets. A patch that cannot be merged, or whose result the API server rejects,
+	// stalls only this subset.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -277,38 +281,38 @@ const (
 	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
 )
 
-// UpdateStrategy says which replicas may run a new revision.
+// UpdateStrategy determines which replicas may run a new revision.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is for type Manual only: remove it, or it would look as if it held something"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is for type RollingUpdate only"
+// +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is only for type Manual: remove it, because it holds nothing with another type"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate"
 type UpdateStrategy struct {
 	// Type is the way to roll out a new revision.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// ManualUpdate holds the partitions. Without it nothing is held back: every
-	// subset updates at once, one replica at a time each.
+	// ManualUpdate has the partitions. Without it nothing is held: every subset is updated
+	// at once, one replica at a time in each.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
 
-	// RollingUpdate says how the controller moves the partitions. Without it the
-	// defaults of its members hold.
+	// RollingUpdate determines how the controller moves the partitions. Without it, its
+	// fields have their defaults.
 	// +optional
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdate coordinates a rollout over all subsets. A new revision is staged
-// first, with everything protected; then replicas are released, each subset from
-// its highest ordinal down, while replicas that are missing, unready, not yet
-// available, terminating or released and not yet back stay within
-// MaxUnavailable over all subsets. An updated replica that fails stops it.
+// RollingUpdate coordinates a rollout over all subsets. First the new revision is staged,
+// with everything protected. Then replicas are released, in each subset from the highest
+// ordinal down, as long as the replicas that are missing, not ready, not yet available,
+// terminating, or released and not back yet stay within MaxUnavailable over all subsets. An
+// updated replica that fails stops the rollout.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which moves one subset after the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which updates one subset after the other"
 type RollingUpdate struct {
-	// Partition is the floor in every subset: the ordinals below it are never
-	// updated. A number of ordinals, or a percentage of the subset's replicas,
-	// rounded up. "100%" holds everything.
+	// Partition is the floor in every subset: ordinals below it are never updated. It is
+	// a number of ordinals, or a percentage of the subset's replicas, rounded up. "100%"
+	// holds everything.
 	// +kubebuilder:default="0%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
@@ -316,34 +320,39 @@ type RollingUpdate struct {
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// MaxUnavailable is how many replicas, of all subsets together, may be
-	// unavailable for the rollout to release another: a number, or a percentage
-	// of spec.replicas, rounded down but at least 1. Scaling down, moving replicas
-	// from one subset to another and removing a subset keep to it too.
+	// MaxUnavailable is how many replicas of all subsets together the rollout may make
+	// unavailable: a number from 1, or a percentage of spec.replicas from "1%", rounded down
+	// but at least 1 replica. It also limits scaling down, moving replicas between subsets,
+	// and removing subsets.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9][0-9]?)%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"1%\" to \"100%\": with 0 no replica could ever be updated"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// MaxSkew bounds how far the subsets may be apart, each measured by the share
-	// of what it has to release that is updated and available: a percentage. Not
-	// with order Sequential. Absent: no bound.
+	// MaxSkew limits how far the subsets may drift apart: a percentage such as "10%". It
+	// compares, for each subset, which share of the replicas that it has to release is updated
+	// and available. It cannot be used with order Sequential. Without it there is no limit.
+	// ---
+	// To the schema a number or a string, so that a number is refused by a rule that says
+	// what is wanted, and not by "must be of type string".
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a percentage from \"0%\" to \"100%\", such as \"10%\""
 	// +optional
 	MaxSkew string `json:"maxSkew,omitempty"`
 
-	// Order is Parallel, all subsets at the same pace, or Sequential, one after
-	// the other in the order of spec.topology.subsets.
+	// Order is Parallel, to update all subsets at the same time, or Sequential, to update one
+	// after the other in the order of spec.topology.subsets.
 	// +kubebuilder:default=Parallel
 	// +optional
 	Order RolloutOrder `json:"order,omitempty"`
 
-	// Steps are waves that a new revision goes through one after the other. After
-	// the last of them every subset goes to Partition. Going back to the revision
-	// that all replicas ran last passes them by.
+	// Steps are the waves in which a new revision is released. After the last one, every
+	// subset is released down to Partition. Going back to the revision that all replicas ran
+	// last skips them.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
@@ -363,11 +372,11 @@ const (
 	SequentialOrder RolloutOrder = "Sequential"
 )
 
-// RolloutStep is one wave of a rollout. It is reached when its subsets are
-// released down to its partition and all that is released is available.
+// RolloutStep is one wave of a rollout. It is reached when its subsets are released down to
+// its partition, and all released replicas are available.
 type RolloutStep struct {
-	// Subsets that the step moves, by name; all if absent. Others stay where the
-	// steps before have brought them.
+	// Subsets are the names of the subsets that the step releases; all if absent. The
+	// others stay as the earlier steps left them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=50
@@ -375,10 +384,10 @@ type RolloutStep struct {
 	// +optional
 	Subsets []string `json:"subsets,omitempty"`
 
-	// Partition that the step brings its subsets to, never below
-	// rollingUpdate.partition: a number of ordinals, or a percentage of the
-	// subset's replicas, rounded up. Any percentage below "100%" releases at least
-	// one replica of each subset that has one to release.
+	// Partition is how far the step releases its subsets, but never below
+	// rollingUpdate.partition: a number of ordinals, or a percentage of the subset's
+	// replicas, rounded up. A percentage below "100%" releases at least one replica of each
+	// subset that has one to release.
 	// +kubebuilder:default="0%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
@@ -386,32 +395,33 @@ type RolloutStep struct {
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// Pause keeps the rollout from going on once the step is reached.
+	// Pause holds the rollout when the step is reached.
 	// +optional
 	Pause *RolloutPause `json:"pause,omitempty"`
 }
 
-// RolloutPause ends after Duration, or, without one, when the annotation
-// united.dev/approved of the object is status.rollout.approvalKey.
+// RolloutPause ends after Duration, or, without one, when you set the annotation
+// united.dev/approved of the object to status.rollout.approvalKey.
 type RolloutPause struct {
-	// Duration such as "10m" or "1h30m", from the moment the step is reached.
-	// Absent: until it is approved. A string, since an object whose duration Go
-	// cannot read would keep the controller from reading any.
+	// Duration of the pause, such as "10m" or "1h30m", from when the step is reached.
+	// Without it, the pause lasts until you approve the step.
+	// ---
+	// A string, since an object whose duration Go cannot read would keep the controller from
+	// reading any.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s')",message="must be a positive duration such as \"10m\" or \"1h30m\""
 	// +optional
 	Duration string `json:"duration,omitempty"`
 }
 
-// ManualUpdate holds the partition of every subset. The ordinals below a
-// subset's partition are protected: never moved to, re-created on or created
-// on the update revision. The ordinals from it on go to the update revision.
+// ManualUpdate has the partition of every subset. The ordinals below a subset's partition
+// are protected: they are never updated to, re-created on or created on the update
+// revision. The ordinals from it on are released: they are updated to the update revision.
 type ManualUpdate struct {
-	// Partitions by subset name: a number of ordinals, or a percentage of the
-	// subset's replicas, rounded up. "100%" holds the whole subset however it
-	// scales; a number does not, since a subset can outgrow it. With
-	// spec.ordinals.start in the template, 0 is the first replica all the same.
-	// Naming a subset that spec.topology.subsets does not have is refused.
+	// Partitions by subset name: a number of ordinals, or a percentage of the subset's
+	// replicas, rounded up. "100%" holds the whole subset however it scales; a number does
+	// not, because the subset can grow beyond it. With spec.ordinals.start in the template, 0
+	// is still the first replica. Only subsets in spec.topology.subsets may be named.
 	// ---
 	// The rule spells percentages out digit by digit: a regular expression over
 	// map values, whose length no marker can bound, is over the CEL cost budget.
@@ -420,9 +430,9 @@ type ManualUpdate struct {
 	// +optional
 	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
 
-	// DefaultPartition is the partition of subsets that Partitions does not
-	// name: a number or a percentage, as there. It holds them unless told
-	// otherwise, so that naming or un-naming one subset never releases another.
+	// DefaultPartition is the partition of subsets that Partitions does not name: a number
+	// or a percentage, as there. By default it holds them, so that naming one subset, or
+	// removing its name, never releases another.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16

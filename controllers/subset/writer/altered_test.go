@@ -37,7 +37,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 		altered.SetResourceVersion("100") // its status has changed
 		e := b.Overridden(webParent, "web-zone-a", altered)
 		if e == nil || !e.Lasting || !strings.Contains(e.Error(), "StatefulSet web-zone-a: spec.template.spec.containers[0].image was changed by admission") ||
-			!strings.Contains(e.Error(), "left so") {
+			!strings.Contains(e.Error(), "United leaves it") {
 			t.Fatal(e)
 		}
 		altered.SetResourceVersion("99")

@@ -138,8 +138,8 @@ func TestContestIsSaid(t *testing.T) {
 		}
 		return strings.TrimPrefix(e.Error(), "StatefulSet web-zone-a: ") + map[bool]string{true: " LASTS"}[e.Lasting]
 	}
-	const want = `spec.updateStrategy.rollingUpdate.partition was changed by "other" right after it was written, again and again; ` +
-		"it is raised each time, and nothing else is done to it until it was left alone for 30s"
+	const want = `spec.updateStrategy.rollingUpdate.partition was changed by "other" right after it was written, repeatedly; ` +
+		"United raises it each time, and changes nothing else until nobody has touched it for 30s"
 	for round := range 100 {
 		a.lowered("other").contestedFor()
 		expected := ""

@@ -63,7 +63,7 @@ func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content
 	var failed error
 	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) Override {
 		if at.text == "" {
-			return Override{Field: "all of it"}
+			return Override{Field: "the whole object"}
 		}
 		by, err := OwnerOf(at.path, managed, "")
 		failed = err

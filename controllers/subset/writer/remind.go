@@ -27,15 +27,15 @@ import (
 
 // ErrRevisionGone says that a child cannot be reminded of what its protected replicas
 // run, because its own revision is not kept any more.
-var ErrRevisionGone = errors.New("is gone")
+var ErrRevisionGone = errors.New("no longer exists")
 
 // ErrRevisionTaken says that a child cannot be reminded of what its protected replicas run,
 // because another has that revision now.
-var ErrRevisionTaken = errors.New("the revision is not the child's any more")
+var ErrRevisionTaken = errors.New("the revision no longer belongs to the child")
 
 // ErrForgets says that a child was reminded, and has to be watched for a while: it
 // forgets again as long as its controller does not see its revisions.
-var ErrForgets = errors.New("forgets what its protected replicas run, and is reminded again")
+var ErrForgets = errors.New("keeps forgetting what its protected replicas run")
 
 // Remind tells a child again which of its own revisions its protected replicas run, in
 // its status, where a StatefulSet keeps it. Its spec stays, and no pod moves.
@@ -119,11 +119,11 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current *un
 		if err := w.relabelRevision(ctx, hash, current); err != nil {
 			return err
 		}
-		return fmt.Errorf("revision %s, which %s has forgotten and its protected replicas run, %w: what is protected would come back on the "+
-			"update revision; with updateStrategy.type Manual, lower the partition to 0 to go to that", hash, current.GetName(), ErrRevisionGone)
+		return fmt.Errorf("revision %s, which the protected replicas of %s run, %w: they would come back on the "+
+			"update revision; to move to that, lower the partition to 0 with updateStrategy.type Manual", hash, current.GetName(), ErrRevisionGone)
 	}
 	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != current.GetUID() {
-		return &WaitError{fmt.Sprintf("revision %s is that of an earlier %s, and is to be collected", hash, current.GetName())}
+		return &WaitError{fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", hash, current.GetName())}
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 		return nil
 	}
 	if owner := metav1.GetControllerOf(live); owner != nil && owner.UID != current.GetUID() {
-		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s run, is controlled by %s %s; take that owner reference off it",
+		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s run, is controlled by %s %s; remove that owner reference",
 			ErrRevisionTaken, hash, current.GetName(), owner.Kind, owner.Name)
 	} else if owner == nil && !namesRevisionOf(current.GetName(), hash) {
 		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s are said to run, is not its own", ErrRevisionTaken, hash, current.GetName())
@@ -188,7 +188,7 @@ func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMeta
 		override = Override{Field: lost.text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
-	return &WaitError{fmt.Sprintf("revision %s of %s had lost its labels, and gets them back", live.Name, current.GetName())}
+	return &WaitError{fmt.Sprintf("revision %s of %s lost its labels; restoring them", live.Name, current.GetName())}
 }
 
 func ofChild(current *unstructured.Unstructured) client.MatchingLabels {

@@ -84,7 +84,7 @@ func TestRemind(t *testing.T) {
 		{"it is reminded", 2, []client.Object{ownRevision("h1", "s-1"), ownRevision("h2", "s-1")}, nil, nil, ""},
 		{"its revision is gone", 2, []client.Object{ownRevision("h2", "s-1")}, nil, ErrRevisionGone, "lower the partition to 0"},
 		{"its revision is an orphan still, and adopted when it looks", 2, []client.Object{ownRevision("h1", "")}, nil, nil, ""},
-		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, ErrStale, "to be collected"},
+		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, ErrStale, "the garbage collector has yet to delete revision h1"},
 		{"it cannot have finished, by a replica of before", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h1")}, nil, nil, ""},
 		{"it has finished, as is known past the cache", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h2")}, nil, ErrStale, ""},
 		{"it has changed since", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewConflict(kind, "web-zone-a", errors.New("x")), ErrStale, ""},

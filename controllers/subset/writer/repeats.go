@@ -95,12 +95,12 @@ type OverriddenError struct {
 
 func (e *OverriddenError) Error() string {
 	if e.NotRetried {
-		return fmt.Sprintf("%s: %s; it is left so until something else is written", e.Object, e.Override)
+		return fmt.Sprintf("%s: %s; United leaves it until there is something else to write", e.Object, e.Override)
 	}
 	if e.Contested {
-		return fmt.Sprintf("%s: %s, again and again; it is raised each time, and nothing else is done to it until it was left alone for %s", e.Object, e.Override, contestQuiet)
+		return fmt.Sprintf("%s: %s, repeatedly; United raises it each time, and changes nothing else until nobody has touched it for %s", e.Object, e.Override, contestQuiet)
 	}
-	return fmt.Sprintf("%s: %s, again and again; it is written less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
+	return fmt.Sprintf("%s: %s, repeatedly; United writes it less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }
 
 // Delay gives why a write is put off, and nil when it is not: it is another write than

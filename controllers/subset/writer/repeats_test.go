@@ -323,7 +323,7 @@ func TestCreatedAgainAndAgain(t *testing.T) {
 	for range 50 {
 		_, _, err = b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
 	}
-	if err == nil || !strings.Contains(err.Error(), "all of it was removed") || len(b.applied) != repeatsAtOnce+1 {
+	if err == nil || !strings.Contains(err.Error(), "the whole object was removed") || len(b.applied) != repeatsAtOnce+1 {
 		t.Error(err, len(b.applied))
 	}
 }

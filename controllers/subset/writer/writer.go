@@ -45,7 +45,7 @@ var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
 
 // ErrPredecessor says that the child's name is still taken by a child that goes by
 // itself: it is being deleted, or its parent was one of the same name.
-var ErrPredecessor = errors.New("still there from before and on its way out")
+var ErrPredecessor = errors.New("left over from before and being deleted")
 
 // Writer writes children of one kind.
 type Writer struct {
@@ -134,7 +134,7 @@ func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
 		owner != nil && owner.UID != c.Owner.UID && owner.Kind == c.Owner.Kind && owner.Name == c.Owner.Name:
 		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, ErrPredecessor)
 	case owner == nil || owner.UID != c.Owner.UID:
-		return fmt.Errorf("%s %s exists and is %w; rename the subset, or remove that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
+		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
 	}
 	return w.relabel(ctx, c, live)
 }
@@ -161,7 +161,7 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {
-		return &WaitError{c.Name + " is there, and is not known here yet"}
+		return &WaitError{c.Name + " exists, and is not in the cache yet"}
 	}
 	content := labelling(live)
 	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {
@@ -179,7 +179,7 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 	default:
 		w.recordRelabel(c, content, live)
 	}
-	return &WaitError{c.Name + " is there, and has lost its labels"}
+	return &WaitError{c.Name + " lost its labels; restoring them"}
 }
 
 // checkRevisionsCollected looks, past the cache, whether the garbage collector is done with the
@@ -197,7 +197,7 @@ func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child)
 	}
 	for i := range revisions.Items {
 		if metav1.GetControllerOf(&revisions.Items[i]) != nil {
-			return &WaitError{fmt.Sprintf("revision %s of the %s before is not collected yet", revisions.Items[i].Name, c.Name)}
+			return &WaitError{fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", revisions.Items[i].Name, c.Name)}
 		}
 	}
 	return nil
@@ -295,7 +295,7 @@ func correction(at fieldLocation, current *unstructured.Unstructured) string {
 	ours := err == nil && owned != nil && len(at.path) > 0 && owned.Has(at.path)
 	switch {
 	case by != "":
-		return fmt.Sprintf("%s of %s, which %s had changed", at.text, current.GetName(), by)
+		return fmt.Sprintf("%s of %s, which %q had changed", at.text, current.GetName(), by)
 	case ours || len(at.path) == 0:
 		return ""
 	}

@@ -156,7 +156,7 @@ func (r reading) reason() string {
 	if len(r.malformed) > 0 {
 		part := r.malformed[0]
 		if more := len(r.malformed) - 1; more > 0 {
-			part += fmt.Sprintf(" (and %d more such)", more)
+			part += fmt.Sprintf(" (and %d more like it)", more)
 		}
 		parts = append(parts, part+"; a malformed value counts as absent")
 	}
@@ -164,7 +164,7 @@ func (r reading) reason() string {
 		parts = append(parts, r.mismatch())
 	}
 	if len(parts) == 0 {
-		return "every subset has the replicas that it asks for"
+		return "every subset gets the replicas it asks for"
 	}
 	return strings.Join(parts, "; ")
 }
@@ -172,7 +172,7 @@ func (r reading) reason() string {
 // mismatch says by how much the wishes miss the total, and what is done.
 func (r reading) mismatch() string {
 	if len(r.amounts) == 0 {
-		return fmt.Sprintf("there is no subset to take the %d of spec.replicas", r.total)
+		return fmt.Sprintf("spec.topology.subsets is empty, so there is no place for the %d replicas of spec.replicas", r.total)
 	}
 	var terms []string
 	if r.numbers > 0 {
@@ -189,7 +189,7 @@ func (r reading) mismatch() string {
 	if r.asked() == 0 {
 		split = "equally"
 	}
-	return fmt.Sprintf("the subsets ask for %s, but spec.replicas is %d: it is split %s", sum, r.total, split)
+	return fmt.Sprintf("the subsets ask for %s, but spec.replicas is %d; replicas are split %s", sum, r.total, split)
 }
 
 // hundredths prints 330 as 3.3.

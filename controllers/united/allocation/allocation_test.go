@@ -32,7 +32,7 @@ func wishes(list string) []*intstr.IntOrString {
 	return out
 }
 
-const honoured = "every subset has the replicas that it asks for"
+const honoured = "every subset gets the replicas it asks for"
 
 func TestAllocate(t *testing.T) {
 	const maxInt = math.MaxInt32
@@ -50,16 +50,16 @@ func TestAllocate(t *testing.T) {
 		{"25%, 25%, -", 4, []int32{1, 1, 2}, honoured},
 		{"25%, 25%, -", 1, []int32{0, 0, 1}, honoured},
 		{"-, -, -", 10, []int32{4, 3, 3}, honoured},
-		{"2, 2", 6, []int32{3, 3}, "the subsets ask for 4 replicas, but spec.replicas is 6: it is split in proportion"},
-		{"4, 4", 4, []int32{2, 2}, "the subsets ask for 8 replicas, but spec.replicas is 4: it is split in proportion"},
-		{"5, 5", 0, []int32{0, 0}, "the subsets ask for 10 replicas, but spec.replicas is 0: it is split in proportion"},
-		{"10, 10%", 100, []int32{50, 50}, "the subsets ask for 20 replicas (10 + 10% of 100), but spec.replicas is 100: it is split in proportion"},
-		{"0, 0", 5, []int32{3, 2}, "the subsets ask for 0 replicas, but spec.replicas is 5: it is split equally"},
+		{"2, 2", 6, []int32{3, 3}, "the subsets ask for 4 replicas, but spec.replicas is 6; replicas are split in proportion"},
+		{"4, 4", 4, []int32{2, 2}, "the subsets ask for 8 replicas, but spec.replicas is 4; replicas are split in proportion"},
+		{"5, 5", 0, []int32{0, 0}, "the subsets ask for 10 replicas, but spec.replicas is 0; replicas are split in proportion"},
+		{"10, 10%", 100, []int32{50, 50}, "the subsets ask for 20 replicas (10 + 10% of 100), but spec.replicas is 100; replicas are split in proportion"},
+		{"0, 0", 5, []int32{3, 2}, "the subsets ask for 0 replicas, but spec.replicas is 5; replicas are split equally"},
 
 		// No subsets, no replicas.
 		{"", 0, []int32{}, honoured},
-		{"", 3, []int32{}, "there is no subset to take the 3 of spec.replicas"},
-		{"-, 1, 50%", 0, []int32{0, 0, 0}, "the subsets ask for 1 replicas (1 + 50% of 0), but spec.replicas is 0: it is split in proportion"},
+		{"", 3, []int32{}, "spec.topology.subsets is empty, so there is no place for the 3 replicas of spec.replicas"},
+		{"-, 1, 50%", 0, []int32{0, 0, 0}, "the subsets ask for 1 replicas (1 + 50% of 0), but spec.replicas is 0; replicas are split in proportion"},
 		{"-, -", -4, []int32{0, 0}, honoured},
 
 		// Absent subsets take what is left, also nothing.
@@ -67,29 +67,29 @@ func TestAllocate(t *testing.T) {
 		{"4, -", 4, []int32{4, 0}, honoured},
 		{"50%, 50%, -", 9, []int32{5, 4, 0}, honoured},
 		{"0, 0%, -", 9, []int32{0, 0, 9}, honoured},
-		{"4, 4, -", 4, []int32{2, 2, 0}, "the subsets ask for 8 replicas, but spec.replicas is 4: it is split in proportion"},
-		{"2, 70%, -", 6, []int32{2, 4, 0}, "the subsets ask for 6.2 replicas (2 + 70% of 6), but spec.replicas is 6: it is split in proportion"},
+		{"4, 4, -", 4, []int32{2, 2, 0}, "the subsets ask for 8 replicas, but spec.replicas is 4; replicas are split in proportion"},
+		{"2, 70%, -", 6, []int32{2, 4, 0}, "the subsets ask for 6.2 replicas (2 + 70% of 6), but spec.replicas is 6; replicas are split in proportion"},
 
 		// Numbers and percentages that add up exactly, and those that do not.
 		{"3, 50%", 6, []int32{3, 3}, honoured},
-		{"3, 50%", 5, []int32{3, 2}, "the subsets ask for 5.5 replicas (3 + 50% of 5), but spec.replicas is 5: it is split in proportion"},
+		{"3, 50%", 5, []int32{3, 2}, "the subsets ask for 5.5 replicas (3 + 50% of 5), but spec.replicas is 5; replicas are split in proportion"},
 		{"2, 4", 6, []int32{2, 4}, honoured},
-		{"0, 6", 7, []int32{0, 7}, "the subsets ask for 6 replicas, but spec.replicas is 7: it is split in proportion"},
-		{"33%, 33%, 33%", 10, []int32{4, 3, 3}, "the subsets ask for 9.9 replicas (99% of 10), but spec.replicas is 10: it is split in proportion"},
-		{"0%, 0%", 5, []int32{3, 2}, "the subsets ask for 0 replicas, but spec.replicas is 5: it is split equally"},
-		{"100%, 100%, 100%", 4, []int32{2, 1, 1}, "the subsets ask for 12 replicas (300% of 4), but spec.replicas is 4: it is split in proportion"},
+		{"0, 6", 7, []int32{0, 7}, "the subsets ask for 6 replicas, but spec.replicas is 7; replicas are split in proportion"},
+		{"33%, 33%, 33%", 10, []int32{4, 3, 3}, "the subsets ask for 9.9 replicas (99% of 10), but spec.replicas is 10; replicas are split in proportion"},
+		{"0%, 0%", 5, []int32{3, 2}, "the subsets ask for 0 replicas, but spec.replicas is 5; replicas are split equally"},
+		{"100%, 100%, 100%", 4, []int32{2, 1, 1}, "the subsets ask for 12 replicas (300% of 4), but spec.replicas is 4; replicas are split in proportion"},
 
 		// The largest numbers there are.
 		{"-, -", maxInt, []int32{1 << 30, 1<<30 - 1}, honoured},
-		{"2147483647, 2147483647", maxInt, []int32{1 << 30, 1<<30 - 1}, "the subsets ask for 4294967294 replicas, but spec.replicas is 2147483647: it is split in proportion"},
+		{"2147483647, 2147483647", maxInt, []int32{1 << 30, 1<<30 - 1}, "the subsets ask for 4294967294 replicas, but spec.replicas is 2147483647; replicas are split in proportion"},
 		{"2147483647, 0, -", maxInt, []int32{maxInt, 0, 0}, honoured},
 		{"1%, 99%", maxInt, []int32{21474836, 2126008811}, honoured},
 
 		// Malformed values count as absent.
 		{"33%, 33%, 34", 100, []int32{33, 33, 34}, honoured},
 		{"33%, 33%, 34 %", 100, []int32{33, 33, 34}, `spec.topology.subsets[2].replicas: "34 %" is neither a number of at least 0 nor a percentage from "0%" to "100%"; a malformed value counts as absent`},
-		{"1, -5, ten", 5, []int32{1, 2, 2}, `spec.topology.subsets[1].replicas: -5 is neither a number of at least 0 nor a percentage from "0%" to "100%" (and 1 more such); a malformed value counts as absent`},
-		{"8, 101%", 4, []int32{4, 0}, `spec.topology.subsets[1].replicas: "101%" is neither a number of at least 0 nor a percentage from "0%" to "100%"; a malformed value counts as absent; the subsets ask for 8 replicas, but spec.replicas is 4: it is split in proportion`},
+		{"1, -5, ten", 5, []int32{1, 2, 2}, `spec.topology.subsets[1].replicas: -5 is neither a number of at least 0 nor a percentage from "0%" to "100%" (and 1 more like it); a malformed value counts as absent`},
+		{"8, 101%", 4, []int32{4, 0}, `spec.topology.subsets[1].replicas: "101%" is neither a number of at least 0 nor a percentage from "0%" to "100%"; a malformed value counts as absent; the subsets ask for 8 replicas, but spec.replicas is 4; replicas are split in proportion`},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("[%s] of %d", tt.wishes, tt.total), func(t *testing.T) {

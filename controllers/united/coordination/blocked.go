@@ -39,12 +39,12 @@ func (f *nameList) list(of string) string {
 func (c *coordinator) failedMessage() string {
 	var failed nameList
 	for _, r := range c.failed {
-		failed.add(func() string { return r.Name + " " + r.WhyUnavailable() })
+		failed.add(r.Describe)
 	}
 	if c.goingBack {
-		return failed.list("") + "; all others go back"
+		return failed.list("") + " failed; all other replicas go back"
 	}
-	return failed.list("") + "; nothing more is released: correct the template, or go back"
+	return failed.list("") + " failed; no more replicas are released: fix the template, or go back"
 }
 
 // raisingHelps reports whether a subset whose turn it is could go on if maxUnavailable were
@@ -94,20 +94,20 @@ func (c *coordinator) blocked() verdict {
 	case len(culprits.names) == 0:
 		return verdict{}
 	case kept:
-		return blockedBy(culprits.list(" subsets")+"; with OrderedReady nothing moves while a replica is not available, and it is protected: "+
-			"repair it, or release it (a lower partition, or a step that does)", broken)
+		return blockedBy(culprits.list(" subsets")+": OrderedReady updates nothing while a replica is unavailable, and this one is protected; "+
+			"repair it, or release it with a lower partition or another step", broken)
 	}
-	why, ways := "with OrderedReady nothing moves while a replica is not available", "repair it"
+	why, ways := "OrderedReady updates nothing while a replica is unavailable", "repair it"
 	if c.raisingHelps() {
-		why = fmt.Sprintf("%d of maxUnavailable %d in use, so nothing that is well is taken down", c.unavailable, c.rules.maxUnavailable)
+		why = fmt.Sprintf("%d of maxUnavailable %d in use, so no healthy replica will be disrupted", c.unavailable, c.rules.maxUnavailable)
 		ways += ", raise maxUnavailable"
 	}
-	return blockedBy(fmt.Sprintf("%s; %s: %s, or set the annotation %s to %s",
-		culprits.list(" subsets"), why, ways, v1alpha1.AnnotationForceUpdate, c.Update), broken)
+	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s",
+		culprits.list(" subsets"), why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)
 }
 
 func blockedBy(what string, stall bool) verdict {
-	return verdict{closed: true, stall: stall, phase: v1alpha1.RolloutBlocked, message: what}
+	return verdict{closed: true, stall: stall, phase: v1alpha1.RolloutBlocked, message: "blocked by " + what}
 }
 
 // stuck names what keeps a subset on a first template that it does not come up on. It is a
@@ -123,11 +123,11 @@ func (c *coordinator) stuck() verdict {
 		}
 		m, ways := v.at(p), "repair it"
 		if v.target > 0 {
-			ways += ", or protect nothing of it (partition 0, no steps)"
+			ways += ", or protect none of its replicas (partition 0, no steps)"
 		} else {
-			ways += fmt.Sprintf(", or set the annotation %s to %s", v1alpha1.AnnotationForceUpdate, c.Update)
+			ways += ", or force the rollout: " + c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)
 		}
-		return blockedBy(fmt.Sprintf("%s; %s %s: %s", v.name(p), v.Name, v.waitReason, ways), m != nil && m.Failure != "")
+		return blockedBy(fmt.Sprintf("%s: %s is %s; %s", v.name(p), v.Name, v.waitReason, ways), m != nil && m.Failure != "")
 	}
 	return verdict{}
 }

@@ -26,7 +26,7 @@ func paused(c *coordinator, _ *release) verdict {
 func unreadable(c *coordinator, _ *release) verdict {
 	for _, v := range c.states {
 		if v.Unreadable != "" {
-			return verdict{closed: true, stall: true, reason: "nothing is released while a child cannot be read: " + v.Unreadable}
+			return verdict{closed: true, stall: true, reason: "no more replicas are released while a child workload cannot be read: " + v.Unreadable}
 		}
 	}
 	return verdict{}
@@ -40,7 +40,7 @@ func hasFailed(c *coordinator, _ *release) verdict {
 	}
 	stall, again := c.failedForGood()
 	return verdict{
-		closed: true, reason: "nothing is released while " + c.failed[0].Name + " is broken",
+		closed: true, reason: "no more replicas are released while " + c.failed[0].Name + " is broken",
 		again: again, stall: stall,
 		phase: v1alpha1.RolloutFailed, message: c.failedMessage(),
 	}
@@ -50,7 +50,7 @@ func hasFailed(c *coordinator, _ *release) verdict {
 // that it is not known whether it is an updated one. That is known in a moment, so the
 // rollout says what it waits for otherwise.
 func unobserved(c *coordinator, _ *release) verdict {
-	return verdict{closed: c.unobservedFailure != "", reason: "waits until " + c.unobservedFailure + " has been observed by its controller"}
+	return verdict{closed: c.unobservedFailure != "", reason: "waiting for the controller of " + c.unobservedFailure + " to observe its latest spec"}
 }
 
 // notStaged is closed while the child has not got the update revision yet, or its controller has not
@@ -66,7 +66,7 @@ func notTakenBack(_ *coordinator, r *release) verdict {
 // hasSurplus is closed while the subset is being scaled down. Its surplus replicas lie above any
 // partition that could be set, and would be taken down.
 func hasSurplus(_ *coordinator, r *release) verdict {
-	return verdict{closed: r.currentReplicas > r.Desired, reason: cmp.Or(r.waitReason, "waits until its surplus replicas are gone")}
+	return verdict{closed: r.currentReplicas > r.Desired, reason: cmp.Or(r.waitReason, "waiting for surplus replicas to terminate")}
 }
 
 // atTarget is closed while the user's floor and the steps up to the running one release no more.
@@ -79,11 +79,11 @@ func outOfTurn(_ *coordinator, r *release) verdict {
 
 // countedAlready is closed while as many are released or updated as the step releases. What is left is an
 // updated replica that is being deleted: it comes back as the partition says.
-func countedAlready(c *coordinator, r *release) verdict {
+func countedAlready(_ *coordinator, r *release) verdict {
 	if room := r.toRelease() - r.releasedOrUpdated; room > 0 {
 		return verdict{atMost: room}
 	}
-	return verdict{closed: true, reason: c.ahead()}
+	return verdict{closed: true, reason: "waiting for replicas that are already released"}
 }
 
 // tooFarAhead is closed while the subset would be further ahead of the slowest than maxSkew.
@@ -132,7 +132,7 @@ func tooManyInFlight(c *coordinator, r *release) verdict {
 	if room := c.rules.maxUnavailable - c.inFlight; room > 0 {
 		return verdict{atMost: room}
 	}
-	return verdict{closed: true, reason: c.tooMany(c.inFlight, "on the way")}
+	return verdict{closed: true, reason: c.tooMany(c.inFlight, "being updated")}
 }
 
 // soaking is closed while the running step has a timed pause, and has not stood for as long.
@@ -148,7 +148,7 @@ func soaking(c *coordinator, r *release) verdict {
 	end := c.state.ReachedTime.Add(pause - soaked)
 	return verdict{
 		closed: end.After(c.Now), again: end, phase: v1alpha1.RolloutPaused,
-		message: c.stepReached(r.step) + "; goes on at " + end.UTC().Format(time.RFC3339),
+		message: c.stepReached(r.step) + "; continues at " + end.UTC().Format(time.RFC3339),
 	}
 }
 
@@ -158,9 +158,9 @@ func notApproved(c *coordinator, r *release) verdict {
 		return verdict{}
 	}
 	key := c.approvalKey(r.step)
-	message := fmt.Sprintf("%s; goes on when the annotation %s is %s", c.stepReached(r.step), v1alpha1.AnnotationApproved, key)
+	message := c.stepReached(r.step) + "; to continue, run: " + c.annotate(v1alpha1.AnnotationApproved, key)
 	if c.Approved != "" {
-		message += "; it " + quoted(c.Approved) + ", which is for another step or rollout"
+		message += "; the annotation " + quoted(c.Approved) + ", which is for another step or rollout"
 	}
 	return verdict{
 		closed: c.Approved == "" || c.Approved != key,
@@ -173,9 +173,14 @@ func (c *coordinator) tooMany(replicas int64, are string) string {
 	if replicas == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("waits: %s %s %s, maxUnavailable is %d", plural(replicas, "replica"), verb, are, c.rules.maxUnavailable)
+	return fmt.Sprintf("waiting: %s %s %s, and maxUnavailable is %d", plural(replicas, "replica"), verb, are, c.rules.maxUnavailable)
 }
 
 func (c *coordinator) stepReached(step int) string {
-	return fmt.Sprintf("step %d of %d is reached", step+1, len(c.rules.steps))
+	return fmt.Sprintf("step %d of %d reached", step+1, len(c.rules.steps))
+}
+
+// annotate is the command that sets an annotation of the object.
+func (c *coordinator) annotate(key, value string) string {
+	return fmt.Sprintf("kubectl annotate --overwrite united -n %s %s %s=%s", c.Object.Namespace, c.Object.Name, key, value)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -26,6 +27,8 @@ type Input struct {
 	// Strategy is as the user wrote it; nil is all defaults. What cannot be read
 	// in it holds: see Check.
 	Strategy *v1alpha1.RollingUpdate
+	// Object is the UnitedDeployment, for commands in messages.
+	Object types.NamespacedName
 	// Update names the revision that the spec asks for, Current the one that all
 	// replicas ran last.
 	Update, Current string
@@ -207,7 +210,7 @@ func (c *coordinator) freeze() {
 		v.nextPartition = v.partition
 		c.grow(v)
 		if v.nextPartition != v.floor.Partition {
-			v.floor.Reason = "the partition in force stays"
+			v.floor.Reason = "the partition stays as it is"
 		}
 	}
 	if c.withoutReplicas() || !c.onRecord() {
@@ -243,7 +246,7 @@ func (c *coordinator) keepWithoutReplicas() {
 }
 
 // noReplicas is why a rollout of nothing does not go on.
-const noReplicas = "there are no replicas; it goes on when there are"
+const noReplicas = "there are no replicas; the rollout continues when there are"
 
 // nowInSeconds is now, as the API server keeps it.
 func (c *coordinator) nowInSeconds() *metav1.Time {
@@ -301,11 +304,11 @@ func (c *coordinator) raiseReason(v *subsetState) string {
 	running := c.running()
 	switch {
 	case v.nextPartition == v.floor.Partition:
-		return "the floor: " + v.floor.Reason
+		return "as spec.updateStrategy asks: " + v.floor.Reason
 	case v.nextPartition == v.target && running < len(c.rules.steps):
 		return fmt.Sprintf("step %d of %d releases no more", running+1, len(c.rules.steps))
 	}
-	return "what has not moved yet is protected again"
+	return "replicas that are not updated yet are protected again"
 }
 
 // changeReason says why a partition changes.
@@ -314,23 +317,23 @@ func (c *coordinator) changeReason(v *subsetState) string {
 	case v.Observed == nil || v.nextPartition == v.partition:
 		return ""
 	case v.nextPartition == Held:
-		return "everything is protected until " + c.Update + " is observed"
+		return "all replicas are protected until " + c.Update + " has been observed"
 	case v.nextPartition > v.partition && v.currentReplicas < v.Desired:
 		return fmt.Sprintf("scaling from %d to %d releases %d", v.currentReplicas, v.Desired, max(0, v.Desired-v.nextPartition))
 	case v.nextPartition > v.partition:
 		return c.raiseReason(v)
 	case v.releasedNow == 0:
-		return "what is above it runs " + c.Update + " already"
+		return "the replicas above it already run " + c.Update
 	case c.rules.forced:
 		return fmt.Sprintf("releases %d by force", v.releasedNow)
 	default:
 		why := fmt.Sprintf("releases %d", v.releasedNow)
 		if v.releasedUnavailable > 0 {
-			why += fmt.Sprintf(", %d of them unavailable anyway", v.releasedUnavailable)
+			why += fmt.Sprintf(" (%d already unavailable)", v.releasedUnavailable)
 		}
 		why += fmt.Sprintf("; %d of maxUnavailable %d were in use", c.unavailableAtFirst, c.rules.maxUnavailable)
 		if c.rules.maxSkew >= 0 {
-			why += fmt.Sprintf("; skew allows %d of %d", v.releaseLimit, v.toRelease())
+			why += fmt.Sprintf("; maxSkew allows %d of %d", v.releaseLimit, v.toRelease())
 		}
 		return why
 	}

@@ -472,7 +472,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		b *adapters.Observed
 	}
 	alsoReady := func(s scene) { s.b.Pods[0].Hash = "v1" }
-	const stuck = "web-b-2 CrashLoopBackOff since 2026-01-01T00:00:03Z; b comes up on v1 before it is given another: repair it, "
+	const stuck = "blocked by web-b-2 (CrashLoopBackOff since 2026-01-01T00:00:03Z): b is waiting to come up on v1 before it gets another revision; repair it, "
 	for _, c := range []struct {
 		name    string
 		change  func(s scene)
@@ -482,15 +482,15 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 		{"broken", func(scene) {}, true, ""},
 		{"starting", func(s scene) { s.b.Pods[2].Failure = "" }, true, ""},
 		{"not seen by its controller", func(s scene) { s.b.SpecObserved = false }, false, ""},
-		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "or protect nothing of it (partition 0, no steps)"},
+		{"protected", func(s scene) { s.strategy.Partition = amount("1") }, false, stuck + "or protect none of its replicas (partition 0, no steps)"},
 		{"halted", func(s scene) {
 			s.subsets[0].Revision, s.subsets[0].Observed.UpdateHash = "v2", "v2"
 			s.subsets[0].Observed.Pods[1].Hash = "v2"
 			s.subsets[0].Observed.Pods[1].Created = s.now.Add(time.Hour)
 			s.fail(0, 1)
-		}, false, "web-a-1 CrashLoopBackOff since 2026-01-01T00:00:03Z; nothing more is released: correct the template, or go back"},
+		}, false, "web-a-1 (CrashLoopBackOff since 2026-01-01T00:00:03Z) failed; no more replicas are released: fix the template, or go back"},
 		{"half starting", func(s scene) { alsoReady(s); s.b.Pods[2].Failure = "" }, false, ""},
-		{"half broken", alsoReady, false, stuck + "or set the annotation united.dev/force-update to v2"},
+		{"half broken", alsoReady, false, stuck + "or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=v2"},
 		{"half overdue", func(s scene) {
 			alsoReady(s)
 			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)
@@ -533,7 +533,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
 	w.roll("v2").settle()
 	w.strategy.Partition = amount("2")
-	if does := w.decide().Subsets[0].ChangeReason; does != "the floor: partition 2 of 3 replicas protects 2" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "as spec.updateStrategy asks: partition 2 of 3 replicas protects 2" {
 		t.Error(does)
 	}
 	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {

@@ -13,7 +13,7 @@ func (l DesiredPartition) Proven(replicas int32) DesiredPartition {
 	if l.Held || l.Partition <= 0 || l.Partition >= replicas {
 		return l
 	}
-	return DesiredPartition{Reason: l.Reason + ", which run the update revision"}
+	return DesiredPartition{Reason: l.Reason + "; those already run the update revision"}
 }
 
 // counts reports whether the child's controller counts its replicas, and chooses among them.

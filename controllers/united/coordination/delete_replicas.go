@@ -59,7 +59,7 @@ func (c *coordinator) takeBack() {
 			}
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
 			if available && !c.rules.forced && c.unavailable+1 > c.rules.maxUnavailable {
-				v.waitReason = r.Name + " was updated without having been released, and waits until it can be replaced"
+				v.waitReason = "waiting to replace " + r.Name + ", which was updated without being released"
 				continue
 			}
 			if available {

@@ -26,17 +26,17 @@ import (
 // one is repaired on the update revision.
 func Freeze(asked DesiredPartition, live, liveReplicas, desired, updatedFrom int32) DesiredPartition {
 	partition := max(asked.Partition, live)
-	why := "the one in force stays"
+	why := ""
 	if updatedFrom > partition {
-		partition, why = updatedFrom, "replicas that have not moved yet stay"
+		partition, why = updatedFrom, "; replicas that are not updated yet stay as they are"
 	}
 	if desired > liveReplicas && desired > partition {
-		partition, why = desired, fmt.Sprintf("scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
+		partition, why = desired, fmt.Sprintf("; scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
 	}
 	if partition == asked.Partition {
 		return DesiredPartition{Partition: partition, Held: asked.Held, Reason: "paused; " + asked.Reason}
 	}
-	return DesiredPartition{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: partition %d, not %d: %s", partition, asked.Partition, why)}
+	return DesiredPartition{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: the partition stays at %d instead of %d%s", partition, asked.Partition, why)}
 }
 
 // Pause is what freezes a rollout.

@@ -25,7 +25,7 @@ import (
 // tells why, has the rollout looked at again, and is passed by nothing but what its line
 // says.
 
-const closedFor = "waits: the error budget is spent"
+const closedFor = "waiting: the error budget is spent"
 
 // gated adds a gate that is closed.
 func (w *world) gated(g coordination.Gate) *world {

@@ -54,7 +54,7 @@ func (c *coordinator) scale() {
 		}
 		v.nextReplicas = c.shrink(v)
 		if v.nextReplicas > v.Desired {
-			v.waitReason = fmt.Sprintf("keeps %s until others are available", plural(int64(v.nextReplicas-v.Desired), "surplus replica"))
+			v.waitReason = fmt.Sprintf("keeping %s until others are available", plural(int64(v.nextReplicas-v.Desired), "surplus replica"))
 		}
 		c.progressed = c.progressed || v.nextReplicas < v.currentReplicas
 	}

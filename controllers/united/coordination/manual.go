@@ -54,7 +54,7 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
-		return DesiredPartition{Partition: 0, Reason: "no manualUpdate: nothing is protected"}, nil
+		return DesiredPartition{Partition: 0, Reason: "manualUpdate is not set, so nothing is protected"}, nil
 	}
 	value, named := m.Partitions[subset]
 	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"

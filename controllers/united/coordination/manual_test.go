@@ -81,7 +81,7 @@ func TestManual(t *testing.T) {
 		replicas int32
 		want     desired
 	}{
-		{"no strategy", nil, 4, desired{0, false, "no manualUpdate: nothing is protected"}},
+		{"no strategy", nil, 4, desired{0, false, "manualUpdate is not set, so nothing is protected"}},
 		{"percent", partitions("", "zone-a", "80%"), 10, desired{8, false, `partition "80%" of 10 replicas protects 8`}},
 		{"percent that protects all", partitions("", "zone-a", "99%"), 3, desired{3, false, `partition "99%" of 3 replicas protects all`}},
 		{"percent of one", partitions("", "zone-a", "80%"), 1, desired{1, false, `partition "80%" of 1 replica protects all`}},
@@ -148,19 +148,19 @@ func TestFreeze(t *testing.T) {
 	}{
 		{"at rest on the line", asked(3), 3, 5, 5, 3, desired{3, false, "paused; asked"}},
 		{"finished", asked(0), 0, 5, 5, 0, desired{0, false, "paused; asked"}},
-		{"lowered while paused", asked(0), 3, 5, 5, 3, desired{3, false, "paused: partition 3, not 0: the one in force stays"}},
+		{"lowered while paused", asked(0), 3, 5, 5, 3, desired{3, false, "paused: the partition stays at 3 instead of 0"}},
 		{"raised while paused", asked(4), 3, 5, 5, 3, desired{4, false, "paused; asked"}},
-		{"paused half way", asked(0), 0, 5, 5, 3, desired{3, false, "paused: partition 3, not 0: replicas that have not moved yet stay"}},
-		{"paused before the first has moved", asked(0), 0, 5, 5, 5, desired{5, false, "paused: partition 5, not 0: replicas that have not moved yet stay"}},
-		{"scaled up", asked(0), 3, 5, 8, 3, desired{8, false, "paused: partition 8, not 0: scaling from 5 to 8 releases nothing"}},
-		{"after scaling up", asked(0), 8, 8, 8, 8, desired{8, false, "paused: partition 8, not 0: the one in force stays"}},
+		{"paused half way", asked(0), 0, 5, 5, 3, desired{3, false, "paused: the partition stays at 3 instead of 0; replicas that are not updated yet stay as they are"}},
+		{"paused before the first has moved", asked(0), 0, 5, 5, 5, desired{5, false, "paused: the partition stays at 5 instead of 0; replicas that are not updated yet stay as they are"}},
+		{"scaled up", asked(0), 3, 5, 8, 3, desired{8, false, "paused: the partition stays at 8 instead of 0; scaling from 5 to 8 releases nothing"}},
+		{"after scaling up", asked(0), 8, 8, 8, 8, desired{8, false, "paused: the partition stays at 8 instead of 0"}},
 		{"scaled up below an integer", asked(9), 3, 5, 8, 3, desired{9, false, "paused; asked"}},
-		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{9, false, "paused: partition 9, not 0: the one in force stays"}},
-		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{8, false, "paused: partition 8, not 4: the one in force stays"}},
-		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{2, false, "paused: partition 2, not 1: the one in force stays"}},
+		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{9, false, "paused: the partition stays at 9 instead of 0"}},
+		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{8, false, "paused: the partition stays at 8 instead of 4"}},
+		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{2, false, "paused: the partition stays at 2 instead of 1"}},
 		{"all protected", asked(5), 5, 5, 5, 5, desired{5, false, "paused; asked"}},
-		{"all protected and scaled down", asked(2), 5, 5, 2, 5, desired{5, false, "paused: partition 5, not 2: the one in force stays"}},
-		{"new child", asked(0), 0, 0, 3, 0, desired{3, false, "paused: partition 3, not 0: scaling from 0 to 3 releases nothing"}},
+		{"all protected and scaled down", asked(2), 5, 5, 2, 5, desired{5, false, "paused: the partition stays at 5 instead of 2"}},
+		{"new child", asked(0), 0, 0, 3, 0, desired{3, false, "paused: the partition stays at 3 instead of 0; scaling from 0 to 3 releases nothing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

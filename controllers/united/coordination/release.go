@@ -47,7 +47,7 @@ func (c *coordinator) candidates() []*subsetState {
 			v.waitsForSubset = first
 		}
 		if v.waitsForSubset != nil && v.toRelease() > 0 {
-			v.waitReason = "waits for its turn: " + v.waitsForSubset.Name + " is not done"
+			v.waitReason = "waiting for its turn: " + v.waitsForSubset.Name + " is not done yet"
 		}
 		if v.Desired > 0 && !v.staged || v.toRelease() > 0 && !c.doneByForce(v) {
 			first = cmp.Or(first, v)
@@ -151,10 +151,10 @@ func (v *subsetState) releasedBroken() bool {
 // available; "" if nothing does.
 func (c *coordinator) orderedWait(v *subsetState) string {
 	if p := v.unavailableBelow(v.currentReplicas); p >= 0 {
-		return "waits: " + v.name(p) + "; OrderedReady moves nothing while a replica is not available"
+		return "waiting for " + v.name(p) + "; OrderedReady updates nothing while a replica is unavailable"
 	}
 	if v.releasedInPass || c.inFlightOf(v, false) > 0 {
-		return "moves its replicas one by one"
+		return "updating its replicas one by one"
 	}
 	return ""
 }

@@ -97,6 +97,10 @@ func unavailableOf(value *intstr.IntOrString, total int64) int64 {
 	return max(1, int64(amount.Value))
 }
 
+// mustAllowOne is what the CRD says, too. A "0%" that was stored before the CRD refused it counts
+// as 1, as it always has.
+const mustAllowOne = `must be a whole number from 1 to 2147483647 or a percentage from "1%" to "100%": with 0 no replica could ever be updated`
+
 // Check tells what cannot be read in a strategy, or makes no sense. at is its
 // path; known tells the names of the subsets.
 func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Path) field.ErrorList {
@@ -113,9 +117,10 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 		}
 	}
 	amount(s.Partition, at.Child("partition"))
-	amount(s.MaxUnavailable, at.Child("maxUnavailable"))
-	if v := s.MaxUnavailable; v != nil && v.Type == intstr.Int && v.IntVal == 0 {
-		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), 0, "must be at least 1: nothing could ever be updated"))
+	if v := s.MaxUnavailable; v != nil {
+		if n, err := percent.Parse(*v); err != nil || n == (percent.Amount{}) {
+			errs = append(errs, field.Invalid(at.Child("maxUnavailable"), v.String(), mustAllowOne))
+		}
 	}
 	switch s.Order {
 	case "", v1alpha1.ParallelOrder, v1alpha1.SequentialOrder:
@@ -126,7 +131,7 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 		value := intstr.FromString(s.MaxSkew)
 		amount(&value, at.Child("maxSkew"))
 		if s.Order == v1alpha1.SequentialOrder {
-			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which moves one subset after the other"))
+			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which updates one subset after the other"))
 		}
 	}
 	for i := range s.Steps {

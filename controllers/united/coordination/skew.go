@@ -74,5 +74,5 @@ func (v *subsetState) countReleasedOrUpdated() int64 {
 }
 
 func (c *coordinator) ahead() string {
-	return fmt.Sprintf("waits for other subsets, so as not to be more than %d%% ahead", max(c.rules.maxSkew, 0))
+	return fmt.Sprintf("waiting for other subsets, to stay within maxSkew %d%%", max(c.rules.maxSkew, 0))
 }

@@ -8,7 +8,7 @@ import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
 // startRollout puts a new revision on record and stages it: nothing is released.
 func (c *coordinator) startRollout() {
 	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.nowInSeconds(), Phase: v1alpha1.RolloutStaging}
-	c.state.Message = "gives every subset " + c.Update + ", with everything protected"
+	c.state.Message = "staging " + c.Update + " in every subset; all replicas stay protected"
 	for _, v := range c.states {
 		switch {
 		case v.Removed:
@@ -46,7 +46,7 @@ func (c *coordinator) stageAndProtect() {
 			c.stage(v)
 		case !v.staged:
 			v.nextPartition = max(v.partition, v.target)
-			v.waitReason = "waits until its controller has observed it"
+			v.waitReason = "waiting for its controller to observe the new template"
 		default:
 			v.nextPartition = max(v.partition, v.target)
 		}
@@ -64,7 +64,7 @@ func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	case v.Desired == 0:
 		return v.partition
 	}
-	v.waitReason = "comes up protected"
+	v.waitReason = "starting its replicas protected"
 	return Held
 }
 
@@ -95,13 +95,13 @@ func (c *coordinator) stage(v *subsetState) {
 	switch {
 	case open && (!ready || broken && c.rules.forced) && !c.checkGates(allReleases, &release{subsetState: v, exempt: neverUp}).closed:
 		v.nextPartition = v.partition
-		v.waitReason = "is given " + c.Update + " at once: it never came up on what it has"
+		v.waitReason = "getting " + c.Update + " at once, because it never came up on its earlier revision"
 	case broken:
 		v.stuck = true
-		v.waitReason = "comes up on " + v.Revision + " before it is given another"
+		v.waitReason = "waiting to come up on " + v.Revision + " before it gets another revision"
 	}
 }
 
 func (c *coordinator) stagedFirst() string {
-	return "is given " + c.Update + " first, with everything protected"
+	return "getting " + c.Update + " first; all its replicas stay protected"
 }

@@ -282,7 +282,7 @@ func (c *coordinator) nextStep(running int) {
 	s.Step, s.StepKey = c.statusStep(running+1), c.stepKey(running+1)
 	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
-	s.Message = fmt.Sprintf("goes on after step %d of %d", running+1, len(c.rules.steps))
+	s.Message = fmt.Sprintf("continuing after step %d of %d", running+1, len(c.rules.steps))
 	c.requeueAt(c.Now) // the next step is acted on when it is on record
 }
 
@@ -339,23 +339,21 @@ func (c *coordinator) inFlightMessage() string {
 			case m == nil || m.updated || m.Terminating || m.Failure != "":
 				waiting.add(func() string { return v.name(p) })
 			default:
-				waiting.add(func() string { return m.Name + " is to be replaced" })
+				waiting.add(func() string { return m.Name + " (being replaced)" })
 			}
 		}
 	}
 	if len(waiting.names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("waits: %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
+	return fmt.Sprintf("waiting for %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
 }
 
-// failedForGood reports whether waiting alone will not help. A container that crashed once may
-// come up yet; then, since nothing else tells of one that runs and is not ready, at is
-// when it will have taken too long.
+// failedForGood reports whether waiting alone will not help. Where it may, at is when one
+// will have taken too long, since nothing else tells of a replica that runs and is not ready.
 func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	for _, r := range c.failed {
-		r.Crashed = false
-		failed, when := c.terms().Failed(&r)
+		failed, when := c.terms().FailedForGood(r)
 		if failed {
 			return true, at
 		}

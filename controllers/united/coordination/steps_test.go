@@ -48,9 +48,9 @@ func TestAWrongApprovalIsQuoted(t *testing.T) {
 	}), 2).roll("v2")
 	w.settle()
 	for approved, want := range map[string]string{
-		"stale":                    `; it is "stale", which is for another step or rollout`,
-		strings.Repeat("x", 40):    `; it is "` + strings.Repeat("x", 40) + `", which is for another step or rollout`,
-		strings.Repeat("ö", 9_999): `; it begins with "` + strings.Repeat("ö", 40) + `", which is for another step or rollout`,
+		"stale":                    `; the annotation is "stale", which is for another step or rollout`,
+		strings.Repeat("x", 40):    `; the annotation is "` + strings.Repeat("x", 40) + `", which is for another step or rollout`,
+		strings.Repeat("ö", 9_999): `; the annotation begins with "` + strings.Repeat("ö", 40) + `", which is for another step or rollout`,
 	} {
 		w.approved = approved
 		w.decide()

@@ -123,18 +123,15 @@ func (v *subsetState) wantedHashes() []string {
 	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
 }
 
-// setFailed reports whether a replica shows that the update revision does not work. It
-// asks for what the replica runs and not for when it was made: two clocks would have
-// to agree.
+// setFailed reports whether a replica shows that the update revision does not work.
 func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
-	if !c.onRecord() || v.Removed || v.Revision != c.Update || m.Hash != v.Observed.UpdateHash || v.Forgot {
+	if !c.onRecord() || v.Removed || v.Revision != c.Update || v.Forgot || !c.terms().UpdateFailed(v.Observed, m.Replica) {
 		return
 	}
-	failed, _ := c.terms().Failed(m.Replica)
 	switch {
-	case failed && (v.Observed.SpecObserved || v.Whole):
+	case v.Observed.SpecObserved || v.Whole:
 		m.failed = true
-	case failed:
+	default:
 		// The hash may be that of the template before.
 		c.unobservedFailure = v.Observed.Meta.Name
 	}
@@ -290,7 +287,7 @@ func (v *subsetState) unavailableBelow(position int32) int32 {
 // name is that of the replica at a position, or stands for a missing one.
 func (v *subsetState) name(position int32) string {
 	if m := v.at(position); m != nil {
-		return m.Name + " " + m.WhyUnavailable()
+		return m.Describe()
 	}
 	return v.Observed.DescribeMissing(v.Name, position)
 }

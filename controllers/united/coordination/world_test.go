@@ -251,9 +251,10 @@ func (w *world) record(in coordination.Input, p coordination.Plan) {
 func (w *world) input() coordination.Input {
 	paused := ""
 	if w.paused {
-		paused = "spec.paused freezes the rollout"
+		paused = "the rollout is paused (spec.paused)"
 	}
 	in := coordination.Input{
+		Object:   types.NamespacedName{Namespace: "shop", Name: "web"},
 		Strategy: w.strategy, Update: w.update, Current: w.current, State: w.state, Approved: w.approved, Forced: w.forced,
 		Paused: paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
 	}

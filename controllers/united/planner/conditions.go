@@ -73,18 +73,18 @@ func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.
 
 func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time, conditionType string, state metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: conditionType, Status: state, Reason: reason, Message: truncated(message, maxMessage),
+		Type: conditionType, Status: state, Reason: reason, Message: truncated(sentence(message), maxMessage),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
 }
 
 func setInitialized(p *Plan, set setCondition) {
 	if p.Initialized {
-		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "a replica was ready: from then on partitions protect")
+		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "first replica became ready; partitions now take effect")
 		return
 	}
 	set(v1alpha1.ConditionInitialized, false, v1alpha1.ReasonWaitingForFirstReplica,
-		"no replica was ever ready: a new template replaces this one everywhere, whatever the partitions")
+		"no replica has become ready yet; until one does, a new template replaces this one everywhere, whatever the partitions")
 }
 
 func setReplicasHonored(p *Plan, set setCondition) {
@@ -101,7 +101,7 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 	for name := range in.Unreadable {
 		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
 			setState(status, in.Parent.Generation, in.Now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnreadable,
-				fmt.Sprintf("%d of %d replicas are available, as far as is known: %s", status.AvailableReplicas, wanted, in.Unreadable[name].Why))
+				fmt.Sprintf("%d of %d replicas were available when last seen: %s", status.AvailableReplicas, wanted, in.Unreadable[name].Why))
 			return
 		}
 	}
@@ -151,10 +151,10 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		}
 	}
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
-		return false, v1alpha1.ReasonReconciling, "a child changed while it was being written"
+		return false, v1alpha1.ReasonReconciling, "a child workload changed while it was being written; retrying"
 	}
 	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
-		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty: there is none to have the %d of spec.replicas", replicasOf(in.Parent))
+		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty, so there is no place for the %d replicas of spec.replicas: add a subset", replicasOf(in.Parent))
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
 	switch held := heldMessages(status); {
@@ -306,7 +306,7 @@ func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 	if failure.Stalled {
 		set(v1alpha1.ConditionStalled, true, failure.Reason, failure.Message)
 		setState(status, parent.Generation, now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, failure.Reason,
-			"the replicas are not looked at: "+failure.Message)
+			"the availability of replicas is unknown: "+failure.Message)
 	} else {
 		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 	}

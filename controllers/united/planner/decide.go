@@ -101,5 +101,5 @@ func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCoun
 // template was corrected: open until the child's controller has forgotten the
 // revision before, which never worked. Freezing it would hold replicas on that.
 func openPartition(partition int32) coordination.DesiredPartition {
-	return coordination.DesiredPartition{Partition: partition, Reason: "no replica was ever ready before, so nothing is protected yet"}
+	return coordination.DesiredPartition{Partition: partition, Reason: "no replica has become ready yet, so nothing is protected"}
 }

@@ -24,22 +24,6 @@ type Event struct {
 	Workload string
 }
 
-// Reasons of events that are not reasons of a condition.
-const (
-	eventRolloutStarted  = "RolloutStarted"
-	eventRolloutFinished = "RolloutFinished"
-	eventPartition       = "PartitionChanged"
-	eventSubsetRemoved   = "SubsetRemoved"
-	eventStuckDeleted    = "StuckReplicaDeleted"
-	eventReplicaDeleted  = "ReplicaDeleted"
-	eventStepReached     = "StepReached"
-	eventStepPassed      = "StepPassed"
-	eventForced          = "RolloutForced"
-	eventLost            = "ProtectionLost"
-	eventRestored        = "ProtectionRestored"
-	eventCorrected       = "ChildCorrected"
-)
-
 // Events gives one event for each transition from one status to the next, and
 // for what the pass deleted. p is nil when nothing could be planned.
 func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
@@ -47,14 +31,14 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if old := SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
-			note := fmt.Sprintf("%s: partition %d -> %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
+			note := fmt.Sprintf("%s: partition changed from %d to %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
 			if why := p.changeReason(s.Name, results); why != "" {
 				note += ": " + why
 			}
-			list = append(list, Event{corev1.EventTypeNormal, eventPartition, "Rollout", note, s.Workload})
+			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventPartitionChanged, "Rollout", note, s.Workload})
 		}
 		if what := results.of(s.Name).Corrected; what != "" {
-			list = append(list, Event{corev1.EventTypeNormal, eventCorrected, "Apply", s.Name + ": put back " + what, s.Workload})
+			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChildCorrected, "Apply", s.Name + ": restored " + what, s.Workload})
 		}
 		list = append(list, memoryEvents(SubsetStatus(before, s.Name), s)...)
 		list = append(list, noteEvents(SubsetStatus(before, s.Name), s, results[s.Name])...)
@@ -94,7 +78,18 @@ func (p *Plan) changeReason(name string, results Results) string {
 const maxNote = 1024
 
 // Note is a text as the note of an event.
-func Note(text string) string { return truncated(text, maxNote) }
+func Note(text string) string { return truncated(sentence(text), maxNote) }
+
+// sentence is a text with a capital at its beginning, as conditions and events have it. What begins
+// with a name stays: names of subsets have a colon or a comma behind them, and all others a
+// dash or a dot in them.
+func sentence(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	if strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) || word == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
 
 func truncated(text string, most int) string {
 	if len(text) <= most {
@@ -119,10 +114,10 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 	is := after.Phase == v1alpha1.PhaseRestoring
 	switch {
 	case is && !was:
-		return []Event{{corev1.EventTypeWarning, eventLost, "Restore", after.Name + ": " + after.Message, after.Workload}}
+		return []Event{{corev1.EventTypeWarning, v1alpha1.EventProtectionLost, "Restore", after.Name + ": " + after.Message, after.Workload}}
 	case was && !is && after.Phase != v1alpha1.PhaseStalled:
-		return []Event{{corev1.EventTypeNormal, eventRestored, "Restore",
-			fmt.Sprintf("%s: protected replicas run %s, and come back on it", after.Name, after.CurrentRevision), after.Workload}}
+		return []Event{{corev1.EventTypeNormal, v1alpha1.EventProtectionRestored, "Restore",
+			fmt.Sprintf("%s: protected replicas run %s again, and come back on it when they are replaced", after.Name, after.CurrentRevision), after.Workload}}
 	}
 	return nil
 }
@@ -130,17 +125,17 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 	var list []Event
 	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
-		note := fmt.Sprintf("the update revision is %s, the current one %s", after.UpdateRevision, after.CurrentRevision)
+		note := fmt.Sprintf("rolling out %s; the current revision is %s", after.UpdateRevision, after.CurrentRevision)
 		switch {
 		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
-			note = fmt.Sprintf("%s takes the place of %s, of which no replica was ever ready", after.UpdateRevision, before.UpdateRevision)
+			note = fmt.Sprintf("%s replaces %s, which never had a ready replica", after.UpdateRevision, before.UpdateRevision)
 		case after.UpdateRevision == after.CurrentRevision:
-			note = fmt.Sprintf("goes back to %s, the current revision", after.UpdateRevision)
+			note = fmt.Sprintf("going back to %s, the current revision", after.UpdateRevision)
 		}
-		list = append(list, Event{corev1.EventTypeNormal, eventRolloutStarted, "Rollout", note, ""})
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout", note, ""})
 	}
 	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
-		list = append(list, Event{corev1.EventTypeNormal, eventRolloutFinished, "Rollout",
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutFinished, "Rollout",
 			fmt.Sprintf("all replicas run %s and are ready", after.CurrentRevision), ""})
 	}
 	return list
@@ -155,15 +150,15 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []E
 	same := before != nil && before.Revision == after.Revision
 	var list []Event
 	if after.Forced && (!same || !before.Forced) {
-		list = append(list, Event{corev1.EventTypeWarning, eventForced, "Rollout",
-			"the rollout to " + after.Revision + " goes on whatever the health of the replicas", ""})
+		list = append(list, Event{corev1.EventTypeWarning, v1alpha1.EventRolloutForced, "Rollout",
+			"the rollout to " + after.Revision + " is forced: it ignores unhealthy replicas and maxSkew", ""})
 	}
 	phase := meaningOf(after, paused)
 	if phase.stepReached && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
-		list = append(list, Event{corev1.EventTypeNormal, eventStepReached, "Rollout", after.Message, ""})
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventStepReached, "Rollout", after.Message, ""})
 	}
 	if same && !back && after.Step > before.Step && !phase.done {
-		list = append(list, Event{corev1.EventTypeNormal, eventStepPassed, "Rollout", after.Message, ""})
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventStepPassed, "Rollout", after.Message, ""})
 	}
 	return list
 }
@@ -175,23 +170,23 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	var list []Event
 	for _, s := range p.Subsets {
 		if results.of(s.Name).Deleted {
-			list = append(list, Event{corev1.EventTypeNormal, eventSubsetRemoved, "Remove",
-				s.Name + ": the child was deleted, since the subset is gone", s.Workload})
+			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventSubsetRemoved, "Remove",
+				s.Name + ": deleted the child workload, because the subset was removed from the spec", s.Workload})
 		}
 	}
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if o := results.of(s.Name); len(o.DeletedStuck) > 0 {
-			reason := eventStuckDeleted
+			reason := v1alpha1.EventStuckReplicaDeleted
 			if after.Rollout != nil {
-				reason = eventReplicaDeleted
+				reason = v1alpha1.EventReplicaDeleted
 			}
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s: broken, or released and not on %s", s.Name, strings.Join(o.DeletedStuck, ", "), after.UpdateRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s, because it is broken or was released and does not run %s", s.Name, strings.Join(o.DeletedStuck, ", "), after.UpdateRevision), s.Workload})
 		}
 		if o := results.of(s.Name); len(o.DeletedUnreleased) > 0 {
-			list = append(list, Event{corev1.EventTypeNormal, eventReplicaDeleted, "Restore",
-				fmt.Sprintf("%s: deleted %s: never released, and to come back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
+			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventReplicaDeleted, "Restore",
+				fmt.Sprintf("%s: deleted %s, because it was updated without being released; it comes back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
 		}
 	}
 	return list

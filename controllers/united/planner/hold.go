@@ -39,7 +39,7 @@ func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step
 	default:
 		step = keepReplicas(step, keep, subset.RecordedPartition(observed), subset.RevisionOf(observed))
 	}
-	return step, fmt.Sprintf("keeps %d replicas until %s can grow", keep, refused)
+	return step, fmt.Sprintf("keeping %d replicas until %s can grow", keep, refused)
 }
 
 // shrinks reports whether an action may take replicas from a child.

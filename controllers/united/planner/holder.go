@@ -31,17 +31,17 @@ func MissingReplicaName(observed *adapters.Observed) string {
 // server answers it is in the events of the child. kind is that of the child.
 func WhyMissing(pod *corev1.Pod, kind string, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
 	if pod == nil {
-		return fmt.Sprintf("kubectl describe %s %s tells why it is not made", strings.ToLower(kind), observed.Meta.Name)
+		return fmt.Sprintf("to see why, run: kubectl describe %s -n %s %s", strings.ToLower(kind), observed.Meta.Namespace, observed.Meta.Name)
 	}
-	taken := "the name " + pod.Name + " is taken by a pod that "
+	const taken = "a pod with its name "
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch unmatched := unmatchedLabels(pod, parent, subset); {
 	case pod.DeletionTimestamp != nil:
 		return taken + "is being deleted"
 	case owner != nil && owner.UID != observed.Meta.UID:
-		return taken + fmt.Sprintf("is controlled by %s %s: delete it", owner.Kind, owner.Name)
+		return taken + fmt.Sprintf("is controlled by %s %s: delete that pod", owner.Kind, owner.Name)
 	case len(unmatched) > 0:
-		return taken + fmt.Sprintf("does not have the labels %s: label it so, or delete it", strings.Join(unmatched, ", "))
+		return taken + fmt.Sprintf("lacks the labels %s: add them, or delete that pod", strings.Join(unmatched, ", "))
 	}
 	return ""
 }

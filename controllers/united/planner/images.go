@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -38,7 +39,7 @@ func (in *Input) imagesOf(r *revision.Revision) []containerImage {
 		return nil
 	}
 	var images []containerImage
-	for _, path := range in.Spec.Adapter.PodTemplates() {
+	for _, path := range adapters.PodTemplatesInRevision(in.Spec.Adapter) {
 		for _, list := range []string{"containers", "initContainers"} {
 			at := append(slices.Clone(path), "spec", list)
 			containers, _, _ := unstructured.NestedFieldNoCopy(r.Template(), at...)

@@ -6,6 +6,7 @@ package planner
 import (
 	"testing"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -21,7 +22,12 @@ func TestUpdateName(t *testing.T) {
 		for i, image := range images {
 			containers = append(containers, map[string]any{"name": string(rune('a' + i)), "image": image})
 		}
-		content := revision.Content{Template: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}}
+		workload := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}
+		data, err := adapters.RevisionData(statefulset.New(), workload) // as it is kept, and not as a workload has it
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := revision.Content{Template: data}
 		r, err := revision.Parse(revision.New(parent, OwnerOf(parent), content, 1, 0))
 		if err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func (in *Input) paused() bool { return in.pauseReason() != "" }
 func (in *Input) pauseReason() string {
 	switch {
 	case in.Parent.Spec.Paused:
-		return "spec.paused freezes the rollout"
+		return "the rollout is paused (spec.paused)"
 	case in.Unkept != nil:
 		return "the rollout is frozen: " + in.Unkept.Message
 	}

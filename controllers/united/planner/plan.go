@@ -98,7 +98,7 @@ func Make(in *Input) *Plan {
 	for _, s := range p.Subsets {
 		switch child := in.Unreadable[s.Name]; {
 		case child != nil:
-			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; nothing of it is changed until it can be read again")
+			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; United leaves the subset unchanged until it can read it again")
 		case !s.Removed:
 			in.planSubset(p, s)
 		}
@@ -128,11 +128,11 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	}
 	if update == nil {
 		s.Step.Child = in.childOf(s)
-		why := "paused"
+		why := "the rollout is paused"
 		if !in.Parent.Spec.Paused {
 			why = in.pauseReason()
 		}
-		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision that "+s.Workload+" has is lost")
+		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision of "+s.Workload+" is lost")
 		return
 	}
 	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)

@@ -31,7 +31,7 @@ func unschedulableMessages(tallies []*tally, now time.Time) []string {
 			}
 		}
 		if count > 0 {
-			said = append(said, fmt.Sprintf("%s: %d of %d replicas fit on no node: %s is %s", t.name, count, t.counts.Replicas, t.unschedulable[0].Name, t.unschedulable[0].WhyUnavailable()))
+			said = append(said, fmt.Sprintf("%s: no node fits %d of %d replicas: %s", t.name, count, t.counts.Replicas, t.unschedulable[0].Describe()))
 		}
 	}
 	return said
@@ -59,10 +59,7 @@ func (in *Input) failedByHand(p *Plan, observed *adapters.Observed, onUpdate boo
 	var failed []*adapters.Replica
 	for i := range observed.Pods {
 		r := &observed.Pods[i]
-		if r.Hash != observed.UpdateHash {
-			continue
-		}
-		if yes, _ := in.terms().Failed(r); yes {
+		if in.terms().UpdateFailed(observed, r) {
 			failed = append(failed, r)
 		}
 	}
@@ -75,17 +72,15 @@ func (in *Input) replicaFailed(tallies []*tally) (message string, stalled bool) 
 	var said []string
 	for _, t := range tallies {
 		for _, r := range t.failed {
-			said = append(said, r.Name+" "+r.WhyUnavailable())
-			again := *r
-			again.Crashed = false // a container that crashed once may come up yet
-			failed, _ := in.terms().Failed(&again)
+			said = append(said, r.Describe())
+			failed, _ := in.terms().FailedForGood(*r)
 			stalled = stalled || failed
 		}
 	}
 	if len(said) == 0 {
 		return "", false
 	}
-	return shortenTo(said, ", ", "replicas") + "; correct the template, or go back to the one before", stalled
+	return shortenTo(said, ", ", "replicas") + " failed; fix the template, or go back to the previous one", stalled
 }
 
 // notHonored is the reason and the message of Ready where all is as it should be, but for the

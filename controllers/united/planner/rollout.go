@@ -6,6 +6,7 @@ package planner
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -18,6 +19,7 @@ import (
 // deletions. A removed subset goes when it is empty.
 func (in *Input) coordinate(p *Plan) {
 	input := coordination.Input{
+		Object:   types.NamespacedName{Namespace: in.Parent.Namespace, Name: in.Parent.Name},
 		Strategy: in.Parent.Spec.UpdateStrategy.RollingUpdate,
 		Update:   in.Update.Name, Current: p.CurrentRevision,
 		State:    in.Parent.Status.Rollout,

@@ -67,7 +67,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	}
 	if s.revisionTemplate == nil {
 		first := adapter.RevisionPaths()[0]
-		return nil, field.Required(at.Child(first[0], first[1:]...), "there is nothing to make pods of")
+		return nil, field.Required(at.Child(first[0], first[1:]...), "the pod template is missing")
 	}
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		}
 		seen[sub.Name] = true
 		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.Adapter.MaxNameLength() {
-			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("makes the child name %s, which is longer than %d characters", name, s.Adapter.MaxNameLength()))
+			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("the name of the child workload, %s, would be longer than %d characters", name, s.Adapter.MaxNameLength()))
 		}
 		var err error
 		if sub.patch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
@@ -134,7 +134,7 @@ func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
 		return "", field.Invalid(at, parent.Spec.Selector, err.Error())
 	}
 	if selector.Empty() || parent.Spec.Selector == nil {
-		return "", field.Required(at, "an empty selector would select every pod of the namespace")
+		return "", field.Required(at, "must not be empty: it would select every pod in the namespace")
 	}
 	own, err := labels.NewRequirement(v1alpha1.LabelName, "=", []string{parent.Name})
 	if err != nil {

@@ -164,15 +164,15 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
 	case in.replacing(p, s, observed, onUpdate):
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "moves its released replicas")
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "updating its released replicas")
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
-		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, fmt.Sprintf("waits: %d of %d replicas exist", t.counts.Replicas, s.Desired))
+		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
 	case !observed.SpecObserved:
-		return v1alpha1.PhaseUpdating, "waits: " + observed.Meta.Name + " has not been observed by its controller yet"
+		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
-		return v1alpha1.PhaseUpdating, cmp.Or(waits, "moves its released replicas")
+		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
-		return v1alpha1.PhaseRestoring, fmt.Sprintf("waits: %s was updated without having been released; it is to come back on %s",
+		return v1alpha1.PhaseRestoring, fmt.Sprintf("waiting for %s to return to %s: it was updated without being released",
 			subset.Unreleased(observed)[0].Name, s.Protected)
 	case s.Decision.WaitReason != "" && p.progressing():
 		if waits != "" {
@@ -214,6 +214,21 @@ func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, 
 		}
 	}
 	return replaced < s.Desired-observed.Partition && len(subset.Unreleased(observed)) == 0
+}
+
+// scalingMessage says how many replicas there are, and how many there are to be.
+func scalingMessage(exist, wanted int32) string {
+	if exist > wanted {
+		return fmt.Sprintf("scaling down: %d %s, %d wanted", exist, replicasWord(exist), wanted)
+	}
+	return fmt.Sprintf("scaling up: %d of %d replicas exist", exist, wanted)
+}
+
+func replicasWord(n int32) string {
+	if n == 1 {
+		return "replica"
+	}
+	return "replicas"
 }
 
 // surplusReplicas is how many replicas a child has beyond those that it is asked for, and keeps: its
@@ -272,15 +287,15 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	}
 	if worst != nil {
 		if broken, _ := in.terms().Broken(worst, nil); !broken { // one that is broken is replaced
-			return "waits: " + worst.Name + " " + worst.WhyUnavailable() + remedy(*worst, observed)
+			return "waiting for " + worst.Describe() + remedy(*worst, observed)
 		}
-		return "waits: " + worst.Name + " " + worst.WhyUnavailable()
+		return "waiting for " + worst.Describe()
 	}
 	if missing := observed.Missing(); missing >= 0 && observed.SpecObserved {
-		return "waits: " + observed.DescribeMissing(observed.Meta.Name, missing)
+		return "waiting for " + observed.DescribeMissing(observed.Meta.Name, missing)
 	}
 	if !in.paused() && onUpdate && releasedPending(observed) {
-		return fmt.Sprintf("moves its replicas from position %d on to %s", observed.Partition, in.Update.Name)
+		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, in.Update.Name)
 	}
 	return ""
 }
@@ -292,7 +307,7 @@ func remedy(r adapters.Replica, observed *adapters.Observed) string {
 	if r.Position >= observed.Partition || r.Terminating || r.Hash == observed.CurrentHash || r.Hash == observed.UpdateHash {
 		return ""
 	}
-	return "; its partition keeps it on an earlier revision: delete it, or lower the partition, to replace it"
+	return "; the partition keeps it on an earlier revision: to replace it, delete the pod or lower the partition"
 }
 
 // pauseTimes are since when the parent is paused, and when that last ended.

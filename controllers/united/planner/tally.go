@@ -103,9 +103,9 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // as far as is known
 	}
-	t.message = cmp.Or(o.WaitReason, s.Step.Reason, "is being removed")
+	t.message = cmp.Or(o.WaitReason, s.Step.Reason, "removing the subset")
 	if s.Step.Action == subset.ActionShrink {
-		t.message = cmp.Or(o.WaitReason, s.Decision.WaitReason, fmt.Sprintf("is being removed: %d replicas are left", t.counts.Replicas))
+		t.message = cmp.Or(o.WaitReason, s.Decision.WaitReason, fmt.Sprintf("removing the subset: %d %s left", t.counts.Replicas, replicasWord(t.counts.Replicas)))
 	}
 	return t.withFailure()
 }

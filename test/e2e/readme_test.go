@@ -1,0 +1,230 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+var updateReadme = flag.Bool("update-readme", false, "write what the commands of README.md say into it")
+
+// TestReadmeTour does what the tour of README.md says, and wants the output that is printed
+// there. Ages, times, nodes of a zone and the width of columns may differ.
+func TestReadmeTour(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(root, "README.md")
+	text, err := os.ReadFile(path)
+	e.Expect(err).NotTo(HaveOccurred())
+	before, tour, found := strings.Cut(string(text), "\n## A tour in five minutes\n")
+	e.Expect(found).To(BeTrue())
+	tour, after, found := strings.Cut(tour, "\n## ")
+	e.Expect(found).To(BeTrue())
+
+	shell := e.shell(root)
+	commands := 0
+	tour = consoleFence.ReplaceAllStringFunc(tour, func(fence string) string {
+		said := readSession(consoleFence.FindStringSubmatch(fence)[1])
+		for i := range said {
+			if strings.HasPrefix(said[i].command, "export ") {
+				return fence // the shell has it
+			}
+			commands++
+			said[i].output = e.replay(shell, said[i])
+		}
+		return "```console\n" + writeSession(said) + "```"
+	})
+	e.Expect(commands).To(BeNumerically(">", 20))
+	if *updateReadme {
+		all := before + "\n## A tour in five minutes\n" + tour + "\n## " + after
+		e.Expect(os.WriteFile(path, []byte(all), 0o600)).To(Succeed())
+	}
+}
+
+var (
+	inlineCommand = regexp.MustCompile("`(kubectl [^`]+)`")
+	revisionName  = regexp.MustCompile(`web-[a-z0-9]{10}`)
+)
+
+// TestReadmeEquivalents runs what README.md has in place of kubectl rollout.
+func TestReadmeEquivalents(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	e.Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(text), "\n## In place of `kubectl rollout`\n")
+	e.Expect(found).To(BeTrue())
+	section, _, _ = strings.Cut(section, "\n## ")
+	commands := map[string]string{} // by the first cell of the row
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			if command := inlineCommand.FindStringSubmatch(strings.Join(cells[2:], "|")); command != nil {
+				commands[strings.Trim(cells[1], " `")] = command[1]
+			}
+		}
+	}
+	undo := readSession(consoleFence.FindStringSubmatch(section)[1])[0].command
+	e.Expect(commands).To(And(HaveLen(5), HaveKey("status"), HaveKey("history"), HaveKey("restart"), HaveKey("pause"), HaveKey("resume")))
+
+	shell := e.shell(root)
+	shell("sed 's/100%/0/' config/samples/web.yaml | kubectl apply -f -") // nothing is held
+	w := e.Workload("web")
+	w.Settle()
+	e.Step("restart", func() {
+		first := w.Parent().Status.CurrentRevision
+		before := w.Pods()
+		shell(commands["restart"])
+		shell(commands["status"])
+		w.Expect(w.Parent().Status.CurrentRevision).NotTo(Equal(first))
+		after := w.Pods()
+		w.Expect(after).To(HaveLen(len(before)))
+		for i := range after {
+			w.Expect(after[i].UID).NotTo(Equal(before[i].UID), "%s was made anew", after[i].Name)
+		}
+	})
+	e.Step("pause and resume", func() {
+		shell(commands["pause"])
+		w.SetImage("v2")
+		shell(commands["status"])
+		w.Expect(w.Images()["zone-a"]).To(Equal("v1"))
+		shell(commands["resume"])
+		shell(commands["status"])
+		w.Expect(w.Images()["zone-a"]).To(Equal("v2"))
+	})
+	e.Step("history and undo", func() {
+		history := revisionName.FindAllString(shell(commands["history"]), -1)
+		w.Expect(history).To(HaveLen(3))
+		w.Expect(revisionName.FindAllString(undo, -1)).To(HaveLen(1))
+		shell(revisionName.ReplaceAllString(undo, history[0]))
+		shell(commands["status"])
+		w.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v1", "zone-c": "v1 v1"}))
+		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(history[0]), "the same revision, and no new one")
+	})
+}
+
+// exchange is a command in a document, and what it prints there.
+type exchange struct{ command, output string }
+
+var consoleFence = regexp.MustCompile("(?s)```console\n(.*?)```")
+
+// readSession reads the exchanges of a fence.
+func readSession(text string) (said []exchange) {
+	for line := range strings.Lines(text) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			said = append(said, exchange{command: strings.TrimSpace(command)})
+		} else if len(said) > 0 {
+			said[len(said)-1].output += line
+		}
+	}
+	for i := range said {
+		said[i].output = strings.TrimSpace(said[i].output)
+	}
+	return said
+}
+
+func writeSession(said []exchange) string {
+	var texts []string
+	for _, s := range said {
+		texts = append(texts, strings.TrimSpace("$ "+s.command+"\n"+s.output)+"\n")
+	}
+	return strings.Join(texts, "\n")
+}
+
+// replay runs a command, and gives what it printed. What is only looked at may take a
+// moment to be so.
+func (e *env) replay(shell func(command string) string, said exchange) string {
+	e.t.Helper()
+	looks := strings.HasPrefix(said.command, "kubectl get ")
+	switch {
+	case *updateReadme && looks: // until it stays so
+		var last string
+		e.Eventually(func() bool {
+			before := last
+			last = shell(said.command)
+			return shape(last) == shape(before)
+		}).WithPolling(4 * time.Second).Should(BeTrue())
+		return last
+	case *updateReadme:
+		return shell(said.command)
+	case looks:
+		e.Eventually(func() string { return shape(shell(said.command)) }).Should(Equal(shape(said.output)), said.command)
+	default:
+		e.Expect(shape(shell(said.command))).To(Equal(shape(said.output)), said.command)
+	}
+	return said.output
+}
+
+// shell runs commands with the tools of bin/, in the namespace. One that waits has as long
+// as anything else in these tests.
+func (e *env) shell(dir string) func(command string) string {
+	e.t.Helper()
+	bin, err := cluster.BinDir()
+	e.Expect(err).NotTo(HaveOccurred())
+	home := e.t.TempDir()
+	config, err := os.ReadFile(shared.cluster.Kubeconfig())
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(os.WriteFile(filepath.Join(home, "config"), config, 0o600)).To(Succeed())
+	run := func(command string) string {
+		e.t.Helper()
+		if !strings.Contains(command, "--timeout") {
+			command = strings.ReplaceAll(command, "kubectl wait ", "kubectl wait --timeout="+waitTimeout.String()+" ")
+		}
+		cmd := exec.CommandContext(e.ctx, "bash", "-c", command)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"KUBECONFIG="+filepath.Join(home, "config"), "KUBECACHEDIR="+filepath.Join(home, "cache"))
+		out, err := cmd.CombinedOutput()
+		e.Expect(err).NotTo(HaveOccurred(), "%s: %s", command, out)
+		return strings.TrimSpace(string(out))
+	}
+	run("kubectl config set-context --current --namespace=" + e.Namespace)
+	return run
+}
+
+var shapes = []struct {
+	of *regexp.Regexp
+	is string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`\d+ \(\d+[sm]?\d*s? ago\)`), "RESTARTS"},
+	{regexp.MustCompile(`\b(\d+m)?\d+s\b|\b\d+m\b`), "AGE"},
+	{regexp.MustCompile(`(?m)(\s)(zone-[a-z])-\d\b`), "$1$2-N"},
+	{regexp.MustCompile(`[ \t]+`), " "},
+}
+
+// shape is an output without what differs from run to run.
+func shape(output string) string {
+	for _, s := range shapes {
+		output = s.of.ReplaceAllString(output, s.is)
+	}
+	return output
+}
+
+// TestShape: what is left of an output tells all that matters.
+func TestShape(t *testing.T) {
+	g := NewWithT(t)
+	const pod = "web-zone-b-1   0/1     CrashLoopBackOff   1 (6s ago)     6s"
+	g.Expect(shape("web-zone-b-1 0/1 CrashLoopBackOff 2 (1m5s ago)  1m10s")).To(Equal(shape(pod)))
+	g.Expect(shape("web-zone-b-2   0/1     CrashLoopBackOff   1 (6s ago)     6s")).NotTo(Equal(shape(pod)))
+	g.Expect(shape("web-zone-b-1   1/1     Running   0     6s")).NotTo(Equal(shape(pod)))
+	g.Expect(shape("web-zone-b-1   zone-b-2   v1")).To(Equal(shape("web-zone-b-1   zone-b-1   v1")))
+	g.Expect(shape("web-zone-b-1   zone-a-2   v1")).NotTo(Equal(shape("web-zone-b-1   zone-b-1   v1")))
+	g.Expect(readSession("$ a\nx\ny\n\n$ b\n")).To(Equal([]exchange{{"a", "x\ny"}, {"b", ""}}))
+	g.Expect(writeSession(readSession("$ a\nx\ny\n\n$ b\n"))).To(Equal("$ a\nx\ny\n\n$ b\n"))
+}
