@@ -29,6 +29,8 @@ import (
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would have too long a name: metadata.name, a dash and the name of the subset must be at most 52 characters together, the room that the labels of its pods leave'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 48)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 48 characters together: it is the room that the labels of the workers of a LeaderWorkerSet leave"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.metadata.name.matches('^[a-z]')",fieldPath=".spec.template",message="metadata.name must begin with a letter: the Services of LeaderWorkerSets are named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -152,8 +154,8 @@ type UnitedDeploymentSpec struct {
 // WorkloadTemplate holds the template of the children: exactly one member is
 // set, and which one cannot be changed.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate or advancedStatefulSetTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate), has(self.leaderWorkerSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the children StatefulSets: the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and handed to the
@@ -197,6 +199,16 @@ type WorkloadTemplate struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	AdvancedStatefulSetTemplate *runtime.RawExtension `json:"advancedStatefulSetTemplate,omitempty"`
+
+	// LeaderWorkerSetTemplate makes the children LeaderWorkerSets: the metadata (labels,
+	// annotations) and spec of a leaderworkerset.x-k8s.io/v1 LeaderWorkerSet, stored and handed
+	// to the API server as written here. A replica is a group of pods, a leader and its workers.
+	// Fields that the controller decides may not be set: replicas and the partition; nor may
+	// maxSurge. With type RollingUpdate also maxUnavailable may not.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	LeaderWorkerSetTemplate *runtime.RawExtension `json:"leaderWorkerSetTemplate,omitempty"`
 }
 
 // Topology says over which subsets the replicas are spread.
