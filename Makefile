@@ -162,7 +162,7 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
 # What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
-KINDS := TestKruise|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
+KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts

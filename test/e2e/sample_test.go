@@ -37,3 +37,26 @@ func TestSample(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(scale).To(HavePrefix("6 6 app=web"))
 }
+
+// applySample applies a file of config/samples, which has a UnitedDeployment of a kind and a name.
+func applySample(t *testing.T, kind, file, name string) *contracted {
+	t.Helper()
+	k := kindNamed(kind)
+	if k.manager != nil {
+		k.manager(t)
+	}
+	e := newEnv(t)
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Kubectl("apply", "-f", filepath.Join(root, "config", "samples", file))
+	return &contracted{e.Workload(name), k}
+}
+
+// TestDeploymentSample applies config/samples/deployment.yaml, and stages a version: zone-a is updated.
+func TestDeploymentSample(t *testing.T) {
+	t.Parallel()
+	w := applySample(t, "Deployment", "deployment.yaml", "api")
+	w.comesTo("2 v1", "2 v1", "2 v1")
+	w.setImage("v2")
+	w.comesTo("2 v2", "2 v1", "2 v1")
+}
