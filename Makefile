@@ -61,12 +61,13 @@ CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
 K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
 # The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
-KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml)
-$(foreach m,$(K8S_MODULES) etcd kwok kruise helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
+KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml)
+$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
 $(eval $(call tool-rule,kruise,kruise-manager,github.com/openkruise/kruise))
+$(eval $(call tool-rule,lws,lws-manager,sigs.k8s.io/lws/cmd))
 $(eval $(call tool-rule,helm,helm,helm.sh/helm/v4/cmd/helm))
 $(eval $(call tool-rule,helm-unittest,helm-unittest,github.com/helm-unittest/helm-unittest/cmd/helm-unittest))
 $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen))
@@ -74,15 +75,19 @@ $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-doc
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
 
-# What kruise-manager works on is in its module: the CRDs, and which webhooks it has.
-$(BIN)/kruise/webhooks.yaml: $(STAMP_kruise)
-	@rm -rf $(@D) && mkdir -p $(@D)/crd
-	dir=$$(cd hack/tools/kruise && $(GO) mod download && $(GO) list -m -f '{{.Dir}}' github.com/openkruise/kruise) && \
-		install -m 644 $$dir/config/crd/bases/*.yaml $(@D)/crd && install -m 644 $$dir/config/webhook/manifests.yaml $@
+# What the manager of a kind works on is in its module: the CRDs, and which webhooks it has.
+define manager-rule # $(1): directory in hack/tools and in bin/, $(2): the module
+$(BIN)/$(1)/webhooks.yaml: $$(STAMP_$(1))
+	@rm -rf $$(@D) && mkdir -p $$(@D)/crd
+	dir=$$$$(cd hack/tools/$(1) && $(GO) mod download && $(GO) list -m -f '{{.Dir}}' $(2)) && \
+		install -m 644 $$$$dir/config/crd/bases/*.yaml $$(@D)/crd && install -m 644 $$$$dir/config/webhook/manifests.yaml $$@
+endef
+$(eval $(call manager-rule,kruise,github.com/openkruise/kruise))
+$(eval $(call manager-rule,lws,sigs.k8s.io/lws))
 
 # bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
 OLDEST := $(BIN)/oldest
-OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise helm united-manager)
+OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise lws-manager lws helm united-manager)
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$(b),k8s.io/kubernetes/cmd/$(b))))
 $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
@@ -90,7 +95,7 @@ $(OLDEST_LINKS):
 .PHONY: tools control-plane control-plane-oldest kind-managers
 tools: control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
-kind-managers: $(KIND_MANAGERS) ## Build the managers of the kinds that are not Kubernetes' own into bin/ (OpenKruise)
+kind-managers: $(KIND_MANAGERS) ## Build the managers of the kinds that are not Kubernetes' own into bin/ (OpenKruise, LeaderWorkerSet)
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
 ##### Build and generate ###############################################################################################
@@ -157,7 +162,7 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
 # What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
-KINDS := TestKruise|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
+KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts

@@ -76,6 +76,38 @@ type Relating interface {
 	Related() []schema.GroupVersionKind
 }
 
+// Delegating is an adapter of a kind whose children leave their replicas to a workload of another kind, which has the
+// child's name and remembers, in its status as a StatefulSet does, what they ran before. What is related to such a child
+// carries labels of its controller, and those of the child's pods in its templates alone.
+type Delegating interface {
+	Relating
+	// Delegate is the kind of that workload. It is one of Related.
+	Delegate() schema.GroupVersionKind
+	// RelatedLabel is the label by which what is related is found. Its value is the name of the child.
+	RelatedLabel() string
+	// Reduce takes from a related object, as the API server has it, what is not read of it, and gives it the labels of the
+	// child's pods. One that was reduced before stays as it is.
+	Reduce(related *unstructured.Unstructured)
+}
+
+// Grouping is an adapter of a kind whose replicas are groups of pods.
+type Grouping interface {
+	Adapter
+	// ReplicaLabels are on one pod of each group: who counts pods counts replicas by them.
+	ReplicaLabels() map[string]string
+}
+
+// DelegateOf is, of what is related to the child of that name, the workload that keeps its replicas; nil when there is
+// none.
+func DelegateOf(a Delegating, child string, related []*unstructured.Unstructured) *unstructured.Unstructured {
+	for _, object := range related {
+		if object.GroupVersionKind() == a.Delegate() && object.GetName() == child {
+			return object
+		}
+	}
+	return nil
+}
+
 // Dependents is what carries the labels of a child, and may be its own. All of it is
 // shared with the cache: read only.
 type Dependents struct {
@@ -89,7 +121,7 @@ type Traits struct {
 	Partition  Granularity
 	Protection Protection
 	// Hasty: its controller forgets what its replicas ran before as soon as all of them are
-	// updated. Others wait until they are ready too.
+	// updated, or before they are all ready. Others wait until they are.
 	Hasty bool
 	// Paced means that the kind has a bound of its own on how many replicas it replaces at once.
 	// By hand it is the template's. In a coordinated rollout United lifts it (Unbounded): the child

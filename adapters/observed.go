@@ -31,6 +31,9 @@ type Observed struct {
 	NoPartition bool
 	// MinReadySeconds is what the child's spec says.
 	MinReadySeconds int32
+	// Kept is a partition of the child's controller, which may be above what the spec says while it has not got to what
+	// that releases: replicas below come back on CurrentHash. 0 where there is none.
+	Kept int32
 	// Ordered: the child makes and updates its replicas one after the other and
 	// waits for each to be ready (OrderedReady).
 	Ordered bool
@@ -38,6 +41,9 @@ type Observed struct {
 	// SpecObserved: the child's controller has observed the spec as it is. The two
 	// hashes speak of an older spec otherwise.
 	SpecObserved bool
+	// Unmade: it has not, and will not: it cannot make of the template what makes its replicas, which stays what it
+	// was, until it gets another.
+	Unmade bool
 	// CurrentHash and UpdateHash name the child's own revisions: what it makes
 	// its replicas of below and from its partition on. Empty until its
 	// controller first looked at it.
@@ -48,6 +54,8 @@ type Observed struct {
 
 	// Pods are the replicas that exist, by position.
 	Pods []Replica
+	// ReplicaOwner controls them; "" where the child itself does.
+	ReplicaOwner types.UID
 
 	// MissingName is the name that the replica at the position Missing would have; "" when
 	// none is missing.
@@ -134,7 +142,7 @@ func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool
 	switch {
 	case asked == nil || r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
 		return false
-	case r.Position >= partition:
+	case r.Position >= max(partition, o.Kept):
 		return true
 	}
 	return !slices.Contains(asked, r.Hash)
@@ -177,6 +185,9 @@ type Replica struct {
 	// Crashed: a container that is not ready now has ended with an error. Between
 	// two tries a crash loop looks like a start; this tells them apart.
 	Crashed bool
+	// Lacks is what of it is missing where all that exists of it is ready, as in a group of pods; "" where nothing is.
+	// Nothing tells since when.
+	Lacks string
 	// NeverReady: it was not ready at any time since it was created.
 	NeverReady bool
 	// Unschedulable is what the scheduler says of a replica that fits on no node, ""
@@ -199,6 +210,8 @@ func (r Replica) WhyUnavailable() string {
 		return r.Failure + " since " + since
 	case r.Crashed:
 		return "crashed; not ready since " + since
+	case r.Lacks != "":
+		return r.Lacks
 	case r.Unschedulable != "":
 		return "unschedulable since " + r.UnschedulableSince.UTC().Format(time.RFC3339) + ": " + r.Unschedulable
 	case r.Ready:
@@ -246,7 +259,7 @@ func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 		return false, time.Time{}
 	case r.Failure != "" || r.Crashed:
 		return true, time.Time{}
-	case t.Paused:
+	case t.Paused || r.Lacks != "":
 		return false, time.Time{}
 	}
 	since := r.Since

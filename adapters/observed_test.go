@@ -93,3 +93,21 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
+
+// What the child's controller has not got to yet comes back as it was, so nobody replaces it.
+func TestReplaceableWhereTheControllerIs(t *testing.T) {
+	o := &adapters.Observed{Replicas: 4, Partition: 1, Kept: 3, CurrentHash: "old", UpdateHash: "new"}
+	asked := []string{"old", "new"}
+	for position, want := range []bool{false, false, false, true} {
+		if got := o.Replaceable(&adapters.Replica{Position: int32(position), Hash: "old"}, 1, asked); got != want {
+			t.Errorf("position %d: %v", position, got)
+		}
+	}
+	if !o.Replaceable(&adapters.Replica{Position: 2, Hash: "third"}, 1, asked) {
+		t.Error("what nobody asks for comes back as something else wherever it is")
+	}
+	o.Kept = 0
+	if !o.Replaceable(&adapters.Replica{Position: 2, Hash: "old"}, 1, asked) {
+		t.Error("the control: there is no such controller")
+	}
+}

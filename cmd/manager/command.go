@@ -30,6 +30,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
 	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/deployment"
+	"github.com/unitedworkloads/united/adapters/leaderworkerset"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united"
@@ -95,7 +96,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := united.SetUp(ctx, mgr, known(), o.workers); err != nil {
+	if err := united.SetUp(ctx, mgr, known(), o.workers, o.cachedNamespaces()); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -119,7 +120,7 @@ func limitMemory() {
 
 // known are the kinds of children.
 func known() adapters.Registry {
-	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New()}
+	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New()}
 }
 
 func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {

@@ -89,6 +89,9 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 // unseen: the child's controller has not seen the spec as it is.
 func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
 
+// unmade is that of a child whose controller can make nothing of its template.
+func (b *childBuilder) unmade() *childBuilder { b.Unmade = true; return b }
+
 // outdated: its status counts other replicas than are seen.
 func (b *childBuilder) outdated() *childBuilder { b.StatusOutdated = true; return b }
 

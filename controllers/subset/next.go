@@ -169,9 +169,10 @@ func DeletionReason(child metav1.Object) string {
 // mustObserveProtected reports whether the child's controller has yet to take note of the
 // revision that it is to remember, before it is shown another. That holds while
 // nothing is protected too: the partition may be raised before the end. And on the way
-// back: it may have finished what it is to leave, and then that is what it protects.
+// back: it may have finished what it is to leave, and then that is what it protects. Of what
+// cannot be made there is nothing to take note of.
 func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
-	unseen := !o.SpecObserved || o.CurrentHash == ""
+	unseen := (!o.SpecObserved || o.CurrentHash == "") && !o.Unmade
 	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
 	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
 }

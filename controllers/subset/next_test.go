@@ -75,6 +75,7 @@ func TestNext(t *testing.T) {
 		{"the protected revision of a running child is not needed", aGoal().lost(), aChild().on("r2").hashes("h1", "h2"), "Apply r2 x4 p3 protects r1", ""},
 		{"another template waits until this one is seen", aGoal(), aChild().unseen(), "Wait", "to observe its latest spec"},
 		{"another template waits until the child has a revision", aGoal(), aChild().hashes("", ""), "Wait", "to observe its latest spec"},
+		{"another template does not wait for one of which nothing can be made", aGoal(), aChild().unseen().unmade(), "Apply r2 x4 p3 protects r1", ""},
 		{"another template waits for nothing when pods are the same", aGoal().samePods(), aChild().unseen(), "Apply r2 x4 p3 protects r1", ""},
 		{"the same template waits for nothing", aGoal(), aChild().on("r2").unseen(), "Apply r2 x4 p3 protects r1", ""},
 		{"before the first replica nothing waits", aGoal().uninitialized().partition(0), aChild().protecting("").unseen().hashes("", ""), "Apply r2 x4 p0", ""},

@@ -25,7 +25,7 @@ const kindRetry = 10 * time.Second
 // safe for concurrent use.
 type kinds struct {
 	mapper meta.RESTMapper
-	watch  func(schema.GroupVersionKind) error
+	watch  func(watched) error
 
 	// starting is held while the API server is asked, mu is not: parents of other kinds do not
 	// wait for that.
@@ -35,36 +35,54 @@ type kinds struct {
 	missing map[schema.GroupVersionKind]time.Time
 
 	mu      sync.Mutex
-	watched map[schema.GroupVersionKind]bool
+	watched map[watched]bool
+}
+
+// watched is a kind of which some objects are watched: those with our labels, or, where of is set,
+// those that are related to children of a kind that delegates (adapters.Delegating).
+type watched struct{ kind, of schema.GroupVersionKind }
+
+// watchedFor is what is read for an adapter's children: themselves, and what is related to them.
+func watchedFor(adapter adapters.Adapter) []watched {
+	all := []watched{{kind: adapter.GroupVersionKind()}}
+	for _, gvk := range relatedTo(adapter) {
+		related := watched{kind: gvk}
+		if _, apart := adapter.(adapters.Delegating); apart {
+			related.of = adapter.GroupVersionKind()
+		}
+		all = append(all, related)
+	}
+	return all
 }
 
 // ensure watches the kinds of an adapter. The failure says which is not served; nil when
 // all are.
 func (k *kinds) ensure(adapter adapters.Adapter, now time.Time) (*subset.Failure, error) {
-	for _, gvk := range kindsOf(adapter) {
-		if k == nil || k.watches(gvk) {
+	for _, w := range watchedFor(adapter) {
+		if k == nil || k.watches(w) {
 			continue
 		}
-		if failure, err := k.startWatch(gvk, now); failure != nil || err != nil {
+		if failure, err := k.startWatch(w, now); failure != nil || err != nil {
 			return failure, err
 		}
 	}
 	return nil, nil //nolint:nilnil // nothing is wrong
 }
 
-func (k *kinds) watches(gvk schema.GroupVersionKind) bool {
+func (k *kinds) watches(w watched) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.watched[gvk]
+	return k.watched[w]
 }
 
 // startWatch watches a kind, if the API server serves it.
-func (k *kinds) startWatch(gvk schema.GroupVersionKind, now time.Time) (*subset.Failure, error) {
+func (k *kinds) startWatch(w watched, now time.Time) (*subset.Failure, error) {
 	k.starting.Lock()
 	defer k.starting.Unlock()
-	if k.watches(gvk) {
+	if k.watches(w) {
 		return nil, nil //nolint:nilnil // another has begun
 	}
+	gvk := w.kind
 	served, err := k.served(gvk, now)
 	switch {
 	case err != nil:
@@ -74,15 +92,15 @@ func (k *kinds) startWatch(gvk schema.GroupVersionKind, now time.Time) (*subset.
 			Reason: v1alpha1.ReasonKindNotInstalled, Message: notInstalled(gvk), Stalled: true, RetryAt: k.missing[gvk].Add(kindRetry),
 		}, nil
 	}
-	if err := k.watch(gvk); err != nil {
+	if err := k.watch(w); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.watched == nil {
-		k.watched = map[schema.GroupVersionKind]bool{}
+		k.watched = map[watched]bool{}
 	}
-	k.watched[gvk] = true
+	k.watched[w] = true
 	return nil, nil //nolint:nilnil // nothing is wrong
 }
 

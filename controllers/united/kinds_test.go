@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/unitedworkloads/united/adapters/deployment"
+	"github.com/unitedworkloads/united/adapters/leaderworkerset"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -36,8 +37,8 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 // A kind is watched from when it is first asked for, with what is related to it, and once.
 func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil)}
-	var watched []string
-	k := &kinds{mapper: m, watch: func(gvk schema.GroupVersionKind) error { watched = append(watched, gvk.Kind); return nil }}
+	var begun []string
+	k := &kinds{mapper: m, watch: func(w watched) error { begun = append(begun, w.kind.Kind+w.of.Kind); return nil }}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, kind := range []string{"StatefulSet", "Deployment"} {
 		m.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
@@ -48,7 +49,7 @@ func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 			t.Fatal(failure, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"StatefulSet"}, watched); diff != "" || m.asked != 1 {
+	if diff := cmp.Diff([]string{"StatefulSet"}, begun); diff != "" || m.asked != 1 {
 		t.Error(diff, m.asked)
 	}
 
@@ -66,7 +67,17 @@ func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 	if failure, err = k.ensure(deployment.New(), now.Add(kindRetry)); failure != nil || err != nil {
 		t.Error("it is there now:", failure, err)
 	}
-	if diff := cmp.Diff([]string{"StatefulSet", "Deployment", "ReplicaSet"}, watched); diff != "" {
+	if diff := cmp.Diff([]string{"StatefulSet", "Deployment", "ReplicaSet"}, begun); diff != "" {
+		t.Error(diff)
+	}
+
+	// What is related to a kind that delegates has other labels than ours, and so is watched by itself.
+	m.Add(leaderworkerset.New().GroupVersionKind(), meta.RESTScopeNamespace)
+	m.Add(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), meta.RESTScopeNamespace)
+	if failure, err = k.ensure(leaderworkerset.New(), now); failure != nil || err != nil {
+		t.Error(failure, err)
+	}
+	if diff := cmp.Diff([]string{"LeaderWorkerSet", "StatefulSetLeaderWorkerSet", "ControllerRevisionLeaderWorkerSet"}, begun[3:]); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -76,7 +87,7 @@ func TestKindsErrors(t *testing.T) {
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil), broken: errors.New("broken pipe")}
 	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
 	cannot := errors.New("the cache is closed")
-	k := &kinds{mapper: m, watch: func(schema.GroupVersionKind) error { return cannot }}
+	k := &kinds{mapper: m, watch: func(watched) error { return cannot }}
 	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || !errors.Is(err, m.broken) {
 		t.Error(failure, err)
 	}
@@ -85,7 +96,7 @@ func TestKindsErrors(t *testing.T) {
 		t.Error(failure, err)
 	}
 	cannot = nil
-	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || err != nil || !k.watches(statefulset.New().GroupVersionKind()) {
+	if failure, err := k.ensure(statefulset.New(), time.Time{}); failure != nil || err != nil || !k.watches(watched{kind: statefulset.New().GroupVersionKind()}) {
 		t.Error(failure, err)
 	}
 }

@@ -45,7 +45,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if in.Related, err = r.relatedOf(ctx, parent, s.Adapter); err != nil {
 		return nil, err
 	}
-	children, err := r.labelled(ctx, parent, s.Adapter.GroupVersionKind())
+	children, err := labelled(ctx, r.Client.List, parent, s.Adapter.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +186,15 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 	return nil
 }
 
+// lists is how a cache is asked.
+type lists func(context.Context, client.ObjectList, ...client.ListOption) error
+
 // labelled are the objects of a kind that carry the label of the parent. They are shared
 // with the cache.
-func (r *Reconciler) labelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+func labelled(ctx context.Context, from lists, parent *v1alpha1.UnitedDeployment, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
-	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
+	if err := from(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list %ss: %w", gvk.Kind, err)
 	}
@@ -206,8 +209,12 @@ func (r *Reconciler) labelled(ctx context.Context, parent *v1alpha1.UnitedDeploy
 // their labels say.
 func (r *Reconciler) relatedOf(ctx context.Context, parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (map[string][]*unstructured.Unstructured, error) {
 	related := map[string][]*unstructured.Unstructured{}
+	from := r.Client.List
+	if apart := r.Related[adapter.GroupVersionKind()]; apart != nil {
+		from = apart.List
+	}
 	for _, gvk := range relatedTo(adapter) {
-		objects, err := r.labelled(ctx, parent, gvk)
+		objects, err := labelled(ctx, from, parent, gvk)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +36,9 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
+	// Related reads from the caches of what is related to children of a kind that delegates
+	// (adapters.Delegating).
+	Related map[schema.GroupVersionKind]client.Reader
 	// Adapters are the kinds of children it can have.
 	Adapters adapters.Registry
 	Recorder events.EventRecorder

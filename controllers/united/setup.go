@@ -43,6 +43,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets/status;statefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups=leaderworkerset.x-k8s.io,resources=leaderworkersets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
@@ -80,12 +81,6 @@ func CacheOptions() (cache.Options, error) {
 			&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
 		},
 	}, nil
-}
-
-// kindsOf are the kinds that are read for an adapter's children: theirs, and those of what
-// is related to them.
-func kindsOf(adapter adapters.Adapter) []schema.GroupVersionKind {
-	return append([]schema.GroupVersionKind{adapter.GroupVersionKind()}, relatedTo(adapter)...)
 }
 
 func relatedTo(adapter adapters.Adapter) []schema.GroupVersionKind {
@@ -160,8 +155,8 @@ func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus
 	return kept
 }
 
-// SetUp adds the controller to a manager whose cache has CacheOptions.
-func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int) error {
+// SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are those that it caches, nil for all.
+func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podParentIndex, func(o client.Object) []string {
 		return []string{o.GetLabels()[v1alpha1.LabelName]}
 	})
@@ -187,10 +182,56 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	if err != nil {
 		return fmt.Errorf("set up controller: %w", err)
 	}
-	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), watch: func(gvk schema.GroupVersionKind) error {
-		return c.Watch(source.Kind[client.Object](mgr.GetCache(), objectOf(gvk), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
+	related, err := relatedCaches(mgr, known, namespaces)
+	if err != nil {
+		return err
+	}
+	r.Related = map[schema.GroupVersionKind]client.Reader{}
+	for kind, cached := range related {
+		r.Related[kind] = cached
+	}
+	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), watch: func(w watched) error {
+		from := mgr.GetCache()
+		if apart := related[w.of]; apart != nil {
+			from = apart
+		}
+		return c.Watch(source.Kind[client.Object](from, objectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
 	}}
 	return nil
+}
+
+// relatedCaches are the caches of what is related to children that delegate, by the kind of those. What it holds has none of
+// our labels, so it is not in the manager's, of which each kind has one selector. They hold nothing before somebody asks.
+func relatedCaches(mgr ctrl.Manager, known adapters.Registry, namespaces map[string]cache.Config) (map[schema.GroupVersionKind]cache.Cache, error) {
+	caches := map[schema.GroupVersionKind]cache.Cache{}
+	for _, adapter := range known {
+		delegating, ok := adapter.(adapters.Delegating)
+		if !ok {
+			continue
+		}
+		theirs, err := labels.NewRequirement(delegating.RelatedLabel(), selection.Exists, nil)
+		if err != nil {
+			return nil, fmt.Errorf("label selector: %w", err)
+		}
+		cached, err := cache.New(mgr.GetConfig(), cache.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+			DefaultNamespaces: namespaces, DefaultLabelSelector: labels.NewSelector().Add(*theirs),
+			DefaultTransform: func(object any) (any, error) {
+				if u, ok := object.(*unstructured.Unstructured); ok {
+					delegating.Reduce(u)
+				}
+				return object, nil
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cache of what is related to %ss: %w", adapter.GroupVersionKind().Kind, err)
+		}
+		if err := mgr.Add(cached); err != nil {
+			return nil, fmt.Errorf("cache of what is related to %ss: %w", adapter.GroupVersionKind().Kind, err)
+		}
+		caches[adapter.GroupVersionKind()] = cached
+	}
+	return caches, nil
 }
 
 // wakeUps starts a pass over a parent whose turn has come.

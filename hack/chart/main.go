@@ -106,7 +106,9 @@ func roles(config, generated string) error {
 }
 
 // optional are API groups whose kinds are not in every cluster. A value of the chart leaves out the rules for each.
-func optional() map[string]string { return map[string]string{"kruise": "apps.kruise.io"} }
+func optional() map[string]string {
+	return map[string]string{"kruise": "apps.kruise.io", "leaderWorkerSet": "leaderworkerset.x-k8s.io"}
+}
 
 // byKind are the rules of a role, as texts by the name of their file: those for the API groups that are optional by
 // themselves.

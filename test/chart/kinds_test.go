@@ -6,7 +6,9 @@ package chart
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,23 +22,38 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-const kruiseGroup = "apps.kruise.io"
+// API groups of kinds that are not Kubernetes' own.
+const (
+	kruiseGroup = "apps.kruise.io"
+	lwsGroup    = "leaderworkerset.x-k8s.io"
+)
 
-// foreign is a kind of children that is not Kubernetes' own. name is that of the parent.
+// foreign is a kind of children that is not Kubernetes' own. name is that of the parent. memory is the kind of what
+// has a child's name and remembers what its replicas ran before: the child itself, as a rule. pods are where it has its pod
+// template in its spec.
 type foreign struct {
 	name, member string
-	kind         schema.GroupVersionKind
+	kind, memory schema.GroupVersionKind
+	pods         []string
 }
 
 func foreignKinds() []foreign {
+	clones := schema.GroupVersionKind{Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet"}
+	advanced := schema.GroupVersionKind{Group: kruiseGroup, Version: "v1beta1", Kind: "StatefulSet"}
+	groups := schema.GroupVersionKind{Group: lwsGroup, Version: "v1", Kind: "LeaderWorkerSet"}
 	return []foreign{
-		{"clones", "cloneSetTemplate", schema.GroupVersionKind{Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet"}},
-		{"advanced", "advancedStatefulSetTemplate", schema.GroupVersionKind{Group: kruiseGroup, Version: "v1beta1", Kind: "StatefulSet"}},
+		{"clones", "cloneSetTemplate", clones, clones, []string{"template"}},
+		{"advanced", "advancedStatefulSetTemplate", advanced, advanced, []string{"template"}},
+		{"groups", "leaderWorkerSetTemplate", groups, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), []string{"leaderWorkerTemplate", "workerTemplate"}},
 	}
 }
 
 func (f foreign) template(tag string) string {
-	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"app":%q}},"spec":{"containers":[{"name":"web","image":%q}]}}}}`, f.name, fixtures.Image(tag))
+	text := fmt.Sprintf(`{"metadata":{"labels":{"app":%q}},"spec":{"containers":[{"name":"web","image":%q}]}}`, f.name, fixtures.Image(tag))
+	for _, step := range slices.Backward(f.pods) {
+		text = fmt.Sprintf(`{%q:%s}`, step, text)
+	}
+	return fmt.Sprintf(`{"spec":%s}`, text)
 }
 
 // steps are what a kind lives through that is protected by what it remembers.
@@ -63,9 +80,13 @@ func (f foreign) install(ctx context.Context, s *scenario) error {
 	d := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: f.name}}
 	d.Spec.Replicas = ptr.To[int32](4)
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": f.name}}
-	template := &runtime.RawExtension{Raw: []byte(f.template("v1"))}
-	if d.Spec.Template.CloneSetTemplate = template; f.member != "cloneSetTemplate" {
-		d.Spec.Template = v1alpha1.WorkloadTemplate{AdvancedStatefulSetTemplate: template}
+	switch template := (&runtime.RawExtension{Raw: []byte(f.template("v1"))}); f.member {
+	case "cloneSetTemplate":
+		d.Spec.Template.CloneSetTemplate = template
+	case "advancedStatefulSetTemplate":
+		d.Spec.Template.AdvancedStatefulSetTemplate = template
+	default:
+		d.Spec.Template.LeaderWorkerSetTemplate = template
 	}
 	d.Spec.Topology.Subsets = []v1alpha1.Subset{{Name: "zone-a"}, {Name: "zone-b"}}
 	d.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{}
@@ -78,13 +99,20 @@ func (f foreign) object() *unstructured.Unstructured {
 	return u
 }
 
+// remembers is an object of the kind that remembers.
+func (f foreign) remembers() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(f.memory)
+	return u
+}
+
 func (f foreign) key(s *scenario, subset string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: f.name + "-" + subset}
 }
 
-// revisions are the current and the update revision of zone-b's child.
+// revisions are the current and the update revision of zone-b's child, and what remembers them.
 func (f foreign) revisions(ctx context.Context, s *scenario) (child *unstructured.Unstructured, current, update string, err error) {
-	child = f.object()
+	child = f.remembers()
 	err = s.Get(ctx, f.key(s, "zone-b"), child)
 	current, _, _ = unstructured.NestedString(child.Object, "status", "currentRevision")
 	update, _, _ = unstructured.NestedString(child.Object, "status", "updateRevision")

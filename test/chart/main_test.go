@@ -13,6 +13,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -55,5 +56,5 @@ func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	if shared.client, err = install.NewClient(c); err != nil {
 		return err
 	}
-	return c.StartKruise(ctx)
+	return errors.Join(c.StartKruise(ctx), c.StartLWS(ctx))
 }

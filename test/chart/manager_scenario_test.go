@@ -147,12 +147,15 @@ func (s *scenario) steps() []step {
 	ready := func(replicas int32) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, webName, replicas) }
 	}
-	var foreign []step
+	var foreign, ofMissing []step
 	for _, f := range foreignKinds() {
 		foreign = append(foreign, f.steps(s)...)
+		if s.missing != nil && s.missing.group == f.kind.Group {
+			ofMissing = append(ofMissing, f.steps(s)...)
+		}
 	}
-	if s.missing != nil && s.missing.group == kruiseGroup {
-		return foreign // the others need nothing of it
+	if ofMissing != nil {
+		return ofMissing // the others need nothing of it
 	}
 	return append([]step{
 		{"scrape", func(context.Context) error { return nil }, s.scraped},

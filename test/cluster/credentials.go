@@ -28,13 +28,14 @@ import (
 )
 
 // The users of the control plane, each with a kubeconfig file <name>.kubeconfig. With names of their own the audit log
-// tells who wrote what; kwok and kruise-manager have no bootstrap role, hence all rights.
+// tells who wrote what; kwok, kruise-manager and lws-manager have no bootstrap role, hence all rights.
 var users = []struct{ file, name, group string }{
 	{"admin", "admin", "system:masters"},
 	{"kube-controller-manager", "system:kube-controller-manager", ""},
 	{"kube-scheduler", "system:kube-scheduler", ""},
 	{"kwok", "kwok", "system:masters"},
 	{"kruise-manager", "kruise-manager", "system:masters"},
+	{"lws-manager", "lws-manager", "system:masters"},
 }
 
 const credentialLifetime = 10 * 365 * 24 * time.Hour

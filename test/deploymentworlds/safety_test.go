@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// The oracle. Its rules are the words of the design (docs/design.md, docs/kinds.md, docs/rollouts.md), as
+// The oracle. Its rules are the words of the design (docs/design.md, docs/workloads.md, docs/rollouts.md), as
 // they are read by somebody who does not know how the controller does it. Invariants I1 to I7 are those of
 // the comment of package coordination.
 
@@ -24,15 +24,15 @@ type breach struct{ rule, what string }
 // Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, and
 // there are worlds in which it has to be met (setting.meets): one that is not needed any more is found out.
 const (
-	// kinds.md: "While it is paused, a Deployment that is scaled shares what is added among the versions
+	// workloads.md: "While it is paused, a Deployment that is scaled shares what is added among the versions
 	// that it has".
 	mixGrows = "a mix that is held grows on all of its versions"
-	// kinds.md, of the same: "What its controller has given up by then goes, and comes up on the new version".
+	// workloads.md, of the same: "What its controller has given up by then goes, and comes up on the new version".
 	oldScaledDown = "the last old replica was given up before it was held"
-	// kinds.md: "Its ReplicaSets are its memory: when somebody deletes that of the old version, its
+	// workloads.md: "Its ReplicaSets are its memory: when somebody deletes that of the old version, its
 	// controller makes the rest on the new one".
 	oldLost = "the old ReplicaSet of a mix that is held is lost"
-	// kinds.md: "What is held stays what it is". A child that was released, and stopped before anything of
+	// workloads.md: "What is held stays what it is". A child that was released, and stopped before anything of
 	// it moved, gets back the template of what it runs, under spec.paused too: it moves nothing.
 	neverBegan = "a child that was stopped before it moved gets its template back"
 	// design.md, Coordinated rollouts: "a child without replicas is treated as not staged". It may have any
@@ -161,7 +161,7 @@ func (w *world) judge(x *pass, s *state) []breach {
 }
 
 // protection: a subset that is held, or frozen by spec.paused, is given no other template than one that it
-// may protect, or keeps the one that it has, and is paused if it has replicas (I1; kinds.md, Deployments). What
+// may protect, or keeps the one that it has, and is paused if it has replicas (I1; workloads.md, Deployments). What
 // one without replicas comes up on is judged then. One that is removed under RollingUpdate is drained first
 // (rollouts.md).
 func (j *judged) protection(wr write) {

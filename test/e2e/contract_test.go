@@ -32,6 +32,8 @@ type kind struct {
 	gvk              schema.GroupVersionKind
 	// draft makes the template of the kind from that of a StatefulSet.
 	draft edit
+	// pods are where its pod templates are in the spec; "template" if there is nothing.
+	pods []string
 	// whole: a child is protected and released as a whole.
 	whole bool
 	// manager starts what runs the kind, where that is not Kubernetes itself.
@@ -39,7 +41,8 @@ type kind struct {
 	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
 	// of one that was orphaned. admitsAny: its API takes a pod template of which no pod can be
 	// made, so that it costs what is released a replica, as one that does not come up does.
-	leavesOrphans, admitsAny bool
+	// waitsForAny: its API takes such a template as well, and its controller then does nothing.
+	leavesOrphans, admitsAny, waitsForAny bool
 }
 
 // contractOf is a UnitedDeployment of the kind, whose manager runs.
@@ -72,6 +75,12 @@ func kinds() []kind {
 			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
 			draft: advancedStatefulSets, manager: kruise, admitsAny: true,
+		},
+		{
+			name: "LeaderWorkerSet", member: "leaderWorkerSetTemplate", resource: "leaderworkersets",
+			gvk:   schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"},
+			draft: leaderWorkerSets, manager: lws, waitsForAny: true,
+			pods: []string{"leaderWorkerTemplate/leaderTemplate", "leaderWorkerTemplate/workerTemplate"},
 		},
 	}
 }
@@ -135,7 +144,27 @@ func (w *contracted) comesTo(a, b, c string, more ...string) {
 
 func (w *contracted) setImage(tag string) {
 	w.t.Helper()
-	w.JSONPatch(`[{"op":"replace","path":"/spec/template/%s/spec/template/spec/containers/0/image","value":%q}]`, w.member, image(tag))
+	var patches []string
+	for _, at := range w.podTemplates() {
+		patches = append(patches, fmt.Sprintf(`{"op":"replace","path":"/spec/template/%s/spec/%s/spec/containers/0/image","value":%q}`, w.member, at, image(tag)))
+	}
+	w.JSONPatch(`[%s]`, strings.Join(patches, ","))
+}
+
+func (k kind) podTemplates() []string {
+	if k.pods == nil {
+		return []string{"template"}
+	}
+	return k.pods
+}
+
+// podsPatch is a subset's patch of the first pod template.
+func (k kind) podsPatch(pods string) string {
+	steps := strings.Split(k.podTemplates()[0], "/")
+	for _, step := range slices.Backward(steps) {
+		pods = fmt.Sprintf(`{%q:%s}`, step, pods)
+	}
+	return fmt.Sprintf(`{"spec":%s}`, pods)
 }
 
 func (w *contracted) object(subset string) *unstructured.Unstructured {
@@ -346,14 +375,22 @@ func (w *contracted) failsAlone() {
 		w.comesTo("2 v5", "2 v4", "2 v4")
 	})
 	w.Step("a parent that is broken elsewhere", func() {
-		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}}}}]`)
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":%s}]`,
+			w.podsPatch(`{"spec":{"containers":[{"name":"web","imagePullPolicy":"Sometimes"}]}}`))
 		w.SetPartitions(parts{"zone-b": 0, "zone-c": 0})
-		if w.admitsAny {
+		switch {
+		case w.waitsForAny:
+			w.Eventually(func(g Gomega) {
+				g.Expect(w.mix()["zone-c"]).To(Equal("2 v5"))
+				g.Expect(w.Status("zone-b").Message).To(ContainSubstring("kubectl describe leaderworkerset web-zone-b"))
+			}).Should(Succeed())
+			w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
+		case w.admitsAny:
 			w.Eventually(func(g Gomega) { g.Expect(w.Status("zone-b").Message).To(ContainSubstring("(missing")) }).Should(Succeed())
 			w.Eventually(func(g Gomega) {
 				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "2 v5", "zone-b": "1 v4", "zone-c": "2 v5"}))
 			}).Should(Succeed())
-		} else {
+		default:
 			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, "imagePullPolicy")
 			w.Eventually(func(g Gomega) { g.Expect(w.mix()["zone-c"]).To(Equal("2 v5")) }).Should(Succeed())
 			w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))

@@ -76,7 +76,7 @@ func (w *contracted) deleteReplicaSet(subset, tag string) {
 	w.t.Fatalf("%s has no ReplicaSet of %s", subset, tag)
 }
 
-// What becomes of a Deployment that was held in the middle of its way: docs/kinds.md. Whatever that
+// What becomes of a Deployment that was held in the middle of its way: docs/workloads.md. Whatever that
 // is, the next release ends.
 func TestDeploymentHeldMix(t *testing.T) {
 	t.Parallel()

@@ -246,7 +246,7 @@ func (h History) Since(mark int) []incarnation {
 	return list
 }
 
-// Events gives all that has happened to the pods of a UnitedDeployment, in order.
+// Events gives all that has happened to the replicas of a UnitedDeployment, in order.
 func (h History) Events(parent string) []podEvent {
 	h.e.t.Helper()
 	if err := shared.watch.sync(h.e.ctx); err != nil {
@@ -260,7 +260,7 @@ func (h History) Events(parent string) []podEvent {
 			list = append(list, event)
 		}
 	}
-	return list
+	return ofReplicas(list)
 }
 
 // Mark is the place in the history after all that has happened so far.

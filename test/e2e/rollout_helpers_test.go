@@ -211,7 +211,7 @@ func (w *Workload) Crash(subset string, ordinal int) {
 // game, and disturbs nothing.
 func (w *Workload) remindKubeletsOf(subset string) {
 	w.t.Helper()
-	for _, p := range w.Pods() {
+	for _, p := range w.members() {
 		if p.Ready || p.Terminating || !p.Running || p.Crashing || subset != "" && p.Subset != subset {
 			continue
 		}

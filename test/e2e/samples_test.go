@@ -39,7 +39,7 @@ var samples = map[string]func(t *testing.T){
 	"helm":                     testSampleHelm,
 }
 
-// TestSamples applies all samples. Those that need OpenKruise have tests of their own,
+// TestSamples applies all samples. Those of kinds other than StatefulSets have tests of their own,
 // beside the other tests of their kind.
 func TestSamples(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestSamplesAreTested(t *testing.T) {
 	for _, entry := range entries {
 		found = append(found, entry.Name())
 	}
-	tested := []string{"README.md", "cloneset.yaml", "advancedstatefulset.yaml"}
+	tested := []string{"README.md", "deployment.yaml", "cloneset.yaml", "advancedstatefulset.yaml", "leaderworkerset.yaml", "roles-leaderworkerset.yaml"}
 	for name := range samples {
 		tested = append(tested, name)
 	}

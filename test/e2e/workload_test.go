@@ -266,6 +266,10 @@ type pod struct {
 	ReadySince      time.Time // a whole second; zero when it is not ready
 	Terminating     bool
 	Parent          string // the UnitedDeployment
+	// Leader is the name of the leader of its group, its own if it is that; "" of a pod that is a
+	// replica by itself. Members is how many pods the group is of.
+	Leader  string
+	Members int
 }
 
 func readPod(p *corev1.Pod) pod {
@@ -280,6 +284,7 @@ func readPod(p *corev1.Pod) pod {
 	if n, err := strconv.Atoi(p.Name[strings.LastIndexByte(p.Name, '-')+1:]); err == nil {
 		read.Ordinal = n
 	}
+	readGroup(p, &read)
 	if len(p.Spec.Containers) > 0 {
 		read.Image = tagOf(p.Spec.Containers[0].Image)
 	}
@@ -294,8 +299,14 @@ func readPod(p *corev1.Pod) pod {
 	return read
 }
 
-// Pods reads the pods of the workload from the API server, by subset and ordinal.
+// Pods reads the replicas of the workload from the API server, by subset and ordinal: its pods, or its groups of pods.
 func (w *Workload) Pods() []pod {
+	w.t.Helper()
+	return asReplicas(w.members())
+}
+
+// members are the pods of the workload, those of groups each by itself.
+func (w *Workload) members() []pod {
 	w.t.Helper()
 	list := &corev1.PodList{}
 	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.Name})).To(Succeed())
@@ -362,6 +373,7 @@ func (e *env) describe(ctx context.Context) string {
 	var text strings.Builder
 	for _, args := range [][]string{
 		{"get", "united,sts,controllerrevisions", "-o", "wide"},
+		{"get", "leaderworkersets", "--ignore-not-found"},
 		{"get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName,HASH:.metadata.labels.controller-revision-hash,READY:.status.conditions[?(@.type==\"Ready\")].status,DELETED:.metadata.deletionTimestamp"},
 		{"get", "united", "-o", "yaml"},
 		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
@@ -369,7 +381,7 @@ func (e *env) describe(ctx context.Context) string {
 		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
 		fmt.Fprintf(&text, "$ kubectl %s\n%s\n", strings.Join(args, " "), out)
 		if err != nil {
-			fmt.Fprintln(&text, err)
+			fmt.Fprintln(&text, err) // LeaderWorkerSets need not be served
 		}
 	}
 	log, err := os.ReadFile(shared.manager.LogPath())

@@ -45,7 +45,7 @@ func templateLabels(label ...any) []any {
 func TestRefusedByTheSchema(t *testing.T) {
 	refusals := []refusal{
 		{"no template", set(map[string]any{}, "spec", "template"),
-			[]string{"spec.template: ", "must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate or advancedStatefulSetTemplate"}},
+			[]string{"spec.template: ", "must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"}},
 		{"template absent", drop("spec", "template"), []string{"spec.template: Required value"}},
 		{"template null", put(`null`, "spec", "template"), []string{"spec.template: "}},
 		{"template is no object", put(`[]`, "spec", "template", "statefulSetTemplate"), []string{templatePath + ": ", "must be of type object"}},
@@ -306,7 +306,7 @@ func subsets(n int, prefix string) []any {
 }
 
 func TestRefusedUnknownTemplates(t *testing.T) {
-	const member = "leaderWorkerSetTemplate"
+	const member = "daemonSetTemplate"
 	second := put(`{spec: {}}`, "spec", "template", member)
 	other := all(drop("spec", "template"), second)
 	for title, e := range map[string]edit{"a second template": second, "another template": other} {

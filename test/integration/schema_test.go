@@ -139,6 +139,15 @@ spec:
   template: {advancedStatefulSetTemplate: {metadata: {labels: {app: web}}, spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: {subsets: [{name: a}]}
   updateStrategy: {type: Manual, manualUpdate: {partitions: {a: "0%"}}}
+`, `
+apiVersion: apps.united.dev/v1alpha1
+kind: UnitedDeployment
+metadata: {name: groups, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {leaderWorkerSetTemplate: {metadata: {labels: {app: web}}, spec: {leaderWorkerTemplate: {workerTemplate: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}}
+  topology: {subsets: [{name: a}]}
+  updateStrategy: {type: Manual, manualUpdate: {partitions: {a: "0%"}}}
 `}
 
 // TestEveryField: whatever is put into a field, the API server refuses it; or Go reads what

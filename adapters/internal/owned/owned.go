@@ -31,6 +31,11 @@ type Check func(spec map[string]any, at *field.Path) field.ErrorList
 // itself (replicas, another selector, and what own refuses), and pod labels that selector,
 // the parent's, does not match.
 func ValidateTemplate(template map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check) field.ErrorList {
+	return ValidateTemplateWith(template, selector, at, own, []string{"template"})
+}
+
+// ValidateTemplateWith is ValidateTemplate of a kind that has its pod templates at these paths in its spec.
+func ValidateTemplateWith(template map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check, pods ...[]string) field.ErrorList {
 	required, errs := parentSelector(selector)
 	spec, err := tree.Object(template, "spec", at)
 	if err != nil {
@@ -38,8 +43,10 @@ func ValidateTemplate(template map[string]any, selector *metav1.LabelSelector, a
 	}
 	at = at.Child("spec")
 	errs = append(errs, validate(spec, required, at, own)...)
-	if required != nil {
-		errs = append(errs, validatePodLabels(spec, required, at)...)
+	for _, steps := range pods {
+		if required != nil {
+			errs = append(errs, validatePodLabels(spec, steps, required, at)...)
+		}
 	}
 	return errs
 }
@@ -119,15 +126,15 @@ func texts(requirements labels.Requirements) []string {
 	return slices.Compact(out)
 }
 
-// validatePodLabels matches the labels of the pod template. A selector may ask
+// validatePodLabels matches the labels of the pod template at a path. A selector may ask
 // for the labels that the controller adds; their values differ from child to
 // child, so that is for the API server to judge.
-func validatePodLabels(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
-	pods, err := tree.Object(spec, "template", at)
+func validatePodLabels(spec map[string]any, steps []string, required labels.Requirements, at *field.Path) field.ErrorList {
+	pods, err := tree.Lookup(spec, steps, at)
 	if err != nil {
 		return field.ErrorList{AsField(at, err)}
 	}
-	at = at.Child("template")
+	at = at.Child(steps[0], steps[1:]...)
 	metadata, err := tree.Object(pods, "metadata", at)
 	if err != nil {
 		return field.ErrorList{AsField(at, err)}

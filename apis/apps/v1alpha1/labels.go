@@ -44,6 +44,9 @@ const (
 	// AnnotationRecordChecksum is a checksum over all of the above. A child where it
 	// does not match was changed by somebody as it was written, or later.
 	AnnotationRecordChecksum = "united.dev/record-checksum"
+	// AnnotationMinReadySeconds is for how many seconds a replica must be ready to count as
+	// available, on a child of a kind that has no field for that.
+	AnnotationMinReadySeconds = "united.dev/min-ready-seconds"
 	// AnnotationFingerprint is a hash of everything that was applied to the
 	// child except its replicas and partition.
 	AnnotationFingerprint = "united.dev/fingerprint"

@@ -29,6 +29,8 @@ import (
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 48)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 48 characters together: it is the room that the labels of the workers of a LeaderWorkerSet leave"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.metadata.name.matches('^[a-z]')",fieldPath=".spec.template",message="metadata.name must begin with a letter: the Services of LeaderWorkerSets are named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
@@ -155,8 +157,8 @@ type UnitedDeploymentSpec struct {
 // WorkloadTemplate has the template of the child workloads. Exactly one member must be
 // set, and it cannot be replaced by another one.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate or advancedStatefulSetTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate), has(self.leaderWorkerSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and passed to the API server
@@ -200,6 +202,16 @@ type WorkloadTemplate struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	AdvancedStatefulSetTemplate *runtime.RawExtension `json:"advancedStatefulSetTemplate,omitempty"`
+
+	// LeaderWorkerSetTemplate makes the child workloads LeaderWorkerSets. It has the metadata (labels,
+	// annotations) and spec of a leaderworkerset.x-k8s.io/v1 LeaderWorkerSet, stored and passed
+	// to the API server as you write them. A replica is a group of pods: a leader and its workers.
+	// Do not set what the controller sets (replicas and the partition), nor maxSurge, nor,
+	// with type RollingUpdate, maxUnavailable.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	LeaderWorkerSetTemplate *runtime.RawExtension `json:"leaderWorkerSetTemplate,omitempty"`
 }
 
 // Topology has the subsets over which the replicas are spread.

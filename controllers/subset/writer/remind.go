@@ -45,23 +45,30 @@ var ErrForgets = errors.New("keeps forgetting what its protected replicas run")
 // forgotten at once. record are the annotations of the child as it is decided from: somebody
 // may have taken them from the child itself.
 func (w *Writer) Remind(ctx context.Context, hash string, record map[string]string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	if err := w.checkStillForgotten(ctx, record, current); err != nil {
+	related, memory, err := w.memoryOf(ctx, current)
+	if err != nil {
 		return current, false, err
 	}
-	if err := w.checkRevisionKept(ctx, hash, current); err != nil {
+	if err := w.checkStillForgotten(ctx, record, current, related); err != nil {
 		return current, false, err
 	}
-	raw, err := json.Marshal(reminder(hash, current))
+	if err := w.checkRevisionKept(ctx, hash, current, memory); err != nil {
+		return current, false, err
+	}
+	raw, err := json.Marshal(reminder(hash, memory))
 	if err != nil {
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
 	}
-	after := current.DeepCopy()
+	after := memory.DeepCopy()
 	err = w.Client.Status().Patch(ctx, after, client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err): // invalid: a test failed
 		return current, false, ErrStale
 	case err != nil:
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
+	}
+	if memory != current {
+		after = current // that of a child which leaves its replicas to another
 	}
 	return after, true, nil
 }
@@ -83,7 +90,7 @@ func reminder(hash string, current *unstructured.Unstructured) []map[string]any 
 	}
 }
 
-func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]string, current *unstructured.Unstructured) error {
+func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]string, current *unstructured.Unstructured, related []*unstructured.Unstructured) error {
 	list := &corev1.PodList{}
 	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
 		return fmt.Errorf("list replicas of %s: %w", current.GetName(), err)
@@ -92,7 +99,7 @@ func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]stri
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	live, err := w.Adapter.Observe(current, adapters.Dependents{Pods: pods})
+	live, err := w.Adapter.Observe(current, adapters.Dependents{Pods: pods, Related: related})
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,8 @@ func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]stri
 //
 // One that nobody controls, because that was orphaned, will do: its controller counts it
 // in, and adopts it when it next looks. Trap: nothing but the reminder may make it look.
-func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current *unstructured.Unstructured) error {
+// memory is what has the revision: the child, or what that leaves its replicas to.
+func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current, memory *unstructured.Unstructured) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), ofChild(current)); err != nil {
@@ -116,13 +124,13 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current *un
 	}
 	i := slices.IndexFunc(list.Items, func(r metav1.PartialObjectMetadata) bool { return r.Name == hash })
 	if i < 0 {
-		if err := w.relabelRevision(ctx, hash, current); err != nil {
+		if err := w.relabelRevision(ctx, hash, memory); err != nil {
 			return err
 		}
 		return fmt.Errorf("revision %s, which the protected replicas of %s run, %w: they would come back on the "+
 			"update revision; to move to that, lower the partition to 0 with updateStrategy.type Manual", hash, current.GetName(), ErrRevisionGone)
 	}
-	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != current.GetUID() {
+	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != memory.GetUID() {
 		return &WaitError{fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", hash, current.GetName())}
 	}
 	return nil

@@ -188,6 +188,9 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 // is collected the controller forgets what it was to remember. Revisions of a
 // child that was orphaned have no controller any more, and are adopted.
 func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child) error {
+	if left, err := w.delegateLeft(ctx, c); left || err != nil {
+		return err
+	}
 	revisions := &metav1.PartialObjectMetadataList{}
 	revisions.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
 	err := w.Live.List(ctx, revisions, client.InNamespace(c.Namespace),

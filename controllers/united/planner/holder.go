@@ -4,6 +4,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func WhyMissing(pod *corev1.Pod, kind string, observed *adapters.Observed, paren
 	switch unmatched := unmatchedLabels(pod, parent, subset); {
 	case pod.DeletionTimestamp != nil:
 		return taken + "is being deleted"
-	case owner != nil && owner.UID != observed.Meta.UID:
+	case owner != nil && owner.UID != cmp.Or(observed.ReplicaOwner, observed.Meta.UID):
 		return taken + fmt.Sprintf("is controlled by %s %s: delete that pod", owner.Kind, owner.Name)
 	case len(unmatched) > 0:
 		return taken + fmt.Sprintf("lacks the labels %s: add them, or delete that pod", strings.Join(unmatched, ", "))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -231,10 +232,21 @@ func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
 	if !slices.ContainsFunc(s.Deletes, unreleased) {
 		return
 	}
-	if until := subset.ReminderSeenBy(in.Children[s.Name].Object.GetManagedFields(), in.Now); !until.IsZero() {
+	if until := subset.ReminderSeenBy(in.memory(s.Name).GetManagedFields(), in.Now); !until.IsZero() {
 		s.Deletes = slices.DeleteFunc(s.Deletes, unreleased)
 		p.wakeAt(until)
 	}
+}
+
+// memory is what remembers what the replicas of a subset ran before: its child, or what that leaves them to.
+func (in *Input) memory(name string) *unstructured.Unstructured {
+	child := in.Children[name].Object
+	if delegating, ok := in.Spec.Adapter.(adapters.Delegating); ok {
+		if delegate := adapters.DelegateOf(delegating, child.GetName(), in.Related[name]); delegate != nil {
+			return delegate
+		}
+	}
+	return child
 }
 
 // delete adds replicas of the child to those that are to be deleted.

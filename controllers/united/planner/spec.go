@@ -53,7 +53,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if s.template, err = adapters.Decode(raw, at); err != nil {
 		return nil, err
 	}
-	if s.podSelector, err = podSelector(parent); err != nil {
+	if s.podSelector, err = podSelector(parent, s.Adapter); err != nil {
 		return nil, err
 	}
 	if errs := adapter.Validate(&parent.Spec, s.template, at); len(errs) > 0 {
@@ -126,8 +126,9 @@ func (s *Spec) has(name string) bool {
 	return slices.ContainsFunc(s.Subsets, func(sub SubsetSpec) bool { return sub.Name == name })
 }
 
-// podSelector selects the pods of all subsets and nobody else's.
-func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
+// podSelector selects the pods of all subsets and nobody else's; of groups of pods one each, since whoever scales by it
+// takes the pods for the replicas.
+func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (string, error) {
 	at := field.NewPath("spec", "selector")
 	selector, err := metav1.LabelSelectorAsSelector(parent.Spec.Selector)
 	if err != nil {
@@ -140,7 +141,12 @@ func podSelector(parent *v1alpha1.UnitedDeployment) (string, error) {
 	if err != nil {
 		return "", field.Invalid(field.NewPath("metadata", "name"), parent.Name, err.Error())
 	}
-	return selector.Add(*own).String(), nil
+	selector = selector.Add(*own)
+	if grouping, ok := adapter.(adapters.Grouping); ok {
+		one, _ := labels.SelectorFromSet(grouping.ReplicaLabels()).Requirements()
+		selector = selector.Add(one...)
+	}
+	return selector.String(), nil
 }
 
 // Content is what the spec makes pods of.

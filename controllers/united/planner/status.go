@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,6 +168,9 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "updating its released replicas")
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
+	case observed.Unmade:
+		return v1alpha1.PhaseUpdating, fmt.Sprintf("waiting for the controller of %s, which cannot create what the template asks for: see kubectl describe %s %s",
+			observed.Meta.Name, strings.ToLower(in.Spec.Adapter.GroupVersionKind().Kind), observed.Meta.Name)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):

@@ -1,0 +1,71 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leaderworkerset
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters/internal/owned"
+	"github.com/unitedworkloads/united/adapters/internal/tree"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Validate refuses, in a template at the path at, what the controller decides itself (replicas, the partition), a
+// selector, which the kind does not have, maxSurge, and labels of leaders or workers that spec.selector does not match; in
+// a coordinated rollout also how many groups may be unavailable.
+func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
+	check := validateOwn
+	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		check = func(spec map[string]any, at *field.Path) field.ErrorList {
+			return append(validateOwn(spec, at), refuse(spec, at, "maxUnavailable",
+				"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together")...)
+		}
+	}
+	pods := [][]string{{"leaderWorkerTemplate", "workerTemplate"}}
+	if leader, err := tree.Lookup(template, []string{"spec", "leaderWorkerTemplate", "leaderTemplate"}, nil); err != nil || leader != nil {
+		pods = append(pods, []string{"leaderWorkerTemplate", "leaderTemplate"})
+	}
+	return owned.ValidateTemplateWith(template, parent.Selector, at, check, pods...)
+}
+
+// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
+// the pod labels: those of template and patch together count.
+func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return owned.ValidatePatch(patch, selector, at, validateOwn)
+}
+
+func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
+	strategy, err := tree.Object(spec, strategyField, at)
+	if err != nil {
+		return field.ErrorList{owned.AsField(at, err)}
+	}
+	var errs field.ErrorList
+	if kind := strategy["type"]; kind != nil && kind != any(owned.RollingUpdate) {
+		errs = append(errs, field.NotSupported(at.Child(strategyField, "type"), kind, []string{owned.RollingUpdate}))
+	}
+	if _, err := tree.Object(strategy, rollingField, at.Child(strategyField)); err != nil {
+		return append(errs, owned.AsField(at, err))
+	}
+	errs = append(errs, refuse(spec, at, "partition", "set the partitions in spec.updateStrategy")...)
+	rolling, err := tree.Lookup(spec, []string{strategyField, rollingField}, at)
+	if surge := rolling["maxSurge"]; err == nil && surge != nil && surge != any(int64(0)) && surge != any("0%") && surge != any(float64(0)) {
+		errs = append(errs, field.Forbidden(at.Child(strategyField, rollingField, "maxSurge"),
+			"it makes groups as soon as there is a new revision, before any is released"))
+	}
+	if spec["selector"] != nil {
+		errs = append(errs, field.Forbidden(at.Child("selector"), "a LeaderWorkerSet has none"))
+	}
+	return errs
+}
+
+// refuse refuses a member of the rolling update. What is of another shape is validateOwn's to
+// say.
+func refuse(spec map[string]any, at *field.Path, member, instead string) field.ErrorList {
+	rolling, err := tree.Lookup(spec, []string{strategyField, rollingField}, at)
+	if err != nil || rolling[member] == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at.Child(strategyField, rollingField, member), instead)}
+}

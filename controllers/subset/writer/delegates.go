@@ -1,0 +1,77 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package writer
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// memoryOf reads, past the cache, what keeps the replicas of a child that leaves them to another workload, and remembers
+// what they ran: the child itself where it does not. related is what Observe reads of it.
+func (w *Writer) memoryOf(ctx context.Context, current *unstructured.Unstructured) (related []*unstructured.Unstructured, memory *unstructured.Unstructured, err error) {
+	delegating, ok := w.Adapter.(adapters.Delegating)
+	if !ok {
+		return nil, current, nil
+	}
+	for _, gvk := range delegating.Related() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := w.Live.List(ctx, list, client.InNamespace(current.GetNamespace()), client.MatchingLabels{delegating.RelatedLabel(): current.GetName()}); err != nil {
+			return nil, nil, fmt.Errorf("list %ss of %s: %w", gvk.Kind, current.GetName(), err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			if gvk == delegating.Delegate() && object.GetName() == current.GetName() {
+				memory = object.DeepCopy()
+			}
+			delegating.Reduce(object)
+			related = append(related, object)
+		}
+	}
+	if memory == nil || !controlledBy(memory, current.GetUID()) {
+		return nil, nil, ErrStale
+	}
+	return related, memory, nil
+}
+
+func controlledBy(object metav1.Object, uid types.UID) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.UID == uid
+}
+
+// delegateLeft looks, past the cache, for a workload that would keep the replicas of a child that is to be made. One
+// that an earlier child has left behind is taken over with its revisions and its pods (left). Its error says what is to
+// go first: one that is to be collected with the earlier child; and one that no child has made is left alone, which the
+// child's own controller would not do.
+func (w *Writer) delegateLeft(ctx context.Context, c *adapters.Child) (left bool, err error) {
+	delegating, ok := w.Adapter.(adapters.Delegating)
+	if !ok {
+		return false, nil
+	}
+	kind := delegating.Delegate().Kind
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(delegating.Delegate())
+	err = w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look up %s %s: %w", kind, c.Name, err)
+	case live.Labels[delegating.RelatedLabel()] != c.Name:
+		return false, fmt.Errorf("%s %s exists and is %w, and the %s would take it over; rename the subset, or remove that %s",
+			kind, c.Name, ErrNameConflict, w.Adapter.GroupVersionKind().Kind, kind)
+	case live.DeletionTimestamp != nil || metav1.GetControllerOf(live) != nil:
+		return false, &WaitError{fmt.Sprintf("%s %s of the one before is not collected yet", kind, c.Name)}
+	}
+	return true, nil
+}

@@ -1,0 +1,238 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// startLWS starts lws-manager for all tests, when the first asks for it: the others run without
+// its kind.
+var startLWS = sync.OnceValue(func() error { return shared.cluster.StartLWS(context.Background()) })
+
+// lws wants lws-manager to run.
+func lws(t testing.TB) {
+	t.Helper()
+	if err := startLWS(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaderWorkerSets makes the children LeaderWorkerSets, with groups of a leader and a worker that have templates of their
+// own.
+func leaderWorkerSets(d *Draft) {
+	d.Member = "leaderWorkerSetTemplate"
+	spec := d.Template["spec"].(map[string]any)
+	worker := spec["template"].(map[string]any)
+	group := map[string]any{"size": int64(2), "leaderTemplate": runtime.DeepCopyJSON(worker), "workerTemplate": runtime.DeepCopyJSON(worker)}
+	delete(spec, "serviceName")
+	delete(spec, "podManagementPolicy")
+	delete(spec, "template")
+	spec["leaderWorkerTemplate"] = group
+}
+
+// TestLeaderWorkerSetAdmission is what is refused of a LeaderWorkerSet.
+func TestLeaderWorkerSetAdmission(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const at = "spec.template.leaderWorkerSetTemplate.spec."
+	const rollingAt = at + "rolloutStrategy.rollingUpdateConfiguration."
+	member := func(value any, name string) edit {
+		return templateField(value, "spec", "rolloutStrategy", "rollingUpdateConfiguration", name)
+	}
+	pods := func(value any, path ...string) edit {
+		return templateField(value, append([]string{"spec", "leaderWorkerTemplate"}, path...)...)
+	}
+	for _, tc := range []struct {
+		name string
+		edit edit
+		want []string
+	}{
+		{"replicas", templateField(int64(3), "spec", "replicas"), []string{at + "replicas"}},
+		{"a partition", member(int64(1), "partition"), []string{rollingAt + "partition", "partitions"}},
+		{"surge", member(int64(1), "maxSurge"), []string{rollingAt + "maxSurge"}},
+		{"surge in percent", member("10%", "maxSurge"), []string{rollingAt + "maxSurge"}},
+		{"a strategy without a partition", templateField("Recreate", "spec", "rolloutStrategy", "type"), []string{at + "rolloutStrategy.type"}},
+		{"maxUnavailable in a coordinated rollout", func(d *Draft) {
+			rolling(`{}`)(d)
+			member(int64(2), "maxUnavailable")(d)
+		}, []string{rollingAt + "maxUnavailable"}},
+		{"a selector", templateField(map[string]any{"matchLabels": map[string]any{"app": "web"}}, "spec", "selector"), []string{at + "selector"}},
+		{"workers of another label", pods("x", "workerTemplate", "metadata", "labels", "app"), []string{at + "leaderWorkerTemplate.workerTemplate.metadata.labels", "spec.selector"}},
+		{"leaders of another label", pods("x", "leaderTemplate", "metadata", "labels", "app"), []string{at + "leaderWorkerTemplate.leaderTemplate.metadata.labels", "spec.selector"}},
+		{"workers that are no object", pods("x", "workerTemplate"), []string{at + "leaderWorkerTemplate.workerTemplate", "object"}},
+		{"a partition in a patch", patched("zone-z", `{"spec":{"rolloutStrategy":{"rollingUpdateConfiguration":{"partition":1}}}}`), []string{"spec.topology.subsets[zone-z].patch.spec.rolloutStrategy.rollingUpdateConfiguration.partition"}},
+		{"other labels in a patch", patched("zone-z", `{"spec":{"leaderWorkerTemplate":{"workerTemplate":{"metadata":{"labels":{"app":"x"}}}}}}`), []string{"spec.topology.subsets[zone-z].patch.spec.leaderWorkerTemplate.workerTemplate.metadata.labels"}},
+		{"a StatefulSet", func(d *Draft) { d.Template["kind"] = "StatefulSet" }, []string{"spec.template.leaderWorkerSetTemplate.kind", "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet"}},
+		{"too long a name", func(d *Draft) { d.Name = strings.Repeat("x", 42) }, []string{"48 characters"}},
+		{"a name that begins with a digit", func(d *Draft) { d.Name = "1web" }, []string{"must begin with a letter"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := e.TryCreate(draft("web", zones("", ""), leaderWorkerSets, tc.edit))
+			for _, word := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("want %q in: %v", word, err)
+				}
+			}
+		})
+	}
+	// The control: what is well, some of it under one strategy only.
+	w := e.Create(draft(strings.Repeat("x", 41), replicas(0), zones("", ""), leaderWorkerSets, partitions(parts{"zone-a": "50%", "zone-b": 1}),
+		member(int64(2), "maxUnavailable"), member(int64(0), "maxSurge"),
+		patched("zone-z", `{"spec":{"leaderWorkerTemplate":{"size":3,"workerTemplate":{"metadata":{"labels":{"more":"x"}}}}}}`),
+		func(d *Draft) {
+			d.Template["apiVersion"], d.Template["kind"] = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+		}))
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"leaderWorkerSetTemplate":null,"statefulSetTemplate":{}}}}`)).
+		To(MatchError(ContainSubstring("the kind of the template is immutable")))
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).
+		To(MatchError(ContainSubstring("maxUnavailable")), "another strategy has other rules")
+}
+
+// TestLeaderWorkerSetSample applies config/samples/leaderworkerset.yaml, and stages a version: one group of zone-a is
+// updated. Who scales by the selector sees the leaders.
+func TestLeaderWorkerSetSample(t *testing.T) {
+	t.Parallel()
+	w := applySampleOf(t, "LeaderWorkerSet", "leaderworkerset.yaml", "groups")
+	w.comesTo("2 v1", "2 v1", "2 v1")
+	w.Expect(w.members()).To(HaveLen(18))
+	for _, p := range w.members() {
+		w.Expect(p.Zone).To(Equal(p.Subset), p.Name)
+	}
+	selected := &corev1.PodList{}
+	w.Expect(w.List(w.ctx, selected, client.InNamespace(w.Namespace), client.MatchingLabelsSelector{Selector: w.scaleSelector()})).To(Succeed())
+	w.Expect(selected.Items).To(HaveLen(6))
+	w.setImage("v2")
+	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
+}
+
+// scaleSelector is what the scale subresource tells.
+func (w *contracted) scaleSelector() labels.Selector {
+	w.t.Helper()
+	selector, err := labels.Parse(w.Parent().Status.Selector)
+	w.Expect(err).NotTo(HaveOccurred())
+	return selector
+}
+
+// TestLeaderWorkerSetIsHasty: a LeaderWorkerSet has forgotten the version before as soon as the leaders of all groups are
+// updated and ready, whatever their workers are. United has not.
+func TestLeaderWorkerSetIsHasty(t *testing.T) {
+	t.Parallel()
+	all := templateField("100%", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable")
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(2), zones(""), hold(), all)
+	w.comesTo("2 v1", "", "")
+	before := w.Parent().Status.CurrentRevision
+	w.Step("a version whose workers never come up", func() {
+		w.JSONPatch(`[{"op":"replace","path":"/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0/image","value":%q},
+			{"op":"replace","path":"/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/image","value":%q}]`, image("v2"), image("quiet"))
+		w.SetPartitions(parts{"zone-a": 0})
+		w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "2 v2/quiet?"}))
+		w.Eventually(func(g Gomega) {
+			leaders := w.Child("zone-a")
+			g.Expect(leaders.Status.CurrentRevision).To(Equal(leaders.Status.UpdateRevision), "it has forgotten")
+			g.Expect(w.Status("zone-a").UpdatedReplicas).To(Equal(int32(2)))
+		}).Should(Succeed())
+		w.Expect(w.Status("zone-a").CurrentRevision).To(Equal(before))
+	})
+	w.Step("is taken back by what comes next, all held", func() {
+		w.SetPartitions(parts{"zone-a": "100%"})
+		w.setImage("v3")
+		w.comesTo("2 v1", "", "")
+	})
+}
+
+// TestLeaderWorkerSetSizeIsOfNow: a held group that is made again has the templates that it had, and the size of now:
+// its controller takes that from the spec, not from the revision.
+func TestLeaderWorkerSetSizeIsOfNow(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(2), zones(""), hold())
+	w.comesTo("2 v1", "", "")
+	before := w.uids()
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/size","value":4}]`)
+	w.setImage("v2")
+	w.comesTo("2 v1", "", "")
+	w.Expect(w.uids()).To(Equal(before), "what is held does not move")
+	w.Disturbed()
+	w.Expect(w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web-zone-a-1"}})).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		counts := map[int]int{}
+		for _, p := range w.members() {
+			g.Expect(p.Image).To(Equal("v1"))
+			g.Expect(p.Ready && !p.Terminating).To(BeTrue())
+			counts[p.Ordinal]++
+		}
+		g.Expect(counts).To(Equal(map[int]int{0: 2, 1: 4}))
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+	}).Should(Succeed())
+}
+
+// TestLeaderWorkerSetLosesAWorker: a group of which a worker is lost is made again as a whole, of what it ran.
+func TestLeaderWorkerSetLosesAWorker(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(3), zones(""), partitions(parts{"zone-a": 2}))
+	w.comesTo("3 v1", "", "")
+	w.setImage("v2")
+	w.comesTo("2 v1, 1 v2", "", "")
+	before := w.uids()
+	w.Disturbed()
+	for _, worker := range []string{"web-zone-a-1-1", "web-zone-a-2-1"} {
+		w.Expect(w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: worker}})).To(Succeed())
+	}
+	w.Eventually(func(g Gomega) {
+		left := 0
+		for uid := range w.uids() {
+			if before[uid] {
+				left++
+			}
+		}
+		g.Expect(left).To(Equal(1), "their leaders go too")
+	}).Should(Succeed())
+	w.comesTo("2 v1, 1 v2", "", "")
+}
+
+// TestLeaderWorkerSetTakesNoStatefulSet: a LeaderWorkerSet would make a StatefulSet of its name its own, whoever's that is. So
+// none is made while there is one.
+func TestLeaderWorkerSetTakesNoStatefulSet(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("LeaderWorkerSet")
+	k.manager(t)
+	e := newEnv(t)
+	labels := map[string]string{"of": "theirs"}
+	theirs := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-zone-b"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: image("v1")}}},
+			},
+		},
+	}
+	e.Expect(e.Client.Create(e.ctx, theirs)).To(Succeed())
+	w := &contracted{e.Create(draft("web", replicas(4), zones("", ""), hold(), leaderWorkerSets)), k}
+	w.Stalls("zone-b", v1alpha1.ReasonNameConflict, "StatefulSet web-zone-b")
+	w.Eventually(func() string { return w.mix()["zone-a"] }).Should(Equal("2 v1"))
+	now := &appsv1.StatefulSet{}
+	e.Expect(e.Get(e.ctx, client.ObjectKeyFromObject(theirs), now)).To(Succeed())
+	e.Expect(now.Spec).To(Equal(theirs.Spec))
+	e.Expect(e.Delete(e.ctx, theirs)).To(Succeed())
+	w.Disturbed()
+	w.comesTo("2 v1", "2 v1", "")
+}

@@ -1,0 +1,165 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// Roles are in these subsets, and of each so many replicas may run the new version.
+const prefill, decode = "prefill", "decode"
+
+// TestRoles applies config/samples/roles-leaderworkerset.yaml: prefill and decode as two subsets of one parent. Both move in proportion,
+// also when the parent is scaled, taken back, or given a third template in the middle.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	w := &roles{applySampleOf(t, "LeaderWorkerSet", "roles-leaderworkerset.yaml", "inference")}
+	w.Step("comes up", func() {
+		w.come("40 v1", "20 v1")
+		members := map[string]int{}
+		for _, p := range w.members() {
+			members[p.Subset]++
+		}
+		w.Expect(members).To(Equal(map[string]int{prefill: 40, decode: 40}), "a decoder has a worker")
+		w.Scale(30)
+		w.come("20 v1", "10 v1")
+	})
+	w.Step("scaled in the middle", func() {
+		from := len(w.History.Events(w.Name))
+		w.setImage("quiet-2")
+		w.waves(3, "quiet-2", 10, 5)
+		w.inProportion(from, "quiet-2", 10, 5)
+		w.Scale(60)
+		scaled := len(w.History.Events(w.Name))
+		w.rollOn("quiet-2")
+		w.inProportion(from, "quiet-2", 20, 10)
+		w.keepsTheLedger(scaled, map[string]int{prefill: 20, decode: 10})
+	})
+	w.Step("taken back in the middle", func() {
+		from := len(w.History.Events(w.Name))
+		w.setImage("quiet-3")
+		w.waves(3, "quiet-3", 20, 10)
+		w.inProportion(from, "quiet-3", 20, 10)
+		w.setImage("v1")
+		w.rollOn("v1")
+		w.keepsTheLedger(from, nil)
+		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision))
+	})
+	w.Step("a third template in the middle", func() {
+		from := len(w.History.Events(w.Name))
+		w.setImage("quiet-4")
+		w.waves(3, "quiet-4", 20, 10)
+		w.setImage("quiet-5")
+		w.rollOn("quiet-5")
+		w.inProportion(from, "quiet-4", 20, 10)
+		w.inProportion(from, "quiet-5", 20, 10)
+		w.keepsTheLedger(from, nil)
+	})
+}
+
+// roles is the UnitedDeployment of the sample.
+type roles struct{ *contracted }
+
+// setImage stages another tag of the image that the sample has.
+func (w *roles) setImage(tag string) {
+	w.t.Helper()
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/image","value":%q}]`,
+		"registry.example/inference:"+tag)
+}
+
+// come waits until this runs, and the manager says that all is as it should be.
+func (w *roles) come(prefills, decodes string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.mix()).To(Equal(map[string]string{prefill: prefills, decode: decodes}))
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+	}).Should(Succeed())
+}
+
+// waves has what is on its way become ready, so many times, until both roles are on their way to the tag and neither has
+// got there.
+func (w *roles) waves(times int, tag string, prefills, decodes int) {
+	w.t.Helper()
+	for range times {
+		w.Eventually(func(g Gomega) {
+			waiting, why := w.Waiting()
+			g.Expect(why).To(BeEmpty())
+			g.Expect(waiting).NotTo(BeEmpty())
+		}).Should(Succeed())
+		w.remindKubeletsOf("")
+	}
+	updated := map[string]int{}
+	w.Eventually(func(g Gomega) {
+		clear(updated)
+		for _, p := range w.Pods() {
+			if p.Image == tag {
+				updated[p.Subset]++
+			}
+		}
+		g.Expect(updated).To(And(HaveKey(prefill), HaveKey(decode)))
+	}).Should(Succeed())
+	w.Expect(updated[prefill]).To(BeNumerically("<", prefills), "it is the middle")
+	w.Expect(updated[decode]).To(BeNumerically("<", decodes), "it is the middle")
+}
+
+// rollOn has whatever is on its way become ready until the upper half of each role runs the tag. Of the lower half, which
+// stays, some run the first new version: those that were the upper half while there were fewer.
+func (w *roles) rollOn(tag string) {
+	w.t.Helper()
+	half := map[string]int{prefill: 20, decode: 10}
+	w.Eventually(func(g Gomega) {
+		w.remindKubeletsOf("")
+		pods := w.Pods()
+		g.Expect(pods).To(HaveLen(60))
+		for _, p := range pods {
+			if p.Ordinal >= half[p.Subset] {
+				g.Expect(p.Image).To(Equal(tag), p.Name)
+			} else {
+				g.Expect(p.Image).To(BeElementOf("v1", "quiet-2"), p.Name)
+			}
+		}
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+	}).Should(Succeed())
+}
+
+// inProportion fails the test if one role was ever further ahead than maxSkew and one replica of the smaller one, of those
+// that may run the tag; or if none ever was, so that nothing was seen.
+func (w *roles) inProportion(from int, tag string, prefills, decodes int) {
+	w.t.Helper()
+	apart := widest(w.History.Events(w.Name)[from:], tag, map[string]int{prefill: prefills, decode: decodes})
+	if most := 10 + 100/float64(decodes); apart > most+0.01 || apart == 0 {
+		w.t.Fatalf("%s: the roles were %.1f%% apart, want at most %.1f%%", tag, apart, most)
+	}
+}
+
+// keepsTheLedger fails the test if an available replica of the 60 was deleted so that more than 6 were down; those from
+// an ordinal on are new, and may be taken once more before all were there. What was taken before the first of those came was
+// released while there were to be fewer.
+func (w *roles) keepsTheLedger(from int, grown map[string]int) {
+	w.t.Helper()
+	taken := 0
+	begun, up := grown == nil, grown == nil
+	var story strings.Builder
+	for _, m := range replay(w.History.Events(w.Name), 60, 0)[from:] {
+		fmt.Fprintln(&story, m)
+		begun = begun || m.event.Ordinal >= grown[m.event.Subset]
+		up = up || m.down == 0
+		if !m.taken || !begun {
+			continue
+		}
+		taken++
+		if m.down > 6 && (up || m.event.Ordinal < grown[m.event.Subset]) {
+			w.t.Fatalf("an available replica was deleted: %s\n%s", m, story.String())
+		}
+	}
+	if taken == 0 {
+		w.t.Fatal("nothing was deleted")
+	}
+}
