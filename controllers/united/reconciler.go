@@ -146,7 +146,7 @@ func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *pl
 	if err != nil {
 		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
 	}
-	if errors.As(err, &putOff) {
+	if errors.As(err, &putOff) && in.Unkept == nil { // what keeps the revision itself from being kept comes first
 		planner.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
 	}
 	return err
