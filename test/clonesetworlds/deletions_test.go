@@ -35,11 +35,12 @@ func (j *judged) onTheWayBack(p *pod) bool {
 }
 
 // unreleased reports whether a pod is one too many of those that are on something else than what its subset
-// protects: more than the user has ever released.
+// protects: more than the spec releases, or than the rollout has released so far, which are to run the protected
+// version until they are (kinds.md).
 func (w *world) unreleased(s *state, k int, p *pod) bool {
 	c, protects := &s.Children[k], w.protects(s, k)
 	others := c.count(not(in(protects)))
-	return bit(p.Version)&protects == 0 && others > int(c.Replicas)-min(w.partition(s, k), int(c.Replicas))
+	return bit(p.Version)&protects == 0 && others > int(c.Replicas)-max(min(w.partition(s, k), int(c.Replicas)), c.partitionReplicas())
 }
 
 // broken: "it failed; or it has not been available for progressDeadlineSeconds; or it runs a revision that nobody asks
