@@ -215,6 +215,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times t
 	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^TestExhaustive$$' -small-large
 	$(GO) test -count 1 -timeout 0 ./test/deploymentworlds -run '^TestWorlds$$' -worlds-large
+	$(GO) test -count 1 -timeout 0 ./test/clonesetworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: bench
 bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

@@ -179,6 +179,9 @@ type Replica struct {
 	Created, Since time.Time
 	// Terminating: it is being deleted, whatever else it is.
 	Terminating bool
+	// Leaving: it would serve if its controller were not about to delete it, or to update it. It
+	// is not Ready then; since when is not known, and Since is no more than when it began to serve.
+	Leaving bool
 	// Failure is why the replica failed, such as "CrashLoopBackOff"; "" when it
 	// did not, or not yet.
 	Failure string
@@ -206,6 +209,8 @@ func (r Replica) WhyUnavailable() string {
 	switch {
 	case r.Terminating:
 		return "terminating"
+	case r.Leaving:
+		return "about to be deleted or updated by its controller"
 	case r.Failure != "":
 		return r.Failure + " since " + since
 	case r.Crashed:
@@ -252,10 +257,10 @@ type Terms struct {
 
 // Failed reports whether a replica failed, or took longer than the deadline to become
 // available; if only time is missing, when it will have. One that is ready, or is
-// being deleted, has not failed.
+// being deleted, or would be ready if its controller let it, has not failed.
 func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 	switch {
-	case r.Ready || r.Terminating:
+	case r.Ready || r.Terminating || r.Leaving:
 		return false, time.Time{}
 	case r.Failure != "" || r.Crashed:
 		return true, time.Time{}

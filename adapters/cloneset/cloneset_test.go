@@ -80,6 +80,37 @@ func labelled(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[key] = value }
 }
 
+// What its controller has taken in hand has served until then: it has not failed, however long it did.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		what, label, value string
+		failed             bool
+	}{
+		{"chosen to be deleted", "apps.kruise.io/specified-delete", "true", false},
+		{"held by a hook before it is deleted", "lifecycle.apps.kruise.io/state", "PreparingDelete", false},
+		{"held by a hook before it is updated", "lifecycle.apps.kruise.io/state", "PreparingUpdate", false},
+		{"being updated in place", "lifecycle.apps.kruise.io/state", "Updating", false},
+		{"held by a hook before it serves", "lifecycle.apps.kruise.io/state", "PreparingNormal", true},
+	} {
+		t.Run(tc.what, func(t *testing.T) {
+			t.Parallel()
+			p := pod("a", "v1", 1, labelled(tc.label, tc.value))
+			o, err := cloneset.New().Observe(child(t, "0"), adapters.Dependents{Pods: []*corev1.Pod{p}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms := adapters.Terms{Now: p.CreationTimestamp.Add(24 * time.Hour), Deadline: 10 * time.Minute}
+			if failed, _ := terms.Failed(&o.Pods[0]); failed != tc.failed {
+				t.Errorf("failed: %v, want %v", failed, tc.failed)
+			}
+			if o.Pods[0].Ready {
+				t.Error("it serves")
+			}
+		})
+	}
+}
+
 // told are the replicas in the order of their positions: "0 a v1, 3 b v2?".
 func told(o *adapters.Observed) string {
 	var members []string

@@ -1,0 +1,103 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clonesetworlds
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// mutant is a wrong controller.
+type mutant struct {
+	name, world string
+	// rules are those that it is convicted of, maybe among others.
+	rules []string
+	spoil func(*planner.Plan)
+}
+
+// each spoils one subset after the other.
+func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
+	return func(p *planner.Plan) {
+		for _, s := range p.Subsets {
+			spoil(s)
+		}
+	}
+}
+
+// oneLower releases a pod more than was decided, where some are released and some are not.
+func oneLower(s *planner.SubsetPlan) {
+	if c := &s.Step.Child; c.Partition > 0 && c.Partition < c.Replicas {
+		c.Partition--
+	}
+}
+
+// deleteAny deletes a pod of each child that is on its way.
+func deleteAny(p *planner.Plan) {
+	each(func(s *planner.SubsetPlan) {
+		if s.Step.Action != subset.ActionApply || s.Step.Child.Revision == s.Protected {
+			return
+		}
+		// It is no matter which: the first by name.
+		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: podName(int(s.Name[0]-'a'), 0)}})
+	})(p)
+}
+
+func mutants() []mutant {
+	open := each(func(s *planner.SubsetPlan) { s.Step.Child.Partition = 0 })
+	holds := each(func(s *planner.SubsetPlan) {
+		if s.Step.Action == subset.ActionApply {
+			s.Step.Child.Partition = math.MaxInt32
+		}
+	})
+	oneLess := each(func(s *planner.SubsetPlan) {
+		if s.Step.Child.Replicas > 1 {
+			s.Step.Child.Replicas--
+		}
+	})
+	notDrained := each(func(s *planner.SubsetPlan) {
+		if s.Step.Action == subset.ActionShrink {
+			s.Step.Action = subset.ActionRemove
+		}
+	})
+	neverDeletes := each(func(s *planner.SubsetPlan) { s.Deletes = nil })
+	return []mutant{
+		{"a pod more is released", "manual-one", []string{"partition"}, each(oneLower)},
+		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
+		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
+		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},
+		{"what was held stays held", "manual-one", []string{"I6"}, holds},
+		{"a replica less", "roll-scale", []string{"I6"}, oneLess},
+		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained},
+		{"what merely is there is deleted", "manual-one", []string{"healthy"}, deleteAny},
+		{"a version in between is left", "manual-between", []string{"I6"}, neverDeletes},
+	}
+}
+
+// TestMutants is the control: what the oracle looks for it finds.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	all := settings()
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			c := all[slices.IndexFunc(all, func(c setting) bool { return c.name == m.world })]
+			c.mutant = m.spoil
+			k := c.walk(400)
+			var found []string
+			for _, f := range k.found {
+				found = append(found, f.rule)
+			}
+			for _, rule := range m.rules {
+				if !slices.Contains(found, rule) {
+					t.Errorf("it is not convicted of %s in %d states, but of %v", rule, k.looked, k.order)
+				}
+			}
+		})
+	}
+}
