@@ -96,7 +96,7 @@ func TestHelmApproval(t *testing.T) {
 	e.step("a broken image in the first step fails it, with the name of the replica", func() {
 		h := w.start("--set=tag=broken-v3,pause=1h")
 		e.Expect(h.end()).NotTo(Succeed())
-		e.Expect(h.output()).To(And(ContainSubstring("status: Failed"), ContainSubstring("web-zone-a-1 CrashLoopBackOff"),
+		e.Expect(h.output()).To(And(ContainSubstring("status: Failed"), ContainSubstring("web-zone-a-1 (CrashLoopBackOff"),
 			Not(ContainSubstring("deadline exceeded"))))
 		e.Expect(moved(before, e.pods(w.work, webName))).To(Equal([]string{"web-zone-a-1"}))
 	})

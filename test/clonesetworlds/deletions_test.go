@@ -18,7 +18,7 @@ func (j *judged) deletion(d deletion) {
 	}
 	protects := j.w.protects(j.s, d.child)
 	switch {
-	case p.Phase == ready && !(j.w.goingBack(j.s) && p.Version != j.s.Version): // see ledger
+	case p.Phase == ready && (!j.w.goingBack(j.s) || p.Version == j.s.Version): // see ledger
 		j.say("healthy", "%s: a pod is deleted that is ready: v%d of %b", name, p.Version, protects)
 	case !j.w.broken(j.s, d.child, p) && !j.onTheWayBack(p):
 		j.say("unready", "%s: a pod is deleted that is merely unready: v%d%s of %b", name, p.Version, p.Phase.letter(), protects)
@@ -36,7 +36,7 @@ func (j *judged) onTheWayBack(p *pod) bool {
 
 // unreleased reports whether a pod is one too many of those that are on something else than what its subset
 // protects: more than the spec releases, or than the rollout has released so far, which are to run the protected
-// version until they are (kinds.md).
+// version until they are (workloads.md).
 func (w *world) unreleased(s *state, k int, p *pod) bool {
 	c, protects := &s.Children[k], w.protects(s, k)
 	others := c.count(not(in(protects)))

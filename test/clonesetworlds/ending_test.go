@@ -77,7 +77,7 @@ func (e *end) look() string {
 	return ""
 }
 
-// protected: "as many as the partition says run the protected version in the end" (kinds.md), but for those that the
+// protected: "as many as the partition says run the protected version in the end" (workloads.md), but for those that the
 // user has released before, which "stay so until something else replaces them" (design.md).
 func (e *end) protected(k int) string {
 	c := &e.s.Children[k]

@@ -22,13 +22,13 @@ type breach struct{ rule, what string }
 // Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, and
 // there are worlds in which it has to be met (setting.meets): one that is not needed any more is found out.
 const (
-	// kinds.md: "With two earlier versions in a subset the CloneSet makes no difference between them. Where it
+	// workloads.md: "With two earlier versions in a subset the CloneSet makes no difference between them. Where it
 	// updates a pod of v1 and leaves one of v2, United deletes that, so that it comes back on v1".
 	twoEarlier = "the CloneSet takes one earlier version for the other"
 	// The CloneSet again, and nobody's to help: it chooses by the same order each time, and what it has chosen before
 	// stays chosen. In the end as many come back as are protected.
 	choosesAgain = "a pod that ceases to be ready is chosen beside one that was chosen before"
-	// kinds.md: "A CloneSet forgets the version before as soon as all of its pods are updated, ready or not."
+	// workloads.md: "A CloneSet forgets the version before as soon as all of its pods are updated, ready or not."
 	forgets = "all pods were updated before they were ready, and the version before is forgotten"
 )
 

@@ -174,9 +174,6 @@ func (w *world) serves(p *pod) bool { return p.Phase == ready && (!w.minReady ||
 // available reports whether a pod serves, and goes on to.
 func (w *world) available(p *pod) bool { return w.serves(p) && !p.Marked }
 
-// down is how many replicas of a child are not available.
-func (w *world) down(c *child) int { return max(0, int(c.Replicas)-c.count(w.available)) }
-
 // tidy brings a state into its one form, and keeps what only the oracle knows.
 func (w *world) tidy(s *state) {
 	for k := range s.Children {

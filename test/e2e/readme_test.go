@@ -170,6 +170,10 @@ func (e *env) replay(shell func(command string) string, said exchange) string {
 	return said.output
 }
 
+// alsoMatches is what kubectl says of sts where another test of this cluster has installed OpenKruise,
+// which has StatefulSets too.
+var alsoMatches = regexp.MustCompile(`(?m)^Warning: short name "sts" could also match .*\n`)
+
 // shell runs commands with the tools of bin/, in the namespace. One that waits has as long
 // as anything else in these tests.
 func (e *env) shell(dir string) func(command string) string {
@@ -191,7 +195,7 @@ func (e *env) shell(dir string) func(command string) string {
 			"KUBECONFIG="+filepath.Join(home, "config"), "KUBECACHEDIR="+filepath.Join(home, "cache"))
 		out, err := cmd.CombinedOutput()
 		e.Expect(err).NotTo(HaveOccurred(), "%s: %s", command, out)
-		return strings.TrimSpace(string(out))
+		return strings.TrimSpace(alsoMatches.ReplaceAllString(string(out), ""))
 	}
 	run("kubectl config set-context --current --namespace=" + e.Namespace)
 	return run

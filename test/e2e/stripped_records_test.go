@@ -179,7 +179,7 @@ func TestHeldByAFinalizer(t *testing.T) {
 				subsets := w.Parent().Status.Subsets
 				g.Expect(subsets).To(HaveLen(3))
 				g.Expect(subsets[2]).To(And(HaveField("Name", "zone-c"),
-					HaveField("Message", ContainSubstring("web-zone-c is being deleted, and held by the finalizers example.com/keep"))))
+					HaveField("Message", ContainSubstring("waiting for web-zone-c to be deleted; its finalizers are example.com/keep"))))
 			}).Should(Succeed())
 			if removed {
 				w.IsNotReady(v1alpha1.ReasonScaling)

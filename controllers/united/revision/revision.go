@@ -277,16 +277,20 @@ const MaxCollisions = 8
 // Stray reports whether a ControllerRevision that nobody controls is one of the parent's:
 // its name tells of its content, which cannot be changed. Somebody has taken its owner.
 func Stray(cr *appsv1.ControllerRevision, parent *v1alpha1.UnitedDeployment) bool {
-	if metav1.GetControllerOfNoCopy(cr) != nil {
-		return false
-	}
+	return metav1.GetControllerOfNoCopy(cr) == nil && Genuine(cr, parent.Name)
+}
+
+// Genuine reports whether the name of a ControllerRevision tells of its content, as that of each
+// one does that United has made for the parent. Its content cannot be changed; but somebody may have
+// deleted it and made another one of that name.
+func Genuine(cr *appsv1.ControllerRevision, parent string) bool {
 	content := Content{}
 	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
 		return false
 	}
 	raw := canonical(content)
 	for collision := range MaxCollisions {
-		if nameOf(parent.Name, raw, collision) == cr.Name {
+		if nameOf(parent, raw, collision) == cr.Name {
 			return true
 		}
 	}

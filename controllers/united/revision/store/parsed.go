@@ -4,6 +4,8 @@
 package store
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,10 +38,13 @@ func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revisio
 	p.Set(parent, "", kept)
 }
 
-// parse is revision.Parse, or what that gave of the same object before.
-func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision) (*revision.Revision, error) {
+// parse is revision.Parse of what is genuine, or what that gave of the same object before.
+func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision, parent string) (*revision.Revision, error) {
 	if r := known[cr.UID]; r != nil && cr.UID != "" && r.Object.ResourceVersion == cr.ResourceVersion {
 		return r, nil
+	}
+	if !revision.Genuine(cr, parent) {
+		return nil, fmt.Errorf("ControllerRevision %s: somebody has replaced it: its content is not that of its name", cr.Name)
 	}
 	return revision.Parse(cr)
 }

@@ -66,7 +66,7 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) && !revision.Stray(cr, parent) {
 			continue
 		}
-		r, err := parse(known, cr)
+		r, err := parse(known, cr, parent.Name)
 		if err != nil {
 			continue
 		}
@@ -87,8 +87,8 @@ func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 		}
 		return nil, nil //nolint:nilnil // there is none
 	}
-	r, err := revision.Parse(live)
-	if err != nil || !metav1.IsControlledBy(live, parent) && !revision.Stray(live, parent) {
+	r, err := parse(nil, live, parent.Name)
+	if err != nil || metav1.GetControllerOfNoCopy(live) != nil && !metav1.IsControlledBy(live, parent) {
 		return nil, nil //nolint:nilnil // it is none of ours
 	}
 	if adopted, _ := s.Adopt(ctx, parent, owner, r); adopted != nil {

@@ -149,6 +149,23 @@ func TestListLeavesOutWhatIsNotTheParents(t *testing.T) {
 	}
 }
 
+// One that somebody has replaced by another content, under its name, is none: whoever needs it is told
+// that it is lost. What another has put there is never taken for what protected replicas run.
+func TestAReplacedRevisionIsNone(t *testing.T) {
+	replaced := of(content("a:1", nil), 1, func(cr *appsv1.ControllerRevision) { cr.Data = of(content("a:2", nil), 2).Data })
+	h := newHistory(t, replaced, of(content("a:2", nil), 2))
+	if got := h.list(); len(got) != 1 || got[0].Number != 2 {
+		t.Error(names(got))
+	}
+	got, err := h.Unlabelled(t.Context(), parent(), ownerOf(parent()), replaced.Name)
+	if got != nil || err != nil {
+		t.Error(got, err)
+	}
+	if again := h.keep(parent(), content("a:1", nil)); again.Name == replaced.Name || !again.Matches(content("a:1", nil)) {
+		t.Error("it is made anew under another name, not", again.Name)
+	}
+}
+
 // What somebody has taken from a revision is put back; at rest nothing is written.
 func TestAdopt(t *testing.T) {
 	for name, edit := range map[string]func(*appsv1.ControllerRevision){
