@@ -17,7 +17,7 @@ import (
 
 // Decode reads a template or a patch, with numbers as int64 or float64. What is
 // absent, empty or null is an empty object; anything else that is no object is
-// an error that names at.
+// an error that names at, and so is a quantity that takes seconds to read.
 func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	if raw == nil || (len(raw.Raw) == 0 && raw.Object == nil) {
 		return map[string]any{}, nil
@@ -34,6 +34,9 @@ func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	case nil:
 		return map[string]any{}, nil
 	case map[string]any:
+		if err := checkAllQuantities(v, at); err != nil {
+			return nil, err
+		}
 		return v, nil
 	default:
 		return nil, field.TypeInvalid(at, tree.Kind(v), "must be an object")

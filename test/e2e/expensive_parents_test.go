@@ -99,3 +99,24 @@ func TestExpensiveParents(t *testing.T) {
 		held.Holds()
 	})
 }
+
+// TestHugeQuantities: a quantity with an exponent of millions is refused by name before anybody reads it: the
+// API server would take seconds over each child, and United over each change of it.
+func TestHugeQuantities(t *testing.T) {
+	t.Parallel()
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	e := newEnv(t)
+	mark := e.AuditMark()
+	for i := range crowd {
+		e.Create(draft(fmt.Sprintf("crowd-%d", i), replicas(0), zones(""), func(d *Draft) {
+			container := map[string]any{"name": "web", "image": image("v1"), "resources": map[string]any{"requests": map[string]any{"memory": "1e-30000000"}}}
+			templateField([]any{container}, "spec", "template", "spec", "containers")(d)
+		}))
+	}
+	for i := range crowd {
+		e.Workload(fmt.Sprintf("crowd-%d", i)).StallsWhole(v1alpha1.ReasonInvalidSpec, "resources.requests[memory]", "1e-30000000")
+	}
+	e.Expect(e.Writes(mark, children)).To(BeEmpty())
+	control.reacts()
+}
