@@ -125,7 +125,7 @@ func (e *end) whenNotReady() string {
 		return e.whenBlocked()
 	case !e.scarred && e.w.bad == 0:
 		return e.wrong("not ready in a kind world")
-	case !strings.Contains(e.said, "waits") && !strings.Contains(e.said, "stalled=true"):
+	case !strings.Contains(e.said, "waiting") && !strings.Contains(e.said, "stalled=true"):
 		return e.wrong("it does not say what it waits for")
 	case e.w.rolling(e.s) && !e.arrived:
 		return e.wrong("it stands still for something old, and is not Blocked")
