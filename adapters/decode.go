@@ -34,7 +34,7 @@ func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	case nil:
 		return map[string]any{}, nil
 	case map[string]any:
-		if err := checkAllQuantities(v, at); err != nil {
+		if err := checkQuantities(v, at, false); err != nil {
 			return nil, err
 		}
 		return v, nil

@@ -18,13 +18,10 @@ const maxQuantityLength = 64
 // hugeExponent is an exponent of four digits or more. A quantity has 18 decimal places at most on either side.
 var hugeExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{3,}$`)
 
-// checkAllQuantities refuses quantities that take seconds to read: with an exponent of millions, which the schema of a
+// checkQuantities refuses quantities that take seconds to read: with an exponent of millions, which the schema of a
 // pod allows, each reading of one works with a number of as many digits, in the API server and here. They are
-// told by where they are: beneath requests, limits, overhead or capacity, or a sizeLimit or divisor. Linear in the size of v.
-func checkAllQuantities(v map[string]any, at *field.Path) *field.Error {
-	return checkQuantities(v, at, false)
-}
-
+// told by where they are: beneath requests, limits, overhead or capacity, or a sizeLimit or divisor; quantity says that v is
+// there. Linear in the size of v.
 func checkQuantities(v any, at *field.Path, quantity bool) *field.Error {
 	switch v := v.(type) {
 	case map[string]any:

@@ -161,17 +161,18 @@ func deduceHash(o *adapters.Observed) {
 // The copy may be of a child that was there before: the name tells of the content, and what has come
 // up since on the template alone was never released.
 func restoreProtection(o *adapters.Observed, lost []string, kept *v1alpha1.ChildRecord) {
-	if kept == nil || !unaltered(kept) || RecordedProtectedRevision(o) == "" ||
-		kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o) {
+	lostHash, lostReleased := slices.Contains(lost, v1alpha1.AnnotationProtectedHash), slices.Contains(lost, v1alpha1.AnnotationReleasedFrom)
+	if !lostHash && !lostReleased || kept == nil || RecordedProtectedRevision(o) == "" ||
+		kept.Annotations[v1alpha1.AnnotationProtectedRevision] != RecordedProtectedRevision(o) || !unaltered(kept) {
 		return
 	}
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
-	if hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]; hash != "" && slices.Contains(lost, v1alpha1.AnnotationProtectedHash) {
+	if hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]; hash != "" && lostHash {
 		annotations[v1alpha1.AnnotationProtectedHash] = hash
 	}
 	remade := types.UID(kept.UID) != o.Meta.UID
-	if from := kept.Annotations[v1alpha1.AnnotationReleasedFrom]; remade && from != "" && kept.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o) &&
-		slices.Contains(lost, v1alpha1.AnnotationReleasedFrom) {
+	if from := kept.Annotations[v1alpha1.AnnotationReleasedFrom]; lostReleased && remade && from != "" &&
+		kept.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o) {
 		annotations[v1alpha1.AnnotationReleasedFrom] = from
 	}
 	o.Meta.Annotations = annotations
