@@ -145,7 +145,7 @@ func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool
 	case r.Position >= max(partition, o.Kept):
 		return true
 	}
-	return !slices.Contains(asked, r.Hash)
+	return r.HashChanged == "" && !slices.Contains(asked, r.Hash)
 }
 
 // DescribeMissing is Replica.Describe of a replica that does not exist: by its name where that is
@@ -169,8 +169,11 @@ type Replica struct {
 	// Position counts from 0: the ordinal less the child's first ordinal. It is
 	// negative or at least Replicas when the replica is surplus.
 	Position int32
-	// Hash names the child's own revision that the replica runs.
+	// Hash names the child's own revision that the replica runs, by a label.
 	Hash string
+	// HashChanged is who changed or removed that label, so that Hash tells nothing of what the
+	// replica runs; "" if nobody did.
+	HashChanged string
 	// Ready tells of now, ReadySince since when; zero when it is not ready.
 	Ready      bool
 	ReadySince time.Time
@@ -301,7 +304,7 @@ func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
 	if broken, at = t.Failed(r); broken {
 		return true, time.Time{}
 	}
-	if !r.Ready && !r.Terminating && r.NeverReady && asked != nil && !slices.Contains(asked, r.Hash) {
+	if !r.Ready && !r.Terminating && r.NeverReady && asked != nil && r.HashChanged == "" && !slices.Contains(asked, r.Hash) {
 		return true, time.Time{}
 	}
 	return false, at

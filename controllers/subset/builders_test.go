@@ -104,7 +104,7 @@ func (b *childBuilder) deleted(heldBy ...string) *childBuilder {
 const deadline = 10 * time.Minute
 
 // members adds replicas, each "<position> <hash>" and what it is: unready (but ready
-// before), new (never ready), failed, crashed, overdue, terminating.
+// before), new (never ready), failed, crashed, overdue, terminating, relabelled.
 func (b *childBuilder) members(list ...string) *childBuilder {
 	for _, text := range list {
 		r := adapters.Replica{Ready: true, ReadySince: epoch()}
@@ -124,6 +124,8 @@ func (b *childBuilder) members(list ...string) *childBuilder {
 				}
 			case "terminating":
 				r.Terminating = true
+			case "relabelled":
+				r.HashChanged = "kubectl-label"
 			case "":
 			default:
 				panic(word)

@@ -33,6 +33,7 @@ func TestUnreleasedByCount(t *testing.T) {
 		{"its controller has yet to take one", child().members("0 h2", "1 h1", "2 h2", "3 h3"), "[]"},
 		{"it took a protected one, and left that between", child().members("0 h2", "1 h1", "2 h3", "3 h3"), "[0]"},
 		{"a protected one came back updated", child().members("0 h1", "1 h3", "2 h3", "3 h3"), "[1]"},
+		{"somebody has changed the label of a protected one", child().members("0 h1", "1 h3 relabelled", "2 h3", "3 h3"), "[]"},
 		{"one is missing", child().members("0 h1", "2 h3", "3 h3"), "[]"},
 		{"all of them", child().members("0 h3", "1 h3", "2 h3", "3 h3"), "[0 1]"},
 		{"of a version between, which was not seen to be released", child().members("0 h2", "1 h2", "2 h2", "3 h2").releasedBefore(2, 0).partition(4), "[]"},

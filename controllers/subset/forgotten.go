@@ -33,7 +33,7 @@ func Forgot(o *adapters.Observed) bool {
 		return RecordedProtectedRevision(o) != ""
 	}
 	return protectsAnother(o) && (unfinishable(o) || slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool {
-		return m.Hash != o.CurrentHash && m.Position >= 0 && m.Position < o.Replicas
+		return m.Hash != o.CurrentHash && m.HashChanged == "" && m.Position >= 0 && m.Position < o.Replicas
 	}))
 }
 
@@ -108,21 +108,47 @@ func (g *Goal) relearning(o *adapters.Observed) bool {
 // They are to be deleted, so that they come back on what is protected, and that is of use
 // only when the child remembers it: there are none while it has forgotten.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
-	protected := ProtectedHash(o)
-	if !o.SpecObserved || protected == "" || o.CurrentHash != protected {
+	switch {
+	case !remembers(o):
 		return nil
+	case o.Traits.Partition == adapters.ByCount:
+		return unreleasedByCount(o)
 	}
-	if o.Traits.Partition == adapters.ByCount {
-		return unreleasedByCount(o, protected)
-	}
-	below := min(o.Partition, o.Replicas)
 	var list []adapters.Replica
 	for _, m := range o.Pods {
-		if m.Position >= 0 && m.Position < below && m.Hash != protected && !m.Terminating && neverReleased(o, &m) {
+		if unreleased(o, &m) && m.HashChanged == "" {
 			list = append(list, m)
 		}
 	}
 	return list
+}
+
+// Relabelled gives the replicas that would pass for Unreleased by the label which says what they run,
+// and that label was changed or removed by somebody. What they run is not known, so they are left alone.
+func Relabelled(o *adapters.Observed) []adapters.Replica {
+	if !remembers(o) {
+		return nil
+	}
+	var list []adapters.Replica
+	for _, m := range o.Pods {
+		switch {
+		case m.HashChanged == "":
+		case o.Traits.Partition == adapters.ByCount && m.Hash != ProtectedHash(o) && !m.Terminating, unreleased(o, &m):
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// remembers reports whether the child makes its protected replicas of what is on record.
+func remembers(o *adapters.Observed) bool {
+	return o.SpecObserved && ProtectedHash(o) != "" && o.CurrentHash == ProtectedHash(o)
+}
+
+// unreleased reports whether a replica that has an ordinal is of another revision than the protected one,
+// by its label, and was not released.
+func unreleased(o *adapters.Observed, m *adapters.Replica) bool {
+	return m.Position >= 0 && m.Position < min(o.Partition, o.Replicas) && m.Hash != ProtectedHash(o) && !m.Terminating && neverReleased(o, m)
 }
 
 // unreleasedByCount is Unreleased of a child whose replicas have no ordinals: as many as there
@@ -132,7 +158,8 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 //
 // While its controller is about to update some, it is not known which; and what were deleted
 // then would come back updated.
-func unreleasedByCount(o *adapters.Observed, protected string) []adapters.Replica {
+func unreleasedByCount(o *adapters.Observed) []adapters.Replica {
+	protected := ProtectedHash(o)
 	var others []adapters.Replica
 	old, between := int32(0), int32(0)
 	for _, m := range o.Pods {
@@ -141,6 +168,9 @@ func unreleasedByCount(o *adapters.Observed, protected string) []adapters.Replic
 		}
 		if m.Hash != o.UpdateHash {
 			old++
+		}
+		if m.HashChanged != "" {
+			continue // what it runs is not known
 		}
 		if m.Hash != protected {
 			others = append(others, m)

@@ -98,6 +98,8 @@ func TestUnreleased(t *testing.T) {
 		{"in order, the lowest is not ready", reminded("0 h2 unready", "1 h2", "2 h1", "3 h2").ordered(), "0 1", "0"},
 		{"another is missing", reminded("0 h1", "1 h2", "3 h2"), "1", ""},
 		{"another is on its way", reminded("0 h2 terminating", "1 h2", "2 h1", "3 h2"), "1", ""},
+		{"somebody has changed the label of a protected one", reminded("0 h1", "1 h2 relabelled", "2 h1", "3 h2"), "", ""},
+		{"somebody has changed it, and another is unreleased", reminded("0 h2", "1 h9 relabelled", "2 h1", "3 h2"), "0", "0"},
 		{"released ones are where they belong", reminded("0 h1", "1 h1", "2 h1", "3 h2"), "", ""},
 		{"what ran it before stays", reminded("0 h1", "1 h2", "2 h2", "3 h2").recorded(3, "h1", 1), "", ""},
 		{"released since", reminded("0 h1", "1 h2", "2 h1", "3 h2").recorded(1, "h1", 1), "", ""},
@@ -125,6 +127,48 @@ func TestUnreleased(t *testing.T) {
 				t.Errorf("first: want %q, have %q", tc.undo, got)
 			}
 		})
+	}
+}
+
+// What a replica runs is not known where somebody has changed the label that tells it. That is said where
+// it would pass for one that came up unreleased, and nowhere else.
+func TestRelabelled(t *testing.T) {
+	reminded := func(members ...string) *childBuilder { return forgetful(members...).hashes("h1", "h2") }
+	counted := func(members ...string) *childBuilder {
+		return aChild().byCount().on("r3").protecting("r1").hashes("h1", "h3").recorded(2, "h1", 2).members(members...)
+	}
+	for _, tc := range []struct {
+		name  string
+		child *childBuilder
+		want  string
+	}{
+		{"a protected one, to the template", reminded("0 h1", "1 h2 relabelled", "2 h1", "3 h2"), "1"},
+		{"a protected one, to something else", reminded("0 h1", "1 h9 relabelled", "2 h1", "3 h2"), "1"},
+		{"a protected one, back to what it was", reminded("0 h1", "1 h1 relabelled", "2 h1", "3 h2"), ""},
+		{"a released one", reminded("0 h1", "1 h1", "2 h1", "3 h9 relabelled"), ""},
+		{"nobody has changed it", reminded("0 h1", "1 h2", "2 h1", "3 h2"), ""},
+		{"by count", counted("0 h1", "1 h3 relabelled", "2 h3", "3 h3"), "1"},
+		{"by count, back to what it was", counted("0 h1", "1 h1 relabelled", "2 h3", "3 h3"), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := names(Relabelled(tc.child.observed())); got != tc.want {
+				t.Errorf("want %q, have %q", tc.want, got)
+			}
+			// Nor does it pass for a sign that the child has forgotten, or for one that was released.
+			o := tc.child.observed()
+			c := aGoal().partition(o.Partition).Goal.child(versionOf("r3"))
+			aGoal().partition(o.Partition).record(&c, o)
+			if c.ReleasedFrom < releasedFrom(o) {
+				t.Errorf("released from %d on, and it was from %d on", c.ReleasedFrom, releasedFrom(o))
+			}
+		})
+	}
+	finished := aChild().on("r2").hashes("h2", "h2").recorded(0, "h1", 0).members("0 h2", "1 h9 relabelled", "2 h2", "3 h2")
+	if Forgot(finished.observed()) {
+		t.Error("it is taken for one that has forgotten")
+	}
+	if !Forgot(aChild().on("r2").hashes("h2", "h2").recorded(0, "h1", 0).members("0 h2", "1 h9", "2 h2", "3 h2").observed()) {
+		t.Error("the scene shows nothing: a label that nobody has changed tells")
 	}
 }
 

@@ -108,7 +108,7 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && RecordedProtectedRevision(o) == c.ProtectedRevision
 	seen := c.Partition
 	for _, m := range o.Pods {
-		if m.Hash != c.ProtectedHash && m.Position >= 0 && (!known || !neverReleased(o, &m)) {
+		if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= 0 && (!known || !neverReleased(o, &m)) {
 			seen = min(seen, m.Position)
 		}
 	}

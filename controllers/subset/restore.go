@@ -92,16 +92,23 @@ func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 	return unaltered(kept) && types.UID(kept.UID) == o.Meta.UID
 }
 
+// Taken is what of a child is not ours any more by managedFields: somebody has changed or removed it.
+type Taken struct {
+	// Annotations are those of the record, and its checksum.
+	Annotations []string
+	// Partition: that of the spec is not ours.
+	Partition bool
+}
+
 // Restore puts back into o what was taken, as far as the copy tells of this very child.
 // What it does not know stays as it is: somebody may have put it right by hand. But when
 // nobody has, and the checksum says that it is not what was written, then admission has
 // made it so, and it counts as unknown.
 //
-// taken are the annotations that are not ours any more by managedFields. A checksum that
-// does not match tells that some are not as they were written, and not which; so does one
-// that is missing where there was one.
-func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
-	lost, latest := taken, kept
+// A checksum that does not match tells that some are not as they were written, and not which; so
+// does one that is missing where there was one.
+func Restore(o *adapters.Observed, from Taken, kept *v1alpha1.ChildRecord) {
+	taken, lost, latest := from.Annotations, from.Annotations, kept
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
 	if contradicts(o, taken, kept) {
 		verdict, taken = adapters.Forged, nil
@@ -116,7 +123,7 @@ func Restore(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) {
 	switch {
 	case len(suspects) == 0:
 	case matchesChild(kept, o):
-		restoreSuspects(o, suspects, kept)
+		restoreSuspects(o, suspects, kept, from.Partition)
 	case verdict == adapters.Forged && len(taken) == 0:
 		annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return slices.Contains(suspects, key) })
@@ -142,7 +149,7 @@ func deduceHash(o *adapters.Observed) {
 	hash := ""
 	for _, m := range o.Pods {
 		switch below := m.Position >= 0 && m.Position < min(RecordedPartition(o), o.Replicas); {
-		case !below || m.Hash == o.CurrentHash:
+		case !below || m.Hash == o.CurrentHash || m.HashChanged != "":
 		case hash != "" && hash != m.Hash:
 			return // nobody can tell which
 		default:
@@ -215,8 +222,9 @@ func matchesChild(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 }
 
 // restoreSuspects puts the suspects back as the copy has them. Where that may be of before the
-// last write, the more careful reading counts for what was released.
-func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord) {
+// last write, what the spec says counts for what was released by that write; unless the partition
+// that it has is somebody else's: who lowers it has released nothing.
+func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord, foreignPartition bool) {
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -236,7 +244,7 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 		annotations[v1alpha1.AnnotationPartition] = strconv.FormatInt(int64(max(n, o.Partition)), 10)
 	}
 	from, before, ok := adapters.ReadReleased(annotations[v1alpha1.AnnotationReleasedFrom])
-	if ok && slices.Contains(suspects, v1alpha1.AnnotationReleasedFrom) {
+	if ok && slices.Contains(suspects, v1alpha1.AnnotationReleasedFrom) && !foreignPartition {
 		annotations[v1alpha1.AnnotationReleasedFrom] = adapters.ReleasedText(min(from, o.Partition), min(before, o.Partition))
 	}
 }

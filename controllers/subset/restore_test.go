@@ -37,7 +37,7 @@ func TestRestore(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			shared := tc.child.Meta.Annotations
 			before := cmp.Diff(shared, map[string]string(nil))
-			Restore(&tc.child.Observed, tc.taken, tc.kept)
+			Restore(&tc.child.Observed, Taken{Annotations: tc.taken}, tc.kept)
 			if diff := cmp.Diff(tc.want, tc.child.Meta.Annotations); diff != "" {
 				t.Error(diff)
 			}
@@ -121,7 +121,7 @@ func TestRestoreForged(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := tc.child.observed()
-			Restore(o, tc.taken, tc.kept)
+			Restore(o, Taken{Annotations: tc.taken}, tc.kept)
 			got, there := o.Meta.Annotations[protected]
 			if !there {
 				got = "-"
@@ -146,7 +146,7 @@ func TestRestoreForged(t *testing.T) {
 func TestForgedGeneration(t *testing.T) {
 	child := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	o := child().with(v1alpha1.AnnotationParentGeneration, "99999").observed()
-	Restore(o, nil, Record(child().observed(), nil))
+	Restore(o, Taken{}, Record(child().observed(), nil))
 	if WrittenLater(o, 5) || RecordedProtectedRevision(o) != "r1" {
 		t.Error(o.Meta.Annotations)
 	}
@@ -234,7 +234,7 @@ func TestRestorePartition(t *testing.T) {
 		{"of another child", staged().with(v1alpha1.AnnotationPartition, "0").written().uid("s-9"), []string{v1alpha1.AnnotationPartition}, kept, 0},
 	} {
 		o := tc.child.observed()
-		if Restore(o, tc.taken, tc.kept); RecordedPartition(o) != tc.want {
+		if Restore(o, Taken{Annotations: tc.taken}, tc.kept); RecordedPartition(o) != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, RecordedPartition(o), tc.want)
 		}
 	}
@@ -258,7 +258,7 @@ func TestRestoreHash(t *testing.T) {
 		{"of another revision", staged().with(hash, "h0", protected, "r0").without(v1alpha1.AnnotationRecordChecksum).hashes("h1", "h9").at(9), []string{hash}, "h0"},
 	} {
 		o := tc.child.observed()
-		if Restore(o, tc.taken, kept); ProtectedHash(o) != tc.want {
+		if Restore(o, Taken{Annotations: tc.taken}, kept); ProtectedHash(o) != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, ProtectedHash(o), tc.want)
 		}
 	}
@@ -285,8 +285,26 @@ func TestRestoreReleased(t *testing.T) {
 		{"made again, and it is ours", bare().with(from, "1").uid("s-9").written(), nil, 1},
 	} {
 		o := tc.child.observed()
-		if Restore(o, tc.taken, kept); releasedFrom(o) != tc.want {
+		if Restore(o, Taken{Annotations: tc.taken}, kept); releasedFrom(o) != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, releasedFrom(o), tc.want)
+		}
+	}
+}
+
+// Where the copy may be of before the last write, what the spec says counts for what that released; but
+// not what somebody else has made of the partition, who stripped the child along with it.
+func TestRestoreReleasedOfALoweredPartition(t *testing.T) {
+	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
+	kept := Record(staged().observed(), nil)
+	for name, child := range map[string]*childBuilder{
+		"stripped": staged().partition(0).at(9).without(adapters.RecordKeys()...).without(v1alpha1.AnnotationRecordChecksum),
+		"forged":   staged().with(v1alpha1.AnnotationPartition, "0", v1alpha1.AnnotationReleasedFrom, "0").partition(0).at(9),
+	} {
+		for foreign, want := range map[bool]int32{true: 2, false: 0} {
+			o := child.observed()
+			if Restore(o, Taken{Annotations: adapters.RecordKeys(), Partition: foreign}, kept); releasedFrom(o) != want || RecordedPartition(o) != 2 {
+				t.Errorf("%s, foreign %t: released from %d, partition %d; want %d and 2", name, foreign, releasedFrom(o), RecordedPartition(o), want)
+			}
 		}
 	}
 }
@@ -316,7 +334,7 @@ func TestDeduceHash(t *testing.T) {
 		{"nobody has taken it", child("h1", "h1", "h2"), nil, ""},
 	} {
 		o := tc.child.observed()
-		if Restore(o, tc.taken, nil); ProtectedHash(o) != tc.want {
+		if Restore(o, Taken{Annotations: tc.taken}, nil); ProtectedHash(o) != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, ProtectedHash(o), tc.want)
 		}
 	}

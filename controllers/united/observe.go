@@ -264,7 +264,7 @@ func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstr
 	if r.compared.Intact(client.ObjectKeyFromObject(in.Parent), object) {
 		return nil
 	}
-	taken, err := writer.TakenAnnotations(object)
+	taken, err := writer.Taken(object, in.Spec.Adapter.FieldPaths().Partition)
 	if err != nil {
 		return err
 	}

@@ -104,6 +104,9 @@ func stripPod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
+	if len(pod.Spec.Containers) == 0 {
+		return pod, nil // it is stripped already
+	}
 	stripped := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -113,6 +116,9 @@ func stripPod(object any) (any, error) {
 			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime},
+	}
+	if by := adapters.RevisionLabelChangedBy(pod); by != "" {
+		stripped.Annotations = map[string]string{adapters.RevisionLabelChanged: by}
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {

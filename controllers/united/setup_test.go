@@ -60,7 +60,8 @@ var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 			Annotations:       map[string]string{"large": "annotation"},
 			OwnerReferences:   []metav1.OwnerReference{{Kind: "StatefulSet", UID: types.UID(pick(t, "owner", []string{"s", "t"})), Controller: ptr.To(rapid.Bool().Draw(t, "controls"))}},
 			CreationTimestamp: at("created"),
-			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(
+				`{"f:metadata":{"f:labels":{"f:controller-revision-hash":{}}},"f:spec":{"f:restartPolicy":{}}}`)}},
 		},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		Status: corev1.PodStatus{
@@ -120,6 +121,29 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 		}
 		if again, err := stripPod(stripped); err != nil || !reflect.DeepEqual(again, object) {
 			t.Fatalf("stripped twice it is %+v, %v", again, err)
+		}
+	})
+}
+
+// Who has changed the label that tells what a pod runs is known of a pod in the cache too.
+func TestStripPodTellsWhoChangedTheRevisionLabel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := anyPod.Draw(t, "pod")
+		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-label", FieldsV1: metav1.NewFieldsV1(
+			`{"f:metadata":{"f:labels":{"f:controller-revision-hash":{}}}}`)})
+		pod.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:restartPolicy":{}}}`)
+		stripped, err := stripPod(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := stripPod(stripped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []any{stripped, again} {
+			if got := object.(*corev1.Pod).Annotations[adapters.RevisionLabelChanged]; got != "kubectl-label" {
+				t.Fatalf("%q", got)
+			}
 		}
 	})
 }

@@ -193,6 +193,47 @@ func TestHeldByAFinalizer(t *testing.T) {
 	}
 }
 
+// TestStrippedWhileNoManagerRuns: while no manager runs somebody lowers the partition of a child, and
+// removes what United has written on it, or forges it. The child's controller moves what was protected.
+// That was no release: the protected replicas come back as they were. It does not run beside other
+// tests: they share the manager.
+func TestStrippedWhileNoManagerRuns(t *testing.T) {
+	open := `"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}`
+	patches := map[string]string{
+		"stripped":      fmt.Sprintf(`{"metadata":{%s},%s}`, removes(append(slices.Clone(recorded), v1alpha1.AnnotationRecordChecksum)...), open),
+		"unowned":       fmt.Sprintf(`{"metadata":{"managedFields":[{}],%s},%s}`, removes(recorded...), open),
+		"forged":        fmt.Sprintf(`{"metadata":{"annotations":{%q:"0",%q:"0"}},%s}`, v1alpha1.AnnotationPartition, v1alpha1.AnnotationReleasedFrom, open),
+		"lowered alone": fmt.Sprintf(`{%s}`, open), // the control
+	}
+	all := map[string][]*Workload{}
+	for _, patch := range slices.Sorted(maps.Keys(patches)) {
+		for _, coordinated := range []bool{false, true} {
+			all[patch] = append(all[patch], midCanary(newEnv(t), appsv1.ParallelPodManagement, coordinated))
+		}
+	}
+	newEnv(t).restartManager(func() {
+		for name, workloads := range all {
+			for _, w := range workloads {
+				w.Disturbed()
+				w.PatchChild("zone-a", "%s", patches[name])
+			}
+		}
+		for _, workloads := range all {
+			for _, w := range workloads {
+				w.Runs(images{"zone-a": "v2 v2 v2", "zone-b": "v1 v1 v1"})
+			}
+		}
+	})
+	for name, workloads := range all {
+		for _, w := range workloads {
+			w.Step(name, func() {
+				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
+				w.Settle()
+			})
+		}
+	}
+}
+
 // TestOldRecordPutBack: what United wrote on a child at an earlier time is put back, as from a backup,
 // along with another template. What it protects is not known then: no replica moves for it, it is
 // said, and what is to be put back is enough.

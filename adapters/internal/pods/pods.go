@@ -6,6 +6,7 @@
 // Of a pod it reads, and a cache must keep:
 //
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
+//	metadata.annotations, of which RevisionLabelChanged alone, which the cache adds
 //	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
 //	status.phase, .reason, .startTime
 //	status.conditions
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -46,6 +48,9 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Terminating: pod.DeletionTimestamp != nil,
 		Failure:     failureOf(pod),
 		Crashed:     hasCrashed(pod),
+	}
+	if hashLabel == appsv1.ControllerRevisionHashLabelKey {
+		r.HashChanged = pod.Annotations[adapters.RevisionLabelChanged]
 	}
 	ready := conditionOf(pod, corev1.PodReady)
 	if ready == nil {

@@ -74,7 +74,9 @@ const (
 	ReasonUnreadable = "Unreadable"
 	// ReasonRevisionLost: The revision of the protected replicas is gone or unknown: somebody
 	// deleted or damaged its ControllerRevision, or removed or changed the annotations of the child
-	// workload that name it. United leaves the subset unchanged.
+	// workload that name it. United leaves the subset unchanged. Or somebody changed the label
+	// controller-revision-hash of a protected replica, so that it is unknown what that runs. United
+	// leaves the replica, and everything else continues.
 	ReasonRevisionLost = "RevisionLost"
 	// ReasonProtectionLost: A child workload keeps forgetting which revision its protected replicas
 	// run, although United keeps restoring that record. For some seconds after a restart of the API

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // fieldLocation is where a field is: as text for people, and as managedFields have it.
@@ -118,6 +119,18 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		return owned, err
 	}
 	return nil, nil //nolint:nilnil // nothing is ours
+}
+
+// Taken gives what of a child another has changed or removed since United wrote it. partition is the
+// path of its partition, nil where its kind has none.
+func Taken(child metav1.Object, partition []string) (subset.Taken, error) {
+	annotations, err := TakenAnnotations(child)
+	if err != nil || len(annotations) == 0 || partition == nil {
+		return subset.Taken{Annotations: annotations}, err
+	}
+	owned, err := ownedFields(child)
+	ours := owned != nil && owned.Has(fieldAt(partition...).path)
+	return subset.Taken{Annotations: annotations, Partition: !ours}, err
 }
 
 // TakenAnnotations gives those of the recorded annotations that another has removed or changed

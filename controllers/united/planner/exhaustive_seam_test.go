@@ -283,7 +283,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	observed := *c.Observed
 	if e.strips() {
 		if kept := planner.SubsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
-			subset.Restore(&observed, missing(kid, observed.Meta.Annotations), kept.ChildRecord)
+			subset.Restore(&observed, subset.Taken{Annotations: missing(kid, observed.Meta.Annotations)}, kept.ChildRecord)
 		}
 	}
 	for i := range s.kids[k].set.Pods {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -80,7 +82,23 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 		t.message = joined(t.message, p.shortfall(s))
 	}
 	t.message = joined(t.message, o.Note)
+	if t.failure == nil {
+		t.failure = relabelled(observed)
+	}
 	return t.withFailure()
+}
+
+// relabelled is why it is unknown what a replica runs: somebody has changed the label that tells it. nil
+// where nobody has.
+func relabelled(observed *adapters.Observed) *subset.Failure {
+	replicas := subset.Relabelled(observed)
+	if len(replicas) == 0 {
+		return nil
+	}
+	r, label := replicas[0], appsv1.ControllerRevisionHashLabelKey
+	return &subset.Failure{Reason: v1alpha1.ReasonRevisionLost, Stalled: true, Message: fmt.Sprintf(
+		"the label %s of %s was changed by %q, so it is unknown what it runs, and United leaves it; to end this, run: kubectl label pod -n %s %s --overwrite %s=%s, or delete the pod",
+		label, r.Name, r.HashChanged, observed.Meta.Namespace, r.Name, label, subset.ProtectedHash(observed))}
 }
 
 // restoring reports whether a child is being taught again what it has forgotten, which
