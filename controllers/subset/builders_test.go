@@ -186,3 +186,13 @@ func (b *goalBuilder) after(protected, releasedFrom string) *goalBuilder {
 
 // lost: the protected revision is not kept any more.
 func (b *goalBuilder) lost() *goalBuilder { b.Protected = nil; return b }
+
+// has: the child's template is that revision, and it is kept.
+func (b *goalBuilder) has(revision string) *goalBuilder {
+	version := versionOf(revision)
+	b.Has = &version
+	return b
+}
+
+// hasLost: it is not kept any more.
+func (b *goalBuilder) hasLost() *goalBuilder { b.Has = nil; return b }

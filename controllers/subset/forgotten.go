@@ -57,11 +57,15 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	// Somebody has opened it, and it is to get another template: it gets that now, since
 	// what came up cannot be undone before it is closed, nor be reminded before that.
 	opened := o.Partition < RecordedPartition(o)
+	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, RecordedProtectedRevision(o))
 	switch {
 	case protects && (child.Revision == RevisionOf(o) || opened):
-		return Step{Action: ActionApply, Child: child, Reason: fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, RecordedProtectedRevision(o))}
+		return Step{Action: ActionApply, Child: child, Reason: why}
 	case statusSettled(o) && o.Settles():
 		return g.relearn(o)
+	}
+	if held, ok := g.holdFirst(o, why); ok {
+		return held // reminding it may take seconds
 	}
 	step := Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),

@@ -150,7 +150,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		// are protected would come back on what was before it.
 		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + RevisionOf(o) + ", which it has finished"}
 	case g.mustObserveProtected(o):
-		return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec"}
+		return g.awaitObserved(o)
 	case o.Replicas == 0 && g.needsProtectedRevision():
 		return g.restart(o)
 	}
@@ -175,6 +175,14 @@ func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
 	unseen := (!o.SpecObserved || o.CurrentHash == "") && !o.Unmade
 	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
 	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
+}
+
+// awaitObserved is the step of such a child.
+func (g *Goal) awaitObserved(o *adapters.Observed) Step {
+	if s, ok := g.holdFirst(o, "protecting replicas of "+o.Meta.Name+" before it gets "+g.Update.Revision); ok {
+		return s
+	}
+	return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec"}
 }
 
 // protectedReplicas is how many replicas the partition protects.

@@ -92,6 +92,8 @@ func (m *model) united() {
 			g.ProtectedRevision = told
 		}
 		g.SameTemplate = RevisionOf(o) == g.Update.Revision
+		has := versionOf(RevisionOf(o))
+		g.Has = &has
 	}
 	protected := versionOf(g.ProtectedRevision)
 	g.Protected, g.SamePods = &protected, g.Update.Revision == g.ProtectedRevision

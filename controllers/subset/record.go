@@ -62,9 +62,13 @@ func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	if g.Protection == adapters.Withheld {
 		return // nothing of it can come up unreleased
 	}
-	// What the partition is raised over only until the child remembers is released.
 	from, before := g.releasedThen(c, o)
-	c.ReleasedFrom = min(from, g.Child.Partition)
+	if c.Revision == g.Update.Revision || c.Revision == g.ProtectedRevision {
+		// What the partition is raised over only until the child remembers is released. But to a
+		// template on which it is only held (holdFirst) nothing more is.
+		from = min(from, g.Child.Partition)
+	}
+	c.ReleasedFrom = from
 	c.ReleasedBefore = min(before, c.ReleasedFrom)
 }
 

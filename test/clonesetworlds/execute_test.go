@@ -5,7 +5,6 @@ package clonesetworlds
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,18 +58,10 @@ func (w *world) execute(x *pass, s *state, d disturbed) *v1alpha1.UnitedDeployme
 	}
 	status, _ := planner.Status(x.in, x.plan, results)
 	w.publish(s, status)
-	if !stale && !w.waits(x, s) {
+	if !stale {
 		s.PassGeneration = uint8(x.in.Parent.Generation)
 	}
 	return status
-}
-
-// waits reports whether a pass has left a child as it is until its controller has observed what it was given.
-func (w *world) waits(x *pass, s *state) bool {
-	return slices.ContainsFunc(x.plan.Subsets, func(sub *planner.SubsetPlan) bool {
-		c := &s.Children[sub.Name[0]-'a']
-		return sub.Step.Action == subset.ActionWait && c.Exists && !c.Observed
-	})
 }
 
 // deletePod deletes a pod if it is still the one that was read: its UID says so.

@@ -6,6 +6,7 @@ package clonesetworlds
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -65,12 +66,18 @@ func mutants() []mutant {
 			s.Step.Action = subset.ActionRemove
 		}
 	})
+	heldLater := each(func(s *planner.SubsetPlan) {
+		if strings.HasPrefix(s.Step.Reason, "protecting replicas") {
+			s.Step = subset.Step{Action: subset.ActionWait}
+		}
+	})
 	neverDeletes := each(func(s *planner.SubsetPlan) { s.Deletes = nil })
 	return []mutant{
 		{"a pod more is released", "manual-one", []string{"partition"}, each(oneLower)},
 		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
 		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
 		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},
+		{"what is held is held later", "manual-held-at-once", []string{"protected"}, heldLater},
 		{"what was held stays held", "manual-one", []string{"I6"}, holds},
 		{"a replica less", "roll-scale", []string{"I6"}, oneLess},
 		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained},

@@ -255,7 +255,7 @@ func (j *judged) falls() {
 
 // judgeSync says what is wrong with what a CloneSet's controller did: what was told it beforehand. As long as no
 // more than the partition are on what the subset protects, none of them is chosen, and none is made on anything
-// else (I1). What is chosen to go counts until it is gone, as it does for the CloneSet. It is asked only while the
+// else (I1); under spec.paused none of them is chosen at all. What is chosen to go counts until it is gone, as it does for the CloneSet. It is asked only while the
 // last pass knew the spec and wrote all that it wanted to.
 func (w *world) judgeSync(before *child, after *state, k int) []breach {
 	if after.PassGeneration != after.Generation || !w.initialized(after) || before.Protects == 0 || !after.has(k) {
@@ -264,8 +264,11 @@ func (w *world) judgeSync(before *child, after *state, k int) []breach {
 	c, keeps := &after.Children[k], in(before.Protects)
 	want := min(w.partition(after, k), int(c.Replicas))
 	stay := c.count(keeps, not(marked))
+	if after.Paused { // nothing is moved, whatever was released before; only what is surplus goes
+		want = min(before.count(keeps, not(marked)), max(0, int(c.Replicas)-c.count(not(keeps))))
+	}
 	taken := stay < want && stay < before.count(keeps, not(marked))
-	made := c.count(keeps) < want && c.count(not(keeps)) > before.count(not(keeps))
+	made := !after.Paused && c.count(keeps) < want && c.count(not(keeps)) > before.count(not(keeps))
 	switch {
 	case !taken && !made:
 		return nil

@@ -86,6 +86,18 @@ func settings() []setting {
 			name: "manual-pause", wishes: one, first: 1, replicas: 2, scaledTo: []uint8{0, 2, 3},
 			strategies: []string{hold, oneA}, versions: []uint8{1, 2}, budget: budget{templates: 1, strategies: 1, pauses: 2, scales: 1},
 		},
+		{ // held, or taken back, before the CloneSet has been seen to observe what was released
+			name: "manual-held-at-once", wishes: one, first: 1, replicas: 2,
+			strategies: []string{oneA, hold}, versions: []uint8{1, 2, 3}, budget: budget{templates: 2, strategies: 1},
+		},
+		{
+			name: "manual-held-and-scaled", wishes: one, first: 1, replicas: 2, scaledTo: []uint8{1, 3},
+			strategies: []string{oneA, hold}, versions: []uint8{1, 2, 3}, budget: budget{templates: 2, strategies: 1, scales: 1},
+		},
+		{ // paused before that
+			name: "manual-paused-at-once", wishes: one, first: 1, replicas: 3,
+			strategies: []string{oneA}, versions: []uint8{1, 2, 3}, budget: budget{templates: 2, pauses: 1},
+		},
 		{
 			name: "manual-two", wishes: []string{"2", ""}, first: 3, replicas: 3, scaledTo: []uint8{0, 3, 4},
 			strategies: []string{hold, oneA, open}, versions: []uint8{1, 2}, budget: budget{templates: 1, strategies: 2, scales: 1},

@@ -47,8 +47,12 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	}
 }
 
-// judgeRise: I4. Over replicas that are new a partition may rise.
+// judgeRise: I4. Over replicas that are new a partition may rise. Where the spec asks for another revision than the child's,
+// that one is not rolled out anymore: what it had released and not moved yet is protected again.
 func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubset) {
+	if now.content != now.wanted {
+		return
+	}
 	o.Checked["I4"]++
 	was, partition := partitionIn(before), now.partition()
 	if replicas := *now.set.Spec.Replicas; replicas > replicasIn(before) && partition <= replicas {

@@ -313,6 +313,9 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.come(5)
 		}, "I3: the shares are 1.00 apart"},
 		{"I4 a partition rises", plain, func(c *court) { c.partition("a", 1).partition("a", 2) }, "I4: the partition of web-a rises from 1 to 2"},
+		{"a partition rises while the spec asks for another revision", plain, func(c *court) {
+			c.partition("a", 1).image("v3").partition("a", 2)
+		}, ""},
 		{"I5 out of turn", inOrder,
 			func(c *court) { c.partition("b", 1) }, "I5: web-b is released"},
 		{"I5 out of turn by force, before what is ahead has failed", inOrder, func(c *court) {

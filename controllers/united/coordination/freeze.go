@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // Freeze gives the partition while spec.paused: not below the one asked for, not below
@@ -59,10 +60,32 @@ func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired
 		return Freeze(asked, 0, 0, desired, 0)
 	}
 	from := int32(0)
-	if pause != Unkept {
+	switch {
+	case pause == Unkept:
+	case updateUnknown(o, pause == PausedBefore):
+		from = o.Replicas
+	default:
 		from = updatedFrom(o, pause == PausedBefore)
 	}
 	return Freeze(asked, recorded, o.Replicas, desired, from)
+}
+
+// updateUnknown reports whether it is not known which replicas are updated. Until the child's
+// controller has observed the spec, its update revision may be that of the template before: then none
+// is that looks updated, and what was released would be moved under paused. frozen: nothing has been
+// released for a while. Then it is known, unless the record of what the child protects says that this is
+// another revision than the one of the template; or the replicas that are updated would be protected
+// with every scale-down.
+//
+// A kind without a partition tells its update revision at once.
+func updateUnknown(o *adapters.Observed, frozen bool) bool {
+	if o.SpecObserved || o.Traits.Protection == adapters.Withheld {
+		return false
+	}
+	record := o.Meta.Annotations
+	protected := record[v1alpha1.AnnotationProtectedHash]
+	proven := record[v1alpha1.AnnotationRevision] == record[v1alpha1.AnnotationProtectedRevision]
+	return !frozen || protected != "" && proven != (protected == o.UpdateHash)
 }
 
 // updatedFrom is the lowest position from which on every replica that exists is

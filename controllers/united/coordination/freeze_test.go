@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 func TestUpdatedFrom(t *testing.T) {
@@ -49,5 +50,43 @@ func TestUpdatedFrom(t *testing.T) {
 		if got := updatedFrom(o, true); got != tc.frozen {
 			t.Errorf("%q of %d, frozen: want %d, have %d", tc.members, tc.replicas, tc.frozen, got)
 		}
+	}
+}
+
+// Under paused nothing is moved that was released and has not moved yet: also when the child's controller
+// has not observed yet that it was, so that every replica looks updated to the template before.
+func TestFreezeUnobserved(t *testing.T) {
+	child := func(revision, updateHash string, observed bool) *adapters.Observed {
+		o := &adapters.Observed{Replicas: 3, Partition: 1, SpecObserved: observed, CurrentHash: "h1", UpdateHash: updateHash}
+		o.Meta.Annotations = map[string]string{
+			v1alpha1.AnnotationRevision: revision, v1alpha1.AnnotationProtectedRevision: "r1", v1alpha1.AnnotationProtectedHash: "h1",
+		}
+		for i, hash := range []string{"h1", "h1", updateHash} {
+			o.Pods = append(o.Pods, adapters.Replica{Position: int32(i), Hash: hash})
+		}
+		return o
+	}
+	for _, tc := range []struct {
+		name string
+		o    *adapters.Observed
+		// wants are for each Pause.
+		unkept, now, before int32
+	}{
+		{"observed", child("r2", "h2", true), 1, 2, 2},
+		{"it has got its template just now", child("r2", "h1", false), 1, 3, 3},
+		{"another partition, or another template", child("r3", "h2", false), 1, 3, 2},
+		{"it has gone back just now", child("r1", "h2", false), 1, 3, 3},
+		{"it is back", child("r1", "h1", false), 1, 3, 1},
+	} {
+		for pause, want := range map[Pause]int32{Unkept: tc.unkept, PausedNow: tc.now, PausedBefore: tc.before} {
+			if got := FreezeChild(DesiredPartition{}, tc.o, 1, 3, pause); got.Partition != want {
+				t.Errorf("%s, %d: want %d, have %d: %s", tc.name, pause, want, got.Partition, got.Reason)
+			}
+		}
+	}
+	whole := child("r2", "h2", false)
+	whole.Traits.Protection = adapters.Withheld
+	if got := FreezeChild(DesiredPartition{}, whole, 0, 3, PausedNow).Partition; got != 2 {
+		t.Errorf("of a kind that tells its update revision at once, the partition is %d", got)
 	}
 }

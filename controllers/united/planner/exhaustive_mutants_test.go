@@ -53,6 +53,9 @@ func mutants() []mutant {
 	comes := quiet
 	comes.variants = []v1alpha1.UpdateStrategy{manual(all, all)}
 	comes.edits, comes.budget = edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"))), budget{budgetEdit: 3}.whole()
+	held := quiet
+	held.variants = []v1alpha1.UpdateStrategy{manual(*intOf(1), *intOf(1)), manual(all, all)}
+	held.edits, held.budget = edits(templates(1, 2), these(variant(1, "hold"))), budget{budgetEdit: 3}.whole()
 	return []mutant{
 		{"releases one replica too many", "I2", quiet, func(w *planner.Input, p *planner.Plan) {
 			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) {
@@ -121,6 +124,13 @@ func mutants() []mutant {
 		{"does not wait for a pause to pass", "soak", soaks, func(_ *planner.Input, p *planner.Plan) {
 			if p.Rollout.State.Phase == v1alpha1.RolloutPaused {
 				p.Rollout.State.Step++
+			}
+		}},
+		{"waits before it holds", "I1", held, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil && !now.SpecObserved && s.Step.Child.Revision == subset.RevisionOf(now) {
+					s.Step = subset.Step{Action: subset.ActionWait}
+				}
 			}
 		}},
 		{"makes children without a seed", "I1", comes, func(w *planner.Input, p *planner.Plan) {

@@ -251,6 +251,7 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 		if j.freed[k] != 0 {
 			j.judgeDeletions(k)
 		}
+		j.judgeLeft(k)
 	}
 	return j.said
 }
@@ -313,6 +314,25 @@ func (j *judged) judgeWrite(k int) {
 	}
 	if grown > 0 {
 		j.judgeGrowth(k, grown)
+	}
+}
+
+// judgeLeft: what is protected by now is not left to a template that it was released to before: not while
+// another one is asked for, nor under paused.
+func (j *judged) judgeLeft(k int) {
+	is, kid := &j.after[k], &j.s.kids[k]
+	if !is.Exists || kid.protects == 0 || kid.protects&bit(is.Template) != 0 || !j.s.parent.has(k) {
+		return
+	}
+	below := j.target[k]
+	if kid.protects&bit(j.version) != 0 || j.s.parent.paused {
+		below = j.allotted[k]
+	}
+	for i := int(is.Partition); i < min(int(below), int(is.Replicas)); i++ {
+		pod := &kid.set.Pods[i]
+		if pod.Owner == statefulset.Mine && !pod.Terminating && kid.protects&bit(pod.Version) != 0 {
+			j.complain("I1", "%s-%d is protected by now, and left to v%d", subsetName(k), i, is.Template)
+		}
 	}
 }
 

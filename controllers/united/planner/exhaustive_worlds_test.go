@@ -172,6 +172,11 @@ func manualConfigs() []smallConfig {
 			edits:  edits(templates(2, 3), move),
 			budget: budget{budgetEdit: 3, budgetUnready: 1, budgetTick: 1}.whole(),
 		}),
+		kinds("Manual, held at once", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(*intOf(1)), manual(all)},
+			edits:  edits(templates(1, 2, 3), these(variant(1, "hold"), scaleTo(1), scaleTo(3), pausing())),
+			budget: budget{budgetEdit: 3}.whole(),
+		}),
 		kinds("Manual, two unready", smallConfig{
 			replicas: 3, subsets: one, variants: partitions,
 			edits:  edits(templates(2), move),
