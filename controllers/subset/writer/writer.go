@@ -263,7 +263,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		w.writeStands(c)
 		return current, false, nil
 	}
-	if c.Partition <= observed.Partition || w.barredByAdmission(c, u) {
+	if !raisesProtection(c, observed) || w.barredByAdmission(c, u) {
 		if err := w.delayIfRepeated(c, u, at, current, observed); err != nil {
 			return current, false, err
 		}
@@ -284,6 +284,12 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return u, false, ErrStale
 	}
 	return u, false, nil
+}
+
+// raisesProtection reports whether a write of a child raises its partition over replicas. One that has none is
+// created anew, whatever its partition is: what it gets back is no more urgent than any other write.
+func raisesProtection(c *adapters.Child, observed *adapters.Observed) bool {
+	return c.Partition > observed.Partition && observed.Replicas > 0
 }
 
 // correction says which field a write has put right, and who had changed it as far as
