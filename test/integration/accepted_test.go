@@ -65,10 +65,10 @@ func TestAccepted(t *testing.T) {
 		"fields nobody knows":  put(`{a: [1, {b: null}]}`, inTemplate("spec", "someday")...),
 		"a pod without a spec": drop(inTemplate("spec", "template", "spec")...), // for the API server to refuse, in the child
 
-		"empty patch":                put(`{}`, inPatch()...),
-		"patch of metadata alone":    put(`{metadata: {labels: {a: b}}}`, inPatch()...),
-		"patch that removes":         put(`{metadata: null, spec: {minReadySeconds: null, template: {metadata: {annotations: null}}}}`, inPatch()...),
-		"patch with a kind":          put(`{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: other}}`, inPatch()...),
+		"empty patch":                  put(`{}`, inPatch()...),
+		"patch of metadata alone":      put(`{metadata: {labels: {a: b}}}`, inPatch()...),
+		"patch that removes":           put(`{metadata: null, spec: {minReadySeconds: null, template: {metadata: {annotations: null}}}}`, inPatch()...),
+		"patch with a kind":            put(`{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: other}}`, inPatch()...),
 		"patch of metadata with nulls": put(`{metadata: {name: null, creationTimestamp: null, labels: {a: b}, annotations: null}}`, inPatch()...),
 		"patch with the selector, and nulls for what the controller decides": put(`{spec: {replicas: null, selector: {matchLabels: {app: web}},
 			updateStrategy: {type: null, rollingUpdate: {partition: null, maxUnavailable: 2}}}}`, inPatch()...),
