@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -84,24 +85,29 @@ func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntr
 		return Override{Field: at.text, By: by}, err
 	}
 	ours, err := ownedIn(managed)
-	if err != nil {
-		return Override{}, err
+	if err != nil || ours == nil {
+		return Override{Field: at.text}, err
 	}
 	fields := w.Adapter.FieldPaths()
 	for _, steps := range [][]string{fields.Replicas, fields.Partition, fields.Paused, fields.Strategy} {
-		if steps == nil {
+		if steps == nil || ours.Has(fieldAt(steps...).path) {
 			continue
 		}
 		taken := fieldAt(steps...)
-		if by, err = OwnerOf(taken.path, managed, ""); err != nil {
-			return Override{}, err
+		if by, err = OwnerOf(taken.path, managed, ""); err != nil || by != "" {
+			return Override{Field: taken.text, By: by}, err
 		}
-		if by != "" && (ours == nil || !ours.Has(taken.path)) {
-			return Override{Field: taken.text, By: by}, nil
-		}
+	}
+	if replicas := fieldAt(fields.Replicas...); scaledToZero(replicas, ours) {
+		return Override{Field: replicas.text, Unnamed: true}, nil
 	}
 	return Override{Field: at.text}, nil
 }
+
+// scaledToZero reports whether somebody has scaled a child through its subresource scale to 0, when nobody has
+// its replicas by managedFields. Trap: a Scale leaves out replicas that are 0, so that the API server takes them from us and gives
+// them to nobody. They cannot be removed: an absent value is 1.
+func scaledToZero(replicas fieldLocation, ours *fieldpath.Set) bool { return !ours.Has(replicas.path) }
 
 // barredByAdmission reports whether admission kept the same write from raising the partition the last
 // time. One that raises a partition is put off only then: it would raise nothing.

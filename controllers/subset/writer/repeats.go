@@ -68,6 +68,8 @@ type Override struct {
 	// By is the field manager that has it, "" if none has: then it was changed as it was
 	// written, by admission, or removed.
 	By string
+	// Unnamed: it was changed, and managedFields do not tell who did it.
+	Unnamed bool
 	// Admission: it was never as written, in the answer to the write itself.
 	Admission bool
 	// Barred: nor was the partition raised by that write.
@@ -80,6 +82,8 @@ func (o Override) String() string {
 		return o.Field + " was changed by admission (a policy or webhook) as it was written"
 	case o.By != "":
 		return fmt.Sprintf("%s was changed by %q right after it was written", o.Field, o.By)
+	case o.Unnamed:
+		return o.Field + " was changed by somebody (managedFields do not say who) right after it was written"
 	}
 	return o.Field + " was removed right after it was written"
 }
