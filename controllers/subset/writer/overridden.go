@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -98,16 +97,13 @@ func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntr
 			return Override{Field: taken.text, By: by}, err
 		}
 	}
-	if replicas := fieldAt(fields.Replicas...); scaledToZero(replicas, ours) {
+	// Trap: a Scale leaves out replicas that are 0. So when somebody scales a child to 0, the API server takes
+	// its replicas from us and gives them to nobody. Nobody can remove them: an absent value is 1.
+	if replicas := fieldAt(fields.Replicas...); !ours.Has(replicas.path) {
 		return Override{Field: replicas.text, Unnamed: true}, nil
 	}
 	return Override{Field: at.text}, nil
 }
-
-// scaledToZero reports whether somebody has scaled a child through its subresource scale to 0, when nobody has
-// its replicas by managedFields. Trap: a Scale leaves out replicas that are 0, so that the API server takes them from us and gives
-// them to nobody. They cannot be removed: an absent value is 1.
-func scaledToZero(replicas fieldLocation, ours *fieldpath.Set) bool { return !ours.Has(replicas.path) }
 
 // barredByAdmission reports whether admission kept the same write from raising the partition the last
 // time. One that raises a partition is put off only then: it would raise nothing.

@@ -308,7 +308,7 @@ func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured
 	case ours || len(at.path) == 0:
 		return ""
 	case owned != nil && at.text == fieldAt(w.Adapter.FieldPaths().Replicas...).text:
-		return fmt.Sprintf("%s of %s, which somebody had changed", at.text, current.GetName()) // see scaledToZero
+		return fmt.Sprintf("%s of %s, which somebody had changed", at.text, current.GetName()) // see overrideAt
 	}
 	return fmt.Sprintf("%s of %s, which somebody had removed", at.text, current.GetName())
 }
