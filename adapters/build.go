@@ -143,27 +143,14 @@ func checkNodeSelector(selector *corev1.NodeSelector, at *field.Path) error {
 	return nil
 }
 
-// foreignMetadata are the fields of a template's metadata that mean nothing, or
-// harm, on an object that is applied.
-func foreignMetadata() []string {
-	return []string{
-		"name", "namespace", "ownerReferences",
-		"generateName", "resourceVersion", "uid", "generation", "creationTimestamp",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink",
-	}
-}
-
-// setMetadata keeps what users may say of the child (labels, annotations,
-// finalizers) and sets what the controller owns.
+// setMetadata keeps what users may say of the child (labels and annotations, see
+// CheckTemplate) and sets what the controller owns.
 func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 	metadata, err := tree.Ensure(workload, "metadata", at)
 	if err != nil {
 		return err
 	}
 	at = at.Child("metadata")
-	for _, key := range foreignMetadata() {
-		delete(metadata, key)
-	}
 	metadata["name"], metadata["namespace"] = c.Name, c.Namespace
 	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.Owner)
 	if err != nil {

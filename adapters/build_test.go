@@ -157,16 +157,8 @@ func TestBuildOwns(t *testing.T) {
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
-  name: other
-  namespace: other
-  generateName: other-
-  uid: u-2
-  resourceVersion: "5"
-  generation: 5
-  creationTimestamp: "2020-01-01T00:00:00Z"
-  managedFields: [{manager: x}]
-  ownerReferences: [{uid: u-2}]
-  finalizers: [example.com/keep]
+  name: null
+  creationTimestamp: null
   labels: {united.dev/name: other, united.dev/subset: other}
   annotations:
     united.dev/revision: other
@@ -200,7 +192,6 @@ kind: StatefulSet
 metadata:
   name: web-zone-a
   namespace: shop
-  finalizers: [example.com/keep]
   labels: {united.dev/name: web, united.dev/subset: zone-a}
   annotations:
     united.dev/revision: web-2
@@ -265,7 +256,6 @@ func TestBuildPassesThrough(t *testing.T) {
 		{"misspelt spec", "spce: {a: 1}", "{}", "spce"},
 		{"misspelt spec in the patch", "{}", "spce: {a: 1}", "spce"},
 		{"misspelt field", "spec: {servceName: x}", "{}", "spec.servceName"},
-		{"misspelt metadata", "metadata: {lables: {a: b}}", "{}", "metadata.lables"},
 		{"containers of an odd type", "spec: {template: {spec: {containers: {a: 1}}}}", "{}", "spec.template.spec.containers"},
 		{"volumes: 5", "spec: {template: {spec: {volumes: 5}}}", "{}", "spec.template.spec.volumes"},
 		{"null in a list", "spec: {template: {spec: {containers: [null]}}}", "{}", "spec.template.spec.containers"},
@@ -301,6 +291,12 @@ func TestBuildRefuses(t *testing.T) {
 		{"status in the patch", "{}", "status: {replicas: 1}", patch + "status: Forbidden"},
 		{"metadata is no object", "metadata: x", "{}", template + "metadata: Invalid value: \"string\": must be an object"},
 		{"metadata of the patch is no object", "{}", "metadata: [x]", patch + "metadata: Invalid value: \"array\""},
+		{"misspelt metadata", "metadata: {lables: {a: b}}", "{}", template + "metadata.lables: Forbidden: only labels and annotations may be set here"},
+		{"a name", "metadata: {name: other}", "{}", template + "metadata.name: Forbidden"},
+		{"finalizers", "metadata: {finalizers: [example.com/keep]}", "{}", template + "metadata.finalizers: Forbidden"},
+		{"finalizers in the patch", "{}", "metadata: {finalizers: [example.com/keep]}", patch + "metadata.finalizers: Forbidden: only labels and annotations may be set here"},
+		{"an owner in the patch", "{}", "metadata: {ownerReferences: [{uid: u-2}]}", patch + "metadata.ownerReferences: Forbidden"},
+		{"a directive in the metadata of the patch", "{}", "metadata: {$patch: replace}", patch + "metadata.$patch: Forbidden: patch directives"},
 		{"labels are no object", "metadata: {labels: [a]}", "{}", template + "metadata.labels: Invalid"},
 		{"a label is no string", "metadata: {labels: {a: 1}}", "{}", template + "metadata.labels[a]: Invalid value: \"number\": must be a string"},
 		{"an annotation is no string", "{}", "metadata: {annotations: {a: true}}", patch + "metadata.annotations[a]: Invalid value: \"boolean\""},
@@ -508,9 +504,10 @@ func workload() *rapid.Generator[map[string]any] {
 			return out
 		})
 	}
-	metadata := object(fields{"labels": labels, "annotations": labels, "name": leaf, "uid": leaf, "ownerReferences": leaf, "finalizers": leaf, "future": leaf})
+	metadata := object(fields{"labels": labels, "annotations": labels})
+	podMetadata := object(fields{"labels": labels, "annotations": labels, "name": leaf, "uid": leaf, "ownerReferences": leaf, "finalizers": leaf, "future": leaf})
 	affinity := object(fields{"nodeAffinity": object(fields{"requiredDuringSchedulingIgnoredDuringExecution": object(fields{"nodeSelectorTerms": terms})})})
-	pods := object(fields{"metadata": metadata, "spec": object(fields{"containers": containers, "affinity": affinity, "tolerations": leaf, "future": leaf})})
+	pods := object(fields{"metadata": podMetadata, "spec": object(fields{"containers": containers, "affinity": affinity, "tolerations": leaf, "future": leaf})})
 	strategy := object(fields{"type": leaf, "rollingUpdate": object(fields{"partition": leaf, "maxUnavailable": leaf})})
 	spec := object(fields{"template": pods, "replicas": leaf, "selector": leaf, "updateStrategy": strategy, "minReadySeconds": leaf, "ordinals": leaf})
 	whole := object(fields{"metadata": metadata, "spec": spec, "spce": leaf})

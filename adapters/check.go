@@ -5,6 +5,9 @@ package adapters
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,9 +18,9 @@ import (
 
 // CheckTemplate refuses what would otherwise be lost without a word, or make a
 // merge senseless: another kind, a status, a metadata or a spec that is no
-// object, a label or an annotation that is no string. What the adapter's own
-// kind cannot do with a template is for Adapter.Validate. The error names the
-// field; at is the path of the template.
+// object, metadata other than labels and annotations, a label or an annotation that is
+// no string. What the adapter's own kind cannot do with a template is for
+// Adapter.Validate. The error names the field; at is the path of the template.
 func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	version, kind := a.GroupVersionKind().ToAPIVersionAndKind()
 	for _, must := range []struct{ key, value string }{{"apiVersion", version}, {"kind", kind}} {
@@ -32,13 +35,30 @@ func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{"labels", "annotations"} {
-		if _, err := tree.Strings(metadata, key, at.Child("metadata")); err != nil {
-			return err
-		}
+	if err := checkMetadata(metadata, at.Child("metadata")); err != nil {
+		return err
 	}
 	_, err = tree.Object(template, "spec", at)
 	return err
+}
+
+// checkMetadata refuses all but labels and annotations. The names and the owner of a child are the
+// controller's, most of the rest is the API server's; and with finalizers users would leave
+// children behind that nobody can delete. A null says what an absent field does. Patch
+// directives are for CheckPatch to refuse.
+func checkMetadata(metadata map[string]any, at *field.Path) error {
+	allowed := []string{"labels", "annotations"}
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if metadata[key] != nil && !slices.Contains(allowed, key) && !strings.HasPrefix(key, "$") {
+			return field.Forbidden(at.Child(key), "only labels and annotations may be set here")
+		}
+	}
+	for _, key := range allowed {
+		if _, err := tree.Strings(metadata, key, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckPatch refuses in a subset's patch what CheckTemplate refuses in a

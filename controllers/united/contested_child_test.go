@@ -8,36 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // opens lets somebody set the partition of a subset's child to 0, as kubectl patch does.
 func (s *scene) opens(subset string) *scene {
-	u := s.API.Live.Sets["web-"+subset].DeepCopy()
-	partition := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "updateStrategy", "rollingUpdate", "partition"))
-	ours, theirs := &fieldpath.Set{}, metav1.ManagedFieldsEntry{Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate}
-	managed := u.GetManagedFields()
-	err := ours.FromJSON(managed[0].FieldsV1.GetRawReader())
-	for entry, fields := range map[*metav1.ManagedFieldsEntry]*fieldpath.Set{&managed[0]: ours.Difference(partition), &theirs: partition} {
-		raw, failed := fields.ToJSON()
-		if failed != nil {
-			err = failed
-		}
-		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
-	}
-	if err == nil {
-		err = unstructured.SetNestedField(u.Object, int64(0), "spec", "updateStrategy", "rollingUpdate", "partition")
-	}
-	if err != nil {
-		s.Fail("%v", err)
-	}
-	u.SetManagedFields(append(managed[:1:1], theirs))
-	u.SetGeneration(u.GetGeneration() + 1)
-	s.API.PutSet(u)
-	return s
+	return s.takesOver(subset, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
 // Somebody opens a child again and again, until all of it has come up on what nobody

@@ -27,11 +27,17 @@ func TestContestedRevisions(t *testing.T) {
 		"the label":                           {func(cr *appsv1.ControllerRevision) { cr.Labels = nil }, "metadata.labels.united.dev/name was removed", true},
 		"which subsets it knows":              {func(cr *appsv1.ControllerRevision) { annotate(cr, v1alpha1.AnnotationSubsets, "garbage") }, "metadata.annotations.united.dev/subsets was", true},
 		"that it has been the current one":    {func(cr *appsv1.ControllerRevision) { annotate(cr, v1alpha1.AnnotationCurrent, "") }, "metadata.annotations.united.dev/current was", false},
+		"the one that the spec asks for":      {nil, "the whole object was removed right after it was written", true},
 		"a control: what is none of United's": {func(cr *appsv1.ControllerRevision) { annotate(cr, "example.com/x", "x") }, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).settled().image("v2").partition("a", "1").settled()
 			take := func() {
+				if tc.take == nil {
+					s.lose("v2")
+					s.API.Refresh()
+					return
+				}
 				for name, cr := range s.API.Live.Revisions {
 					changed := cr.DeepCopy()
 					if tc.take(changed); !cmp.Equal(changed, cr) {
@@ -91,6 +97,34 @@ func TestContestedRevisions(t *testing.T) {
 	}
 }
 
+// TestDeletedRevisions: somebody deletes the only revision that there is again and again. It is made less and less
+// often, and what it says is in the spec: so replicas scale, and come back.
+func TestDeletedRevisions(t *testing.T) {
+	s := newScene(t).settled()
+	writes := s.revisionWrites()
+	for range 90 {
+		s.lose("v1").pass()
+	}
+	if n := writes(); n < 10 || n > 2*40 { // it is made, and it is recorded that it has been the current one
+		t.Errorf("%d writes in 90 seconds", n)
+	}
+	if told := s.told(); !strings.Contains(told, "Stalled True Overridden") || !strings.Contains(told, "the whole object was removed") {
+		t.Error(told)
+	}
+	s.replicas(6).delete("b", false)
+	for range 60 {
+		s.lose("v1")
+		s.Everybody()
+	}
+	if a, b := s.contents("a"), s.contents("b"); a != "v1 v1 v1" || b != "v1 v1 v1" {
+		t.Errorf("a runs %q, b %q\n%s", a, b, s.told())
+	}
+	s.later(writer.MaxRepeat).passes(3).later(writer.MaxRepeat).settled()
+	if told := s.told(); strings.Contains(told, "Stalled") || len(s.API.Live.Revisions) != 1 {
+		t.Errorf("when it is over: %s", told)
+	}
+}
+
 func annotate(cr *appsv1.ControllerRevision, key, value string) {
 	if cr.Annotations == nil {
 		cr.Annotations = map[string]string{}
@@ -100,7 +134,10 @@ func annotate(cr *appsv1.ControllerRevision, key, value string) {
 
 // revisionWrites counts the changes of revisions from now on.
 func (s *scene) revisionWrites() func() int {
-	count := func() int { return strings.Count(strings.Join(s.API.Writes, "\n"), "patch revision") }
+	count := func() int {
+		writes := strings.Join(s.API.Writes, "\n")
+		return strings.Count(writes, "patch revision") + strings.Count(writes, "create revision")
+	}
 	before := count()
 	return func() int { return count() - before }
 }

@@ -5,6 +5,8 @@ package united
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -45,7 +47,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	if err != nil {
 		return err
 	}
-	content := fmt.Sprint(parent.Generation, statusText(fields))
+	sum := sha256.Sum256([]byte(statusText(fields)))
+	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and each is large
 	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) writer.Override {
 		return statusOverride(parent, before, written)
 	}, now)

@@ -21,7 +21,7 @@ import (
 
 // publish writes the status if it changed, and when that is done the events and
 // the metrics. Nothing else writes any of the three. A status that can wait, and that nothing
-// is told of, waits for the next one: publish gives for how long. The error is writer.ErrStale
+// is told of, waits for the next one, and so does one of those that go to and fro: publish gives for how long. The error is writer.ErrStale
 // when the parent is gone, or its status is not what it was when it was read, and a
 // *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
@@ -33,15 +33,34 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		r.Metrics.Observe(parent, status)
 		return wait, nil
 	}
+	if changed {
+		wait, err = r.statusReturns.delay(parent, status, r.StatusBatching, r.Clock.Now())
+		if err != nil {
+			return 0, err
+		}
+		if wait > 0 {
+			r.tell(parent, &parent.Status, p, results) // what was done is told all the same
+			r.Metrics.Observe(parent, status)
+			return wait, nil
+		}
+	}
 	if err := r.publishStatus(ctx, parent, status); err != nil {
 		return 0, err
 	}
 	r.pendingStatuses.recordUpToDate(client.ObjectKeyFromObject(parent), changed, r.Clock.Now())
+	if changed {
+		err = r.statusReturns.recordWritten(parent, status, r.StatusBatching, r.Clock.Now())
+	}
+	r.tell(parent, status, p, results)
+	r.Metrics.Observe(parent, status)
+	return 0, err
+}
+
+// tell records the events of a pass, after which the status is this one.
+func (r *Reconciler) tell(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) {
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
-	r.Metrics.Observe(parent, status)
-	return 0, nil
 }
 
 // publishBlocked tells of a parent for which nothing can be done, and when it is

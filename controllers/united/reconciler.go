@@ -61,6 +61,7 @@ type Reconciler struct {
 	specs             specs
 	observedChildren  observedChildren
 	pendingStatuses   pendingStatuses
+	statusReturns     statusReturns
 	parsed            store.Parsed
 }
 
@@ -163,6 +164,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.specs.Forget(key)
 	r.observedChildren.Forget(key)
 	r.pendingStatuses.Forget(key)
+	r.statusReturns.Forget(key)
 	r.parsed.Forget(key)
 	r.Shares.Forget(key)
 }

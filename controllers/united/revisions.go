@@ -32,8 +32,16 @@ func (r *Reconciler) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
 	return &spacing{repeats: &r.repeats, parent: client.ObjectKeyFromObject(parent), now: r.Clock.Now}
 }
 
+// creation is what a revision is made with: whatever its place among the others, it is the same write.
+const creation = "create"
+
 // Delay gives an *writer.OverriddenError while a change is put off.
 func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
+	if is == nil {
+		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) writer.Override {
+			return writer.Override{Field: writer.WholeObject}
+		}, s.now()))
+	}
 	object, fields := changed(is, wanted)
 	return errOf(s.repeats.Delay(s.parent, object, fields(wanted).text(), fields(is).text(), func(written string) writer.Override {
 		return revisionOverride(is, fields(is), written)
@@ -42,6 +50,10 @@ func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 
 // Wrote notes a change.
 func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
+	if was == nil {
+		s.repeats.RecordWrite(s.parent, revisionObject(after.Name), creation, identity(after).text(), writer.Override{}, s.now())
+		return
+	}
 	object, fields := changed(was, wanted)
 	content, override := fields(wanted).text(), writer.Override{}
 	if path := fields(wanted).difference(fields(after)); path != nil {

@@ -25,11 +25,14 @@ type StatusBatching struct {
 	// ProvisioningInterval is that of a UnitedDeployment that has never been Ready
 	// (planner.OnlyProvisioning). It is read for whether it is, which is told at once.
 	ProvisioningInterval time.Duration
+	// MaxReturn is how long one waits at most that returns to what was written before, again and
+	// again (statusReturns). 0: none does.
+	MaxReturn time.Duration
 }
 
 // standardBatching is what the manager runs with.
 func standardBatching() StatusBatching {
-	return StatusBatching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second}
+	return StatusBatching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
 }
 
 // pendingStatuses remembers since when the status of a parent waits, and when it was written. What is

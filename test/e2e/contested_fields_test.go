@@ -96,13 +96,21 @@ type contest struct {
 // contest patches a child every so often, until it is stopped.
 func (w *Workload) contest(subset string, every time.Duration, patch string) contest {
 	w.t.Helper()
+	return w.repeatedly(every, func(ctx context.Context) error {
+		child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-" + subset}}
+		return w.Client.Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-fighter"))
+	})
+}
+
+// repeatedly does something every so often, until it is stopped.
+func (w *Workload) repeatedly(every time.Duration, do func(context.Context) error) contest {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	done, rounds := make(chan struct{}), &atomic.Int64{}
 	go func() {
 		defer close(done)
 		_ = wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {
-			child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-" + subset}}
-			if w.Client.Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-fighter")) == nil {
+			if do(ctx) == nil {
 				rounds.Add(1)
 			}
 			return false, nil

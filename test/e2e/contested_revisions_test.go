@@ -11,8 +11,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -36,6 +36,10 @@ func TestContestedRevisions(t *testing.T) {
 		"somebody strips them": {
 			loop: `{"metadata":{"annotations":null,"labels":null,"ownerReferences":null}}`,
 			says: "was removed right after it was written",
+		},
+		"somebody deletes the one that the spec asks for": {
+			loop: deletes,
+			says: "the whole object was removed right after it was written",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,24 +78,22 @@ func TestContestedRevisions(t *testing.T) {
 	}
 }
 
+// deletes is for stripRevisions.
+const deletes = "delete"
+
 // stripRevisions changes the revisions of the parent every 300 ms, as somebody else, until stop is
-// called.
+// called; or deletes the update revision.
 func (w *Workload) stripRevisions(patch string) (stop func()) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = wait.PollUntilContextCancel(ctx, 300*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			for _, cr := range w.parentRevisions() {
-				_ = w.Client.Patch(ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("looper"))
-			}
-			return false, nil
-		})
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	update := w.Parent().Status.UpdateRevision
+	return w.repeatedly(300*time.Millisecond, func(ctx context.Context) error {
+		if patch == deletes {
+			return w.Client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: update}})
+		}
+		for _, cr := range w.parentRevisions() {
+			_ = w.Client.Patch(ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("looper"))
+		}
+		return nil
+	}).stop
 }
 
 // revisionComesOut reports whether a change of a revision of the parent comes out as a policy has it.

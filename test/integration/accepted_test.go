@@ -53,7 +53,7 @@ func TestAccepted(t *testing.T) {
 
 		"a copied StatefulSet": all(set("apps/v1", inTemplate("apiVersion")...), set("StatefulSet", inTemplate("kind")...),
 			put(`{matchLabels: {app: web}}`, inTemplate("spec", "selector")...),
-			put(`{name: x, namespace: y, creationTimestamp: null}`, inTemplate("metadata")...),
+			put(`{name: null, creationTimestamp: null, labels: {a: b}, annotations: {a: b}}`, inTemplate("metadata")...),
 			put(`{type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}`, inTemplate("spec", "updateStrategy")...)),
 		"a copied selector in another order": all(
 			put(`{matchExpressions: [{key: app, operator: Exists}, {key: b, operator: DoesNotExist}]}`, "spec", "selector"),
@@ -65,11 +65,11 @@ func TestAccepted(t *testing.T) {
 		"fields nobody knows":  put(`{a: [1, {b: null}]}`, inTemplate("spec", "someday")...),
 		"a pod without a spec": drop(inTemplate("spec", "template", "spec")...), // for the API server to refuse, in the child
 
-		"empty patch":                put(`{}`, inPatch()...),
-		"patch of metadata alone":    put(`{metadata: {labels: {a: b}}}`, inPatch()...),
-		"patch that removes":         put(`{metadata: null, spec: {minReadySeconds: null, template: {metadata: {annotations: null}}}}`, inPatch()...),
-		"patch with a kind":          put(`{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: other}}`, inPatch()...),
-		"patch of what is overruled": put(`{metadata: {name: x, namespace: y}}`, inPatch()...),
+		"empty patch":                  put(`{}`, inPatch()...),
+		"patch of metadata alone":      put(`{metadata: {labels: {a: b}}}`, inPatch()...),
+		"patch that removes":           put(`{metadata: null, spec: {minReadySeconds: null, template: {metadata: {annotations: null}}}}`, inPatch()...),
+		"patch with a kind":            put(`{apiVersion: apps/v1, kind: StatefulSet, spec: {serviceName: other}}`, inPatch()...),
+		"patch of metadata with nulls": put(`{metadata: {name: null, creationTimestamp: null, labels: {a: b}, annotations: null}}`, inPatch()...),
 		"patch with the selector, and nulls for what the controller decides": put(`{spec: {replicas: null, selector: {matchLabels: {app: web}},
 			updateStrategy: {type: null, rollingUpdate: {partition: null, maxUnavailable: 2}}}}`, inPatch()...),
 		"null selector and rolling update in a patch": put(`{spec: {selector: null, updateStrategy: {type: RollingUpdate, rollingUpdate: null}}}`, inPatch()...),

@@ -96,7 +96,7 @@ func growing() []growth {
 		{"a partition of a long name", func(n int) edit { return set(int64(1), inManual("partitions", strings.Repeat("x", n))...) }, etcdLimit, ""},
 		{"what no rule looks at", func(n int) edit { return set(strings.Repeat("x", n), inTemplate("spec", "template", "spec", "x")...) }, etcdLimit, ""},
 	}
-	for path, most := range map[string]int{"": 100, ".metadata.labels": 1000, ".metadata.annotations": 1000,
+	for path, most := range map[string]int{"": 100, ".metadata": 100, ".metadata.labels": 1000, ".metadata.annotations": 1000,
 		".spec.template.metadata.labels": 1000, ".spec.template.metadata.annotations": 1000} {
 		list = append(list, growth{"template" + path, func(n int) edit { return set(many(n, "v"), inTemplate(steps(path)...)...) }, most,
 			text(templatePath+path, most)})

@@ -63,7 +63,7 @@ func aValue(depth int) *rapid.Generator[any] {
 				object[key] = aValue(depth-1).Draw(t, "value of "+key)
 			}
 		}
-		for _, key := range []string{"app", "type", "partition", "matchLabels", "matchExpressions", "$patch"} {
+		for _, key := range []string{"app", "type", "partition", "matchLabels", "matchExpressions", "$patch", "finalizers"} {
 			if rapid.IntRange(0, 4).Draw(t, key) == 0 {
 				object[key] = scalars.Draw(t, "scalar of "+key)
 			}

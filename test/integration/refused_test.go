@@ -200,6 +200,11 @@ func TestRefusedByThePolicy(t *testing.T) {
 		{"status", put(`{}`, inTemplate("status")...), []string{templatePath + ".status: must be absent"}},
 		{"spec in a patch forgotten", put(`{replicas: 1}`, inPatch()...), []string{patchPath + ".replicas: must be absent: only metadata and spec of"}},
 
+		{"finalizers", put(`[example.com/keep]`, inTemplate("metadata", "finalizers")...),
+			[]string{templatePath + ".metadata.finalizers: must be absent: only labels and annotations may be set here"}},
+		{"finalizers in a patch", put(`[example.com/keep]`, inPatch("metadata", "finalizers")...),
+			[]string{patchPath + ".metadata.finalizers: must be absent: only labels and annotations may be set here"}},
+
 		{"nodeSelector operator", put(`{nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Is, values: [b]}]}]}`,
 			inSubset(2, "nodeSelector")...), []string{"spec.topology.subsets[zone-c].nodeSelector.nodeSelectorTerms: operator must be In"}},
 		{"nodeSelector In without values", put(`{nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In}]}]}`,

@@ -270,9 +270,9 @@ type Subset struct {
 	// Patch is a strategic merge patch on the workload template {metadata, spec} for this
 	// subset. Lists with a merge key, such as containers, merge by it; others, such as
 	// tolerations and volumeClaimTemplates, are replaced whole. Patch directives are
-	// supported only inside spec.template. As in the template, do not set what the
-	// controller sets. A patch that cannot be merged, or whose result the API server rejects,
-	// stalls only this subset.
+	// supported only inside spec.template. Of the metadata, set labels and annotations alone.
+	// As in the template, do not set what the controller sets. A patch that cannot be merged,
+	// or whose result the API server rejects, stalls only this subset.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -63,16 +63,46 @@ func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content
 	var failed error
 	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) Override {
 		if at.text == "" {
-			return Override{Field: "the whole object"}
+			return Override{Field: WholeObject}
 		}
-		by, err := OwnerOf(at.path, managed, "")
+		override, err := w.overrideAt(at, managed)
 		failed = err
-		return Override{Field: at.text, By: by}
+		return override
 	}, w.now())
 	if e != nil && failed == nil {
 		return e
 	}
 	return failed
+}
+
+// overrideAt is what somebody has made of a child, which first differs at a place from what it is to be now.
+// Trap: what it is to be now can be another thing than what it was. A child that was scaled to 0 first
+// gets back the template that it protects, and it is not that which somebody has changed.
+func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntry) (Override, error) {
+	by, err := OwnerOf(at.path, managed, "")
+	if err != nil || by != "" {
+		return Override{Field: at.text, By: by}, err
+	}
+	ours, err := ownedIn(managed)
+	if err != nil || ours == nil {
+		return Override{Field: at.text}, err
+	}
+	fields := w.Adapter.FieldPaths()
+	for _, steps := range [][]string{fields.Replicas, fields.Partition, fields.Paused, fields.Strategy} {
+		if steps == nil || ours.Has(fieldAt(steps...).path) {
+			continue
+		}
+		taken := fieldAt(steps...)
+		if by, err = OwnerOf(taken.path, managed, ""); err != nil || by != "" {
+			return Override{Field: taken.text, By: by}, err
+		}
+	}
+	// Trap: a Scale leaves out replicas that are 0. So when somebody scales a child to 0, the API server takes
+	// its replicas from us and gives them to nobody. Nobody can remove them: an absent value is 1.
+	if replicas := fieldAt(fields.Replicas...); !ours.Has(replicas.path) {
+		return Override{Field: replicas.text, Unnamed: true}, nil
+	}
+	return Override{Field: at.text}, nil
 }
 
 // barredByAdmission reports whether admission kept the same write from raising the partition the last

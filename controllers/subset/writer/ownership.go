@@ -80,13 +80,14 @@ func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntr
 }
 
 // OwnerOf is the field manager that has a field, and took it last when there are several;
-// "" when none but United has it. subresource is "" or "status".
+// "" when none but United has it. subresource is "status" for a field of that, "" for any other:
+// replicas are also set through the subresource scale.
 func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource string) (string, error) {
 	var owner string
 	var since metav1.Time
 	for _, entry := range managed {
 		ours := entry.Manager == v1alpha1.FieldManager
-		if ours || entry.Subresource != subresource || entry.FieldsV1 == nil || len(at) == 0 {
+		if ours || (entry.Subresource == "status") != (subresource == "status") || entry.FieldsV1 == nil || len(at) == 0 {
 			continue
 		}
 		owned := &fieldpath.Set{}

@@ -36,24 +36,30 @@ const (
 	// a large parent takes seconds, so that is no sign that a write stood.
 	stands = 10 * time.Second
 	// remembered is how many different writes to one object are remembered: a child that
-	// is deleted again and again is created, and then changed.
-	remembered = 4
+	// is deleted, or scaled to 0, again and again is created, taught what it protects, and
+	// then released step by step.
+	remembered = 32
 )
 
 // repeat is one write, and how it fared.
 type repeat struct {
-	// content tells writes apart. written is what was written, where that is more.
+	// content tells writes apart. written is what was written, where that is more; only of the
+	// last write.
 	content, written string
-	at               time.Time
+	// first is when it was made first, at when it was made last.
+	first, at time.Time
 	// undone is when it was found undone; zero while it stands.
 	undone time.Time
-	// row is how often in a row it was undone.
+	// row is how many writes in a row were undone when it was.
 	row int
 	// until is when it may be made again.
 	until time.Time
 	// override is what was found undone last.
 	override Override
 }
+
+// WholeObject is the Field of an object that was deleted.
+const WholeObject = "the whole object"
 
 // Override is what somebody has made of a write.
 type Override struct {
@@ -62,6 +68,8 @@ type Override struct {
 	// By is the field manager that has it, "" if none has: then it was changed as it was
 	// written, by admission, or removed.
 	By string
+	// Unnamed: it was changed, and managedFields do not tell who did it.
+	Unnamed bool
 	// Admission: it was never as written, in the answer to the write itself.
 	Admission bool
 	// Barred: nor was the partition raised by that write.
@@ -74,6 +82,8 @@ func (o Override) String() string {
 		return o.Field + " was changed by admission (a policy or webhook) as it was written"
 	case o.By != "":
 		return fmt.Sprintf("%s was changed by %q right after it was written", o.Field, o.By)
+	case o.Unnamed:
+		return o.Field + " was changed by somebody (managedFields do not say who) right after it was written"
 	}
 	return o.Field + " was removed right after it was written"
 }
@@ -115,7 +125,7 @@ func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing s
 	}
 	if w.undone.IsZero() {
 		w.undone = now
-		w.row = max(0, w.row+1-int(now.Sub(w.at)/stands))
+		w.row = max(0, r.row(parent, object, w)-int(now.Sub(w.at)/stands))
 		w.until = w.at.Add(repeatDelay(w.row))
 		if !w.override.Admission {
 			w.override = override(last.written)
@@ -139,25 +149,65 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 		// doubted, or it would be said again, and taken back, for ever.
 		w.row = min(w.row, repeatsAtOnce)
 	}
+	if w.first.IsZero() {
+		w.first = now
+	}
 	w.written, w.at, w.undone = written, now, time.Time{}
 	if override != (Override{}) || w.override.Admission {
 		w.override = override
 	}
 }
 
+// row is how many writes in a row are undone, w and those that are made in turn with it: a child that is
+// scaled to 0 again and again gets its replicas back in several writes, and whichever of them is the next
+// when that happens is one more round of the same fight. Writes that were not made again since there is
+// another one, such as those from an earlier spec, are no part of it.
+func (r *Repeats) row(parent types.NamespacedName, object string, w *repeat) int {
+	writes, row, made := r.writes(parent, object), w.row, 1
+	newest := slices.MaxFunc(writes, func(a, b *repeat) int { return a.first.Compare(b.first) })
+	for _, other := range writes {
+		if other == w || other.at.Before(newest.first) {
+			continue
+		}
+		row = max(row, other.row)
+		if !other.at.Before(w.at) {
+			made++
+		}
+	}
+	return row + made
+}
+
 // RecordStanding notes that the object is as it was written last.
 func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now time.Time) {
-	if w := r.last(parent, object); w != nil && !w.undone.IsZero() {
-		w.at, w.undone = now, time.Time{}
+	last := r.last(parent, object)
+	for _, w := range r.writes(parent, object) {
+		if !w.undone.IsZero() && !w.undone.Before(last.at) {
+			w.at, w.undone = now, time.Time{}
+		}
 	}
 }
 
-// Overridden gives what undoes the last write to an object, while that is undone or it is
+// Overridden gives what undoes the writes to an object, while the last one is undone or it is
 // not sure that it stands; nil when it does, or when it was undone only a few times.
 // Until is when that is to be looked at again.
 func (r *Repeats) Overridden(parent types.NamespacedName, object string, now time.Time) *OverriddenError {
-	w := r.last(parent, object)
-	if w == nil || w.row <= repeatsAtOnce {
+	last := r.last(parent, object)
+	var latest *OverriddenError
+	for _, w := range r.writes(parent, object) {
+		// Another write than the last one counts until it has stood, and after that one too
+		// when it was found undone since: several writes can be made in turn.
+		if w == last || w.undone.IsZero() || !w.undone.Before(last.at) {
+			if e := w.overridden(object, now); e != nil && (latest == nil || !e.Until.Before(latest.Until)) {
+				latest = e
+			}
+		}
+	}
+	return latest
+}
+
+// overridden is what undoes the write, nil when it stands or was undone only a few times.
+func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
+	if w.row <= repeatsAtOnce {
 		return nil
 	}
 	e := w.error(object)
@@ -230,6 +280,9 @@ func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string)
 		w = &repeat{content: content}
 	}
 	others := slices.DeleteFunc(r.writes(parent, object), func(other *repeat) bool { return other == w })
+	for _, other := range others {
+		other.written = ""
+	}
 	r.Set(parent, object, append(others[max(0, len(others)-remembered+1):], w))
 	return w
 }

@@ -288,6 +288,42 @@ func TestOverriddenByAManager(t *testing.T) {
 	}
 }
 
+// Who scales a child to 0 through the subresource scale is not told, since a Scale leaves out a 0. What the child is to be
+// next differs in another field first.
+func TestOverriddenByAScaleToZero(t *testing.T) {
+	seed := childSpec()
+	seed.Replicas, seed.Seeding = 0, true
+	for name, tc := range map[string]struct{ managers, want string }{
+		"to 0":      {"", "spec.replicas was changed by somebody (managedFields do not say who) right after"},
+		"to 1":      {"{f:spec: {f:replicas: {}}}", `spec.replicas was changed by "kubectl" right after`},
+		"a control": {"ours", `metadata.annotations["united.dev/seeding"] was removed right after`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := overriding(t, func(*unstructured.Unstructured) {})
+			b.undo = func(u *unstructured.Unstructured) {
+				setNumber(u, 0, "spec", "replicas")
+				annotate(u, v1alpha1.AnnotationSeeding, "false")
+				ours := "{f:spec: {f:template: {}}}"
+				if tc.managers == "ours" {
+					ours = "{f:spec: {f:template: {}, f:replicas: {}}}"
+				}
+				managed := []metav1.ManagedFieldsEntry{entry(t, "united", metav1.ManagedFieldsOperationApply, ours)}
+				if tc.managers != "" && tc.managers != "ours" {
+					theirs := entry(t, "kubectl", metav1.ManagedFieldsOperationUpdate, tc.managers)
+					theirs.Subresource = "scale"
+					managed = append(managed, theirs)
+				}
+				u.SetManagedFields(managed)
+			}
+			current := b.asStored(seed, nil)
+			b.undo(current)
+			if _, err := b.fight(seed, current, 50); err == nil || !strings.Contains(err.Error(), tc.want) || len(b.applied) != repeatsAtOnce+1 {
+				t.Error(err, len(b.applied))
+			}
+		})
+	}
+}
+
 // A write that raises the partition is made each time, unless its answer was that it does
 // not.
 func TestProtectionIsNotPutOff(t *testing.T) {

@@ -263,7 +263,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		w.writeStands(c)
 		return current, false, nil
 	}
-	if c.Partition <= observed.Partition || w.barredByAdmission(c, u) {
+	if !raisesProtection(c, observed) || w.barredByAdmission(c, u) {
 		if err := w.delayIfRepeated(c, u, at, current, observed); err != nil {
 			return current, false, err
 		}
@@ -275,7 +275,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return current, false, err
 	}
 	if u.GetResourceVersion() != current.GetResourceVersion() {
-		w.Corrected = correction(at, current)
+		w.Corrected = w.correction(at, current)
 		return u, true, nil
 	}
 	if overridden.text != "" {
@@ -286,10 +286,16 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	return u, false, nil
 }
 
+// raisesProtection reports whether a write of a child raises its partition over replicas. One that has none is
+// created anew, whatever its partition is: what it gets back is no more urgent than any other write.
+func raisesProtection(c *adapters.Child, observed *adapters.Observed) bool {
+	return c.Partition > observed.Partition && observed.Replicas > 0
+}
+
 // correction says which field a write has put right, and who had changed it as far as
 // managedFields tell; "" where nobody had: then the field differs since something else is asked
 // for now.
-func correction(at fieldLocation, current *unstructured.Unstructured) string {
+func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured) string {
 	by, err := OwnerOf(at.path, current.GetManagedFields(), "")
 	if err != nil {
 		return "" // it was written all the same
@@ -301,6 +307,8 @@ func correction(at fieldLocation, current *unstructured.Unstructured) string {
 		return fmt.Sprintf("%s of %s, which %q had changed", at.text, current.GetName(), by)
 	case ours || len(at.path) == 0:
 		return ""
+	case owned != nil && at.text == fieldAt(w.Adapter.FieldPaths().Replicas...).text:
+		return fmt.Sprintf("%s of %s, which somebody had changed", at.text, current.GetName()) // see overrideAt
 	}
 	return fmt.Sprintf("%s of %s, which somebody had removed", at.text, current.GetName())
 }

@@ -131,9 +131,13 @@ func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revis
 }
 
 // WithoutUpdate is the input while the revision that the spec asks for cannot be kept. The last
-// one that is kept stands in for it; nil if there is none, so that nothing can be made.
+// one that is kept stands in for it; nil if there is none, so that nothing can be made. One that was
+// kept before, and that somebody has deleted, is made of the spec as it was: it stands for itself.
 func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	status, kept := &in.Parent.Status, in.Kept()
+	if status.UpdateRevision != "" && in.Update.Name == status.UpdateRevision && revision.ByName(kept, in.Update.Name) == nil {
+		kept = append(kept, in.Update)
+	}
 	last := cmp.Or(revision.ByName(kept, status.UpdateRevision), revision.ByName(kept, status.CurrentRevision))
 	if last == nil {
 		return nil

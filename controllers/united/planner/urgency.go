@@ -20,7 +20,13 @@ import (
 // replaced, and up with each that a scale-up adds. Where a scaling begins the generation or
 // desiredReplicas says so at once, and where it ends the phase does.
 func OnlyCounters(before, after *v1alpha1.UnitedDeploymentStatus) bool {
-	return !completes(before, after) && SameStatus(withoutCounters(before), withoutCounters(after))
+	return !completes(before, after) && SameButCounters(before, after)
+}
+
+// SameButCounters reports whether two statuses differ in nothing but counts of replicas, and in the words that go
+// with them.
+func SameButCounters(a, b *v1alpha1.UnitedDeploymentStatus) bool {
+	return SameStatus(withoutCounters(a), withoutCounters(b))
 }
 
 // OnlyProvisioning is OnlyCounters for a UnitedDeployment that has never been Ready: that one of its
@@ -90,6 +96,18 @@ func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDe
 	}
 	if bare.Rollout != nil {
 		bare.Rollout.LastProgressTime, bare.Rollout.Message = nil, ""
+	}
+	return bare
+}
+
+// Recurring is a status less what makes each different from those before: counts of replicas, and which
+// child it is, at which generation. Two that say the same of all else are the same to those who wait for it.
+func Recurring(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	bare := withoutCounters(status)
+	for i := range bare.Subsets {
+		if record := bare.Subsets[i].ChildRecord; record != nil {
+			record.UID, record.Generation = "", 0
+		}
 	}
 	return bare
 }

@@ -40,10 +40,10 @@ type Store struct {
 // Spacing spaces changes of revisions that are undone each time. Its errors are what the caller gets.
 type Spacing interface {
 	// Delay gives an error while a revision is not to be changed again from what it is to what is
-	// wanted.
+	// wanted. is is nil where there is none.
 	Delay(is, wanted *appsv1.ControllerRevision) error
-	// Wrote notes a change from what a revision was to what is wanted, and what the API server has
-	// made of it.
+	// Wrote notes a change from what a revision was, nil if there was none, to what is wanted, and
+	// what the API server has made of it.
 	Wrote(was, wanted, after *appsv1.ControllerRevision)
 }
 
@@ -119,7 +119,7 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 	}
 	for collision := range revision.MaxCollisions {
 		cr := revision.New(parent, owner, c, revision.NextNumber(kept), collision)
-		err := s.Client.Create(ctx, cr)
+		err := s.create(ctx, cr)
 		if apierrors.IsAlreadyExists(err) {
 			// A cache that lags, or another content or owner of the same name.
 			live := &appsv1.ControllerRevision{}
@@ -142,6 +142,23 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		return made, err
 	}
 	return nil, fmt.Errorf("no free name for a revision of %s after %d tries: delete those that are not its own", parent.Name, revision.MaxCollisions)
+}
+
+// create makes a revision, and of cr what the API server answers. One that somebody deletes each time is
+// made less and less often.
+func (s *Store) create(ctx context.Context, cr *appsv1.ControllerRevision) error {
+	if s.Spacing == nil {
+		return s.Client.Create(ctx, cr)
+	}
+	wanted := cr.DeepCopy()
+	if err := s.Spacing.Delay(nil, wanted); err != nil {
+		return err
+	}
+	if err := s.Client.Create(ctx, cr); err != nil {
+		return err
+	}
+	s.Spacing.Wrote(nil, wanted, cr)
+	return nil
 }
 
 // Adopt puts back the owner, and the label, of a revision from which somebody has taken

@@ -1,0 +1,54 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestContestedReplicas: somebody scales a child in mid-canary to 0 again and again, as `kubectl scale` does. It gets its
+// replicas back less and less often, which is said, and the status, which is another one each time, is written no more
+// often. What the spec asks for is written at once, others do not wait, and when it is over all is as before.
+func TestContestedReplicas(t *testing.T) {
+	t.Parallel()
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	e := newEnv(t)
+	w := e.inMidCanary(appsv1.ParallelPodManagement, partitions(parts{"zone-a": 2}))
+	still := e.History.Forbid(protect("zone-b", 2, "v1"))
+	mark := e.AuditMark()
+	contest := w.repeatedly(700*time.Millisecond, func(ctx context.Context) error {
+		child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web-zone-a"}}
+		return w.Client.SubResource("scale").Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)),
+			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: "kubectl-fighter"}, SubResourceBody: &autoscalingv1.Scale{}})
+	})
+	w.Eventually(func() string { return w.Status("zone-a").Message }).WithTimeout(3 * waitTimeout).Should(
+		HavePrefix("StatefulSet web-zone-a: spec.replicas was changed by somebody (managedFields do not say who) right after it was written, repeatedly"))
+	rounds := contest.rounds()
+	e.Eventually(contest.rounds).WithTimeout(3 * waitTimeout).Should(BeNumerically(">", rounds+60))
+	e.Expect(len(w.childWrites(mark))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)), "in %d rounds", contest.rounds())
+	e.Expect(len(e.Writes(mark, statuses))).To(BeNumerically("<=", 2*spaced), "in %d rounds", contest.rounds())
+	control.reacts()
+	e.Step("what the spec asks for is written at once", func() {
+		w.Scale(7)
+		e.Eventually(func() int32 { return w.Asked("zone-b") }, promptly).Should(Equal(int32(3)))
+		w.Scale(5)
+		e.Eventually(func() int32 { return w.Asked("zone-b") }, promptly).Should(Equal(int32(2)))
+	})
+	contest.stop()
+	w.Disturbed()
+	w.Eventually(func() int32 { return w.Asked("zone-a") }).WithTimeout(6 * waitTimeout).Should(Equal(int32(3)))
+	w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1"})
+	w.Settle()
+	still.Holds()
+}
