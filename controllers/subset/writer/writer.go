@@ -161,7 +161,7 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {
-		return &WaitError{c.Name + " exists, and is not in the cache yet"}
+		return &WaitError{c.Name + " exists, but is not in the cache yet"}
 	}
 	content := labelling(live)
 	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {

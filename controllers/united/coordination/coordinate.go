@@ -304,7 +304,7 @@ func (c *coordinator) raiseReason(v *subsetState) string {
 	running := c.running()
 	switch {
 	case v.nextPartition == v.floor.Partition:
-		return "as spec.updateStrategy asks: " + v.floor.Reason
+		return "set by spec.updateStrategy: " + v.floor.Reason
 	case v.nextPartition == v.target && running < len(c.rules.steps):
 		return fmt.Sprintf("step %d of %d releases no more", running+1, len(c.rules.steps))
 	}
