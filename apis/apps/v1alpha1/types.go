@@ -315,10 +315,10 @@ type UpdateStrategy struct {
 
 // RollingUpdate coordinates a rollout over all subsets. First the new revision is staged,
 // with everything protected. Then replicas are released, in each subset from the highest
-// one down. A replica counts as unavailable while it is missing, not ready, not yet
-// available, terminating, or released and not updated yet; over all subsets together, at
-// most MaxUnavailable replicas may be unavailable. An updated replica that fails stops the
-// rollout.
+// one down, as long as at most MaxUnavailable replicas of all subsets together are
+// unavailable. A replica counts as unavailable while it is missing, not ready, not yet
+// available, terminating, or released and not updated yet. An updated replica that fails
+// stops the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which updates one subset after the other"
 type RollingUpdate struct {
