@@ -198,7 +198,7 @@ LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$
 LOADED ?= .
 LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 
-# Each loop looks again and again whether the shell that started it is there. So it ends with that, however that ends,
+# Each loop repeatedly checks whether the shell that started it still runs. So it ends with that shell, however that ends,
 # by SIGKILL too: nothing has to stop it.
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done

@@ -130,11 +130,11 @@ func TestWordsOfDocuments(t *testing.T) {
 }
 
 // TestWordsOfMessages reads the string literals of all that runs, the messages of the API's
-// rules, the admission policy, and what the charts print.
+// rules, the admission policy, the samples, and what make and the charts print.
 func TestWordsOfMessages(t *testing.T) {
 	g := NewWithT(t)
 	literals := 0
-	for _, dir := range []string{"apis", "adapters", "controllers", "cmd"} {
+	for _, dir := range []string{"apis", "adapters", "controllers", "cmd", "test/demo", "test/playground"} {
 		g.Expect(filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -161,16 +161,27 @@ func TestWordsOfMessages(t *testing.T) {
 		})).To(Succeed())
 	}
 	g.Expect(literals).To(BeNumerically(">", 1000))
-	files, err := filepath.Glob(root + "/charts/*/templates/NOTES.txt")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(2))
-	values, err := filepath.Glob(root + "/charts/*/values.yaml")
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, path := range append(append(files, values...), root+"/config/admission/policy.yaml") {
+	for _, path := range textFiles(g) {
 		text, err := os.ReadFile(path)
 		g.Expect(err).NotTo(HaveOccurred())
 		for i, line := range strings.Split(string(text), "\n") {
 			g.Expect(translatedPhrases(line)).To(BeEmpty(), "%s:%d: %s", path, i+1, line)
 		}
 	}
+}
+
+// textFiles are the files that users read and that are neither documents nor code.
+func textFiles(g Gomega) []string {
+	files := []string{root + "/config/admission/policy.yaml", root + "/Makefile"}
+	for pattern, least := range map[string]int{
+		"charts/*/templates/NOTES.txt": 2, "charts/*/values.yaml": 2,
+		"config/samples/*.yaml": 10, "config/samples/*/*.yaml": 1, "config/samples/*/*/*.yaml": 1, "config/samples/*/*/*/*.yaml": 1,
+	} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(len(found)).To(BeNumerically(">=", least), pattern)
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return files
 }
