@@ -65,7 +65,7 @@ func TestRefusedByTheSchema(t *testing.T) {
 			[]string{"metadata.name must be a DNS label of at most 50 characters"}},
 		{"name and subset too long", all(
 			set(strings.Repeat("x", 26), "metadata", "name"), set(strings.Repeat("y", 26), inSubset(2, "name")...)),
-			[]string{"spec.topology.subsets: ", "the name of the child " + strings.Repeat("x", 26) + "-" + strings.Repeat("y", 26) + " would be too long",
+			[]string{"spec.topology.subsets: ", "the name of the child workload " + strings.Repeat("x", 26) + "-" + strings.Repeat("y", 26) + " would be too long",
 				"at most 52 characters"}},
 		{"duplicate subset", set("zone-a", inSubset(2, "name")...), []string{"spec.topology.subsets[2]: Duplicate value", "zone-a"}},
 		{"subset without a name", put(`{replicas: 1}`, inSubset(2)...), []string{"spec.topology.subsets[2].name: Required value"}},

@@ -28,7 +28,7 @@ import (
 // +kubebuilder:printcolumn:name=Subsets,type=string,priority=1,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the child workloads are named after it: lower-case letters, digits and '-', no dots"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child workload ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 48)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 48 characters together, because the labels of the workers of a LeaderWorkerSet have no more room"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.metadata.name.matches('^[a-z]')",fieldPath=".spec.template",message="metadata.name must begin with a letter: the Services of LeaderWorkerSets are named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together, because that is the longest name of a Deployment"
@@ -158,7 +158,7 @@ type UnitedDeploymentSpec struct {
 // set. You cannot replace it by another one later.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate), has(self.leaderWorkerSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable: create a UnitedDeployment with another name instead"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and passed to the API server
@@ -295,7 +295,7 @@ const (
 // UpdateStrategy determines which replicas may run a new revision.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is only for type Manual: remove it, because it holds nothing with another type"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate: remove it, or set type to RollingUpdate"
 type UpdateStrategy struct {
 	// Type is the way to roll out a new revision.
 	// +kubebuilder:default=Manual
@@ -442,9 +442,9 @@ type ManualUpdate struct {
 	// +optional
 	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
 
-	// DefaultPartition is the partition of subsets that Partitions does not name: a number
-	// or a percentage, as there. By default it holds them, so that naming one subset, or
-	// removing its name, never releases another.
+	// DefaultPartition is the partition of all subsets that are not in Partitions: a number or
+	// a percentage, as in Partitions. By default it holds them, so that adding a subset to
+	// Partitions, or removing it, never releases another.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16

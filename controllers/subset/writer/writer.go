@@ -302,7 +302,7 @@ func correction(at fieldLocation, current *unstructured.Unstructured) string {
 	case ours || len(at.path) == 0:
 		return ""
 	}
-	return fmt.Sprintf("%s of %s, which somebody had removed", at.text, current.GetName())
+	return fmt.Sprintf("%s of %s, which somebody had changed or removed", at.text, current.GetName())
 }
 
 // withoutReadYourWrites lets no read wait for a write of a child that is not in the cache. Trap: where

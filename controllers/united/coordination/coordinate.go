@@ -317,7 +317,7 @@ func (c *coordinator) changeReason(v *subsetState) string {
 	case v.Observed == nil || v.nextPartition == v.partition:
 		return ""
 	case v.nextPartition == Held:
-		return "all replicas are protected until " + c.Update + " has been observed"
+		return "all replicas are protected until the controller of the child workload has observed " + c.Update
 	case v.nextPartition > v.partition && v.currentReplicas < v.Desired:
 		return fmt.Sprintf("scaling from %d to %d releases %d", v.currentReplicas, v.Desired, max(0, v.Desired-v.nextPartition))
 	case v.nextPartition > v.partition:
