@@ -95,7 +95,7 @@ $(OLDEST_LINKS):
 .PHONY: tools control-plane control-plane-oldest kind-managers
 tools: control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
-kind-managers: $(KIND_MANAGERS) ## Build the managers of the kinds that are not Kubernetes' own into bin/ (OpenKruise, LeaderWorkerSet)
+kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
 ##### Build and generate ###############################################################################################
@@ -107,7 +107,7 @@ build: ## Build bin/united-manager
 GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md
 
 .PHONY: generate
-generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, CRD, RBAC role, what the charts have from them, docs/api.md
+generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, the CRD, the RBAC role, parts of the charts, and docs/api.md
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
 	$(GO) run ./hack/crd
@@ -177,16 +177,16 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## R
 test-unit: ## Run the tests that need no control plane
 	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
 
-test-charts: $(BIN)/helm-unittest ## Run the unit tests of the charts
+test-charts: $(BIN)/helm-unittest ## Run the unit tests of the Helm charts
 	$(BIN)/helm-unittest $(CHARTS)
 
 test-e2e: build control-plane kind-managers $(BIN)/helm ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
-test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the shard of the tests that is about kinds of children, with their real managers
+test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
 	@$(test-kinds-on)
 
-test-kinds-full: test-kinds control-plane-oldest ## Run it on the oldest Kubernetes too, and the large small worlds of each kind
+test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest Kubernetes too, and the large small worlds of each kind
 	@$(on-oldest); $(test-kinds-on)
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
 
@@ -198,12 +198,12 @@ LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$
 LOADED ?= .
 LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 
-# Each loop looks again and again whether the shell that started it is there. So it ends with that, however that ends,
+# Each loop repeatedly checks whether the shell that started it still runs. So it ends with that shell, however that ends,
 # by SIGKILL too: nothing has to stop it.
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
 
-test-loaded: build control-plane kind-managers $(BIN)/helm ## Run the tests that hang on timing while every core is kept busy (LOADED="TestFaults")
+test-loaded: build control-plane kind-managers $(BIN)/helm ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
 	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz
@@ -226,7 +226,7 @@ bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a
 
 # Built and exec'ed rather than `go run`: go run dies of SIGTERM without passing it on, and the cluster would stay.
 .PHONY: playground demo
-playground: build control-plane $(BIN)/helm ## Start a cluster with United in it, until interrupted
+playground: build control-plane $(BIN)/helm ## Start a cluster with United in it, until you press Ctrl-C
 	$(GO) build -o $(BIN)/playground ./test/playground
 	@exec $(BIN)/playground
 

@@ -36,7 +36,7 @@ func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelecto
 func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
 	errs := owned.ValidateStrategy(spec, "updateStrategy", "partition", "set the partitions in spec.updateStrategy", at)
 	errs = append(errs, refuse(spec, at, "paused", "set spec.paused")...)
-	return append(errs, refuse(spec, at, "unorderedUpdate", "a partition would not say which replicas stay")...)
+	return append(errs, refuse(spec, at, "unorderedUpdate", "with it, a partition would not determine which replicas stay")...)
 }
 
 // refuse refuses a member of the rolling update. What is of another shape is ValidateStrategy's

@@ -20,7 +20,7 @@ func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[stri
 	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		check = func(spec map[string]any, at *field.Path) field.ErrorList {
 			return append(validateOwn(spec, at), refuse(spec, at, "maxUnavailable",
-				"set spec.updateStrategy.rollingUpdate.maxUnavailable, which is for all subsets together")...)
+				"set spec.updateStrategy.rollingUpdate.maxUnavailable, which applies to all subsets together")...)
 		}
 	}
 	pods := [][]string{{"leaderWorkerTemplate", "workerTemplate"}}

@@ -101,7 +101,7 @@ func prepareField(schema lenient, base, patch map[string]any, key string, at *fi
 func checkAtomic(patch []any, at *field.Path) error {
 	for i, element := range patch {
 		if directiveOf(element) == patchDelete {
-			return field.Forbidden(at.Index(i).Child(patchDirective), "this list has no merge key and is replaced whole")
+			return field.Forbidden(at.Index(i).Child(patchDirective), "this list has no merge key and is replaced whole: list the elements to keep instead")
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 	}
 	for i, element := range base {
 		if directiveOf(element) != "" {
-			return field.Forbidden(at.Index(i).Child(patchDirective), "is for patches; the template's list has it too")
+			return field.Forbidden(at.Index(i).Child(patchDirective), "must not be in the list of the template: patch directives are only for patches")
 		}
 	}
 	if err := checkKeys(mergeKey, base, at, "the template's list"); err != nil {
@@ -137,7 +137,7 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 			into = nil
 		}
 		if len(into) > 1 || (!replaced && same.patches > 1) {
-			return field.Invalid(at.Index(i).Child(mergeKey), key, "more than one element has this "+mergeKey+", by which the list is merged")
+			return field.Invalid(at.Index(i).Child(mergeKey), key, "must be unique in a list that a patch changes: the list is merged by "+mergeKey)
 		}
 		if len(into) == 0 {
 			patch[i] = plainObject(element)
@@ -198,7 +198,7 @@ func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error 
 			continue
 		}
 		if !tree.IsScalar(key) {
-			return field.Required(at.Index(i).Child(mergeKey), "the list is merged by it, and "+whose+" has "+tree.Kind(key))
+			return field.Required(at.Index(i).Child(mergeKey), "the list is merged by "+mergeKey+", and in "+whose+" it is "+tree.Kind(key))
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 	}
 	_, mergeKey, merges := schema.list(name)
 	if !merges {
-		return field.Forbidden(at.Child(key), "the list "+name+" has no merge key and is replaced whole")
+		return field.Forbidden(at.Child(key), "the list "+name+" has no merge key and is replaced whole: list the elements to keep instead")
 	}
 	old, err := tree.List(base, name, at)
 	if err != nil {
@@ -267,7 +267,7 @@ func checkOrder(mergeKey string, base, order []any, patch map[string]any, name s
 		return err
 	}
 	if _, present := patch[name]; present && list == nil {
-		return field.TypeInvalid(at.Child(name), "null", "must be a list, to be ordered")
+		return field.TypeInvalid(at.Child(name), "null", "must be a list, because "+orderPrefix+"/"+name+" orders it")
 	}
 	if at = at.Child(orderPrefix + "/" + name); len(base)+len(list) == 0 {
 		return field.Invalid(at, order, "there are no elements to order")

@@ -253,11 +253,11 @@ func TestMergeRefuses(t *testing.T) {
 		},
 		{
 			"no merge key", pods("containers: [{name: a}]"), pods("containers: [{image: x}]"),
-			"spec.template.spec.containers[0].name: Required value: the list is merged by it",
+			"spec.template.spec.containers[0].name: Required value: the list is merged by name, and in the patch it is null",
 		},
 		{
 			"no merge key in the template", pods("containers: [{image: a}]"), pods("containers: [{name: x}]"),
-			"spec.template.spec.containers[0].name: Required value: the list is merged by it, and the template's list has null",
+			"spec.template.spec.containers[0].name: Required value: the list is merged by name, and in the template's list it is null",
 		},
 		{
 			"objects as merge keys", pods("containers: [{name: {}}]"), pods("containers: [{name: {}}]"),
@@ -266,11 +266,11 @@ func TestMergeRefuses(t *testing.T) {
 		{
 			"two elements to merge into", pods("containers: [{name: a, ports: [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]}]"),
 			pods("containers: [{name: a, ports: [{containerPort: 53, name: dns}]}]"),
-			"spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 53: more than one element",
+			"spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 53: must be unique in a list that a patch changes: the list is merged by",
 		},
 		{
 			"two elements to merge", pods("containers: [{name: a}]"), pods("containers: [{name: a, image: x}, {name: a, image: q}]"),
-			"spec.template.spec.containers[0].name: Invalid value: \"a\": more than one element",
+			"spec.template.spec.containers[0].name: Invalid value: \"a\": must be unique in a list that a patch changes: the list is merged by",
 		},
 		{
 			"null in a set", "metadata: {finalizers: [a]}", "metadata: {finalizers: [null]}",
@@ -338,7 +338,7 @@ func TestMergeRefuses(t *testing.T) {
 		},
 		{
 			"$patch: delete in a list that is replaced whole", pods("tolerations: [{key: a}, {key: b}]"), pods("tolerations: [{key: a, $patch: delete}]"),
-			"spec.template.spec.tolerations[0].$patch: Forbidden: this list has no merge key and is replaced whole",
+			"spec.template.spec.tolerations[0].$patch: Forbidden: this list has no merge key and is replaced whole: list the elements to keep instead",
 		},
 		{
 			"$setElementOrder without a key", pods("containers: [{name: a}]"), pods("$setElementOrder/containers: [{$patch: replace}]"),

@@ -108,7 +108,7 @@ func checkProduct(own []map[string]any, subset []any, at *field.Path) error {
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	if size := len(ours)*len(subset) + len(theirs)*len(own); size > maxProduct {
-		return field.Invalid(at, len(own), fmt.Sprintf("so many terms, each ANDed with the %d of the subset's nodeSelector, come to %d bytes, and no more than %d are taken: "+
+		return field.Invalid(at, len(own), fmt.Sprintf("when these terms are ANDed with the %d terms of the subset's nodeSelector, the result has %d bytes, and at most %d are allowed: "+
 			"use fewer terms, with more values in each", len(subset), size, maxProduct))
 	}
 	return nil
@@ -127,7 +127,7 @@ func subsetTerms(terms []corev1.NodeSelectorTerm) ([]any, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("the node selector of the subset has no term that matches a node")
+		return nil, fmt.Errorf("the nodeSelector of the subset has no term that matches a node")
 	}
 	return out, nil
 }

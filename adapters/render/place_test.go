@@ -129,8 +129,8 @@ func TestPlaceRefuses(t *testing.T) {
 		selector       *corev1.NodeSelector
 		want           string
 	}{
-		{"no terms in the selector", "{}", nodes(), "the node selector of the subset has no term"},
-		{"only empty terms in the selector", "{}", nodes(corev1.NodeSelectorTerm{}), "the node selector of the subset has no term"},
+		{"no terms in the selector", "{}", nodes(), "the nodeSelector of the subset has no term"},
+		{"only empty terms in the selector", "{}", nodes(corev1.NodeSelectorTerm{}), "the nodeSelector of the subset has no term"},
 		{"no terms in the template", requires("[]"), zone, required + ".nodeSelectorTerms: Required"},
 		{"null terms in the template", requires("null"), zone, required + ".nodeSelectorTerms: Required"},
 		{"only empty terms in the template", requires("[{}, null]"), zone, required + ".nodeSelectorTerms: Invalid"},
@@ -172,7 +172,7 @@ func TestPlaceBoundsTheProduct(t *testing.T) {
 		{"a thousand for one", many(1), many(1000), ""},
 		{"a thousand of one", many(1000), many(1), ""},
 		{"a large one", []corev1.NodeSelectorTerm{large}, many(5), ""},
-		{"a million", many(1000), many(1000), at + "Invalid value: 1000: so many terms, each ANDed with the 1000 of the subset's nodeSelector, come to "},
+		{"a million", many(1000), many(1000), at + "Invalid value: 1000: when these terms are ANDed with the 1000 terms of the subset's nodeSelector, the result has "},
 		{"a thousand of a large one", []corev1.NodeSelectorTerm{large}, many(1000), at + "Invalid value: 1: "},
 		{"a large one of a thousand", many(1000), []corev1.NodeSelectorTerm{large}, at + "Invalid value: 1000: "},
 	} {

@@ -79,7 +79,7 @@ func TestValidate(t *testing.T) {
 		{"a selector that is no object", good + "\nselector: [x]", web, []string{at + "spec.selector: Invalid value: \"array\": must be an object"}},
 		{"selector values of another type", good + "\nselector: {matchLabels: {app: 1}}", web, []string{at + "spec.selector: Invalid"}},
 
-		{"other pod labels", "template: {metadata: {labels: {app: x}}}", web, []string{at + "spec.template.metadata.labels: Invalid value: \"app=x\": spec.selector does not match: app=web"}},
+		{"other pod labels", "template: {metadata: {labels: {app: x}}}", web, []string{at + "spec.template.metadata.labels: Invalid value: \"app=x\": must match spec.selector, which asks for app=web"}},
 		{"no pod labels", "template: {}", web, []string{at + "spec.template.metadata.labels: Invalid"}},
 		{"no pod template", "serviceName: x", web, []string{at + "spec.template.metadata.labels: Invalid"}},
 		{"a pod template that is no object", "template: x", web, []string{at + "spec.template: Invalid value: \"string\""}},

@@ -199,7 +199,7 @@ func (g *Goal) needsProtectedRevision() bool {
 // start is the first step of a child that does not exist.
 func (g *Goal) start() Step {
 	if g.needsProtectedRevision() && !g.SamePods {
-		return g.seed(g.protectedReplicas(), "creating %s on %s first, which its protected replicas run")
+		return g.seed(g.protectedReplicas(), "creating %s on %s first, because its protected replicas run that")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {

@@ -55,7 +55,7 @@ func KeepOutlived(s Step, needed int32) Step {
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
-		return g.seed(0, "returning %s to %s first, which its protected replicas run")
+		return g.seed(0, "returning %s to %s first, because its protected replicas run that")
 	case !statusSettled(o):
 		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
 	case g.protectedReplicas() > 0 && g.Protected != nil && !g.SamePods:

@@ -42,22 +42,22 @@ func TestEvents(t *testing.T) {
 			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
-			"Normal PartitionChanged web-a: a: partition changed from 2 to 1 of 1 replicas",
-			"Normal PartitionChanged web-b: b: partition changed from 2 to 1 of 1 replicas",
+			"Normal PartitionChanged web-a: a: partition changed from 2 to 1 (1 replica)",
+			"Normal PartitionChanged web-b: b: partition changed from 2 to 1 (1 replica)",
 			"Normal RolloutHeld: 0 of 2 replicas run v2 (v2); partitions hold 1 of 1 in a, 1 of 1 in b",
-			"Normal PartitionChanged web-a: a: partition changed from 1 to 2 of 2 replicas",
-			"Normal PartitionChanged web-b: b: partition changed from 1 to 2 of 2 replicas",
+			"Normal PartitionChanged web-a: a: partition changed from 1 to 2 (2 replicas)",
+			"Normal PartitionChanged web-b: b: partition changed from 1 to 2 (2 replicas)",
 			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
 		}},
 		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
-			"Normal PartitionChanged web-a: a: partition changed from 2 to 0 of 2 replicas",
+			"Normal PartitionChanged web-a: a: partition changed from 2 to 0 (2 replicas)",
 			"Normal RolloutHeld: 2 of 4 replicas run v2 (v2); partitions hold 2 of 2 in b",
 		}},
 		{"a subset is refused for a while", func() {
 			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
 		}, []string{
 			"Warning ApplyRefused: b: spec.replcas: no such field",
-			"Normal PartitionChanged web-b: b: partition changed from 2 to 0 of 2 replicas",
+			"Normal PartitionChanged web-b: b: partition changed from 2 to 0 (2 replicas)",
 			"Normal RolloutFinished: All replicas run v2 and are ready",
 			"Normal RolloutComplete: 4 of 4 replicas run v2",
 		}},

@@ -116,7 +116,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 		}
 	}
 	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // once
-		ctrl.LoggerFrom(ctx).Info("nothing can be done", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
+		ctrl.LoggerFrom(ctx).Info("cannot continue with subset", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
 	}
 	return &planner.Result{Failure: s.Failure}
 }

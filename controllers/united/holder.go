@@ -37,9 +37,9 @@ func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 		ask := r.holders.recordMissing(parent, name, planner.MissingReplicaName(c.Observed), in.Now)
 		if ask.due {
 			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
-				ctrl.LoggerFrom(ctx).Info("could not look up what has the name of a replica", "pod", c.Observed.MissingName, "error", err.Error())
+				ctrl.LoggerFrom(ctx).Info("could not look up the pod that has the name of a missing replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = planner.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind().Kind, c.Observed, in.Parent, name)
+				ask.holder = planner.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind(), c.Observed, in.Parent, name)
 				r.holders.recordHolder(parent, name, ask.holder)
 			}
 		}

@@ -60,9 +60,9 @@ func TestHolderIsNamed(t *testing.T) {
 		want   string
 	}{
 		"all labels gone": {letGo(nil),
-			"; a pod with its name lacks the labels app=web, united.dev/name=web, united.dev/subset=a: add them, or delete that pod"},
+			"; a pod with its name does not have the labels app=web, united.dev/name=web, united.dev/subset=a: add them, or delete that pod"},
 		"one label changed": {letGo(map[string]string{"app": "debug", "united.dev/name": "web", "united.dev/subset": "a"}),
-			"; a pod with its name lacks the labels app=web: add them, or delete that pod"},
+			"; a pod with its name does not have the labels app=web: add them, or delete that pod"},
 		"another owner": {func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
 		}, "; a pod with its name is controlled by ReplicaSet other: delete that pod"},

@@ -29,10 +29,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		replicas:     gauge("subset_replicas", "Replicas of a subset by state: desired, existing, ready, available, updated, updated_ready.", "subset", "state"),
-		partition:    gauge("subset_partition", "Partition in force: ordinals below it are protected.", "subset"),
-		lastProgress: gauge("last_progress_timestamp_seconds", "When a replica last came closer to what the spec asks for, or the spec changed."),
+		partition:    gauge("subset_partition", "Partition in effect: replicas below it are protected.", "subset"),
+		lastProgress: gauge("last_progress_timestamp_seconds", "When a replica last got closer to what the spec asks for, or the spec changed."),
 		stalled:      gauge("stalled", "1 when the condition Stalled is True."),
-		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; nothing of it is touched."),
+		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; United leaves it unchanged."),
 	}
 	registry.MustRegister(m.replicas, m.partition, m.lastProgress, m.stalled, m.unreadable)
 	return m

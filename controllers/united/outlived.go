@@ -28,7 +28,7 @@ func (r *Reconciler) readOutlived(ctx context.Context, in *planner.Input) {
 		}
 		pods, err := r.writer(in.Spec.Adapter).Outlived(ctx, parent.Namespace, parent.Name, s.Name)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("could not look up what outlived a child", "subset", s.Name, "error", err.Error())
+			ctrl.LoggerFrom(ctx).Info("could not look up the pods that outlived a child workload", "subset", s.Name, "error", err.Error())
 			continue
 		}
 		if in.Outlived == nil {

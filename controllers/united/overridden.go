@@ -124,7 +124,7 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 func statusText(fields map[string]any) string {
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		panic(fmt.Sprintf("status: what was JSON is none: %v", err))
+		panic(fmt.Sprintf("status: invalid JSON: %v", err))
 	}
 	return string(raw)
 }

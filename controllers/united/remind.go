@@ -42,7 +42,7 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 		markStale(o, err)
 	case err != nil:
 		o.Failure = e.failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
-		ctrl.LoggerFrom(ctx).Info("could not remind", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
+		ctrl.LoggerFrom(ctx).Info("could not restore the revision of the protected replicas", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
 		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)

@@ -134,7 +134,7 @@ func annotationOf(cr *appsv1.ControllerRevision, key string) recordedField {
 func (r revisionRecord) text() string {
 	raw, err := json.Marshal(r)
 	if err != nil {
-		panic(fmt.Sprintf("revision: a text is no JSON: %v", err))
+		panic(fmt.Sprintf("revision: invalid JSON: %v", err))
 	}
 	return string(raw)
 }

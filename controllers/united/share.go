@@ -39,7 +39,7 @@ type share struct {
 // Why a pass ends early.
 const (
 	stoppedByTime     = "the pass has run out of time"
-	stoppedByOthers   = "others are at work that take long too"
+	stoppedByOthers   = "other UnitedDeployments that take long are being reconciled"
 	stoppedByDeletion = "the UnitedDeployment is gone"
 	stoppedByChange   = "the UnitedDeployment has changed"
 )

@@ -278,7 +278,7 @@ b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; waiting for the contro
 `},
 		{"no subsets", func(s *scene) *scene { return s.comeOrGo("a").comeOrGo("b").settled() }, `
 Failed: 0/0/0/0/0 of 4; current v1, update v1
-Ready False NoSubsets: spec.topology.subsets is empty, so there is no place for the 4 replicas of spec.replicas: add a subset
+Ready False NoSubsets: spec.topology.subsets is empty, so the 4 replicas of spec.replicas cannot be placed: add a subset
 Available False ReplicasUnavailable
 Progressing False
 Stalled True NoSubsets
@@ -302,19 +302,19 @@ b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
 `},
 		{"back from 0", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled().replicas(4).pass() }, `
 InProgress: 0/0/0/0/0 of 4; current v1, update v2
-Ready False Reconciling: a: returning web-a to v1 first, which its protected replicas run; b: returning web-b to v1 first, which its protected replicas run
+Ready False Reconciling: a: returning web-a to v1 first, because its protected replicas run that; b: returning web-b to v1 first, because its protected replicas run that
 Available False ReplicasUnavailable
 Progressing True
-a Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-a to v1 first, which its protected replicas run
-b Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-b to v1 first, which its protected replicas run
+a Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-a to v1 first, because its protected replicas run that
+b Seeding: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v2; returning web-b to v1 first, because its protected replicas run that
 `},
 		{"a subset is new", func(s *scene) *scene { return s.settled().image("v2").comeOrGo("c").pass() }, `
 InProgress: 4/4/4/0/0 of 4; current v1, update v2
-Ready False Reconciling: c: creating web-c on v1 first, which its protected replicas run
+Ready False Reconciling: c: creating web-c on v1 first, because its protected replicas run that
 Progressing True
 a Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waiting for the controller of web-a to observe its latest spec
 b Scaling: 2/2/2/0/0 of 1; partition 1 lets 0; v1 -> v2; scaling down: 2 replicas, 1 wanted
-c Seeding: 0/0/0/0/0 of 1; partition 1 lets 0; v1 -> v2; creating web-c on v1 first, which its protected replicas run
+c Seeding: 0/0/0/0/0 of 1; partition 1 lets 0; v1 -> v2; creating web-c on v1 first, because its protected replicas run that
 `},
 		{"a subset goes", func(s *scene) *scene { return s.settled().comeOrGo("b").pass() }, `
 InProgress: 2/2/2/2/2 of 4; current v1, update v1

@@ -35,7 +35,7 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 		child, err := w.Stripped(ctx, &who)
 		switch {
 		case err != nil:
-			ctrl.LoggerFrom(ctx).Info("could not look up a child past the cache", "subset", s.Name, "error", err.Error())
+			ctrl.LoggerFrom(ctx).Info("could not read a child workload from the API server", "subset", s.Name, "error", err.Error())
 		case child != nil:
 			r.addChild(in, s.Name, child)
 		}

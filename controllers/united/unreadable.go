@@ -59,7 +59,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 	first := r.unreadableParents.add(parent)
 	r.Metrics.Unreadable(parent)
 	if first {
-		log.FromContext(ctx).Error(errors.New(why), "UnitedDeployment cannot be read; nothing is changed for it")
+		log.FromContext(ctx).Error(errors.New(why), "cannot decode UnitedDeployment; leaving it unchanged")
 	}
 	if parent.Status.ObservedGeneration != 0 {
 		return r.publishBlocked(ctx, parent, failure) // an event with it
@@ -75,7 +75,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 // reportReadable ends the report of a parent that can be read again, or is gone.
 func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedName) {
 	if r.unreadableParents.remove(key) {
-		log.FromContext(ctx).Info("UnitedDeployment can be read again, or is gone")
+		log.FromContext(ctx).Info("UnitedDeployment can be decoded again, or no longer exists")
 		r.Metrics.Readable(key)
 	}
 }

@@ -50,7 +50,24 @@ var translated = []struct {
 	{regexp.MustCompile(`\bmade anew\b|\bbegins anew\b`), "created again"},
 	{regexp.MustCompile(`\bone's own\b`), "your own"},
 	{regexp.MustCompile(`\bhas to be there\b|\bmust be there\b|\bis there any more\b`), "must exist"},
-	{regexp.MustCompile(`\bmisspelt\b|\bhonour`), "American spelling: misspelled, honor"},
+	{regexp.MustCompile(`\bmisspelt\b|\bhonour|\b[Bb]ehaviour`), "American spelling: misspelled, honor, behavior"},
+	{regexp.MustCompile(`(^|[.:;] |\*\*)Who(ever)? (has|may|can|knows|edits|parses|forges|removes|changes)\b`), "a user who may ...; if somebody changes ..."},
+	{regexp.MustCompile(`\b([Ii]ts|[Tt]he|no|missing|same) rights\b|\bmissing right\b|\brights? (on|to (create|change|run)|of its)\b`), "permission"},
+	{regexp.MustCompile(`\bmid-(canary|rollout|release|pass)\b`), "during a canary"},
+	{regexp.MustCompile(`\b(is|are|was|were) (not )?made again\b`), "created again"},
+	{regexp.MustCompile(`\b(tell|tells|told) of (it|them|an?|the)\b`), "reports it; the event says"},
+	{regexp.MustCompile(`\bthe (words of the (API server|scheduler)|(server|scheduler)'s (own )?words)\b`), "the message quotes the API server"},
+	{regexp.MustCompile(`\bby turns\b`), "alternately"},
+	{regexp.MustCompile(`\b(the|from the) ones? before\b([ ,.;:]|$)|\bof before\b`), "the previous one"},
+	{regexp.MustCompile(`\b(move|moves|moved) nothing\b|\bnothing (moves|moved)\b`), "updates nothing; no replica is updated"},
+	{regexp.MustCompile(`\bnobody asks for\b`), "neither the new version nor the protected one"},
+	{regexp.MustCompile(`\bwins? over\b`), "overrides"},
+	{regexp.MustCompile(`\bwhen (empty|not given)\b`), "if empty; if not given"},
+	{regexp.MustCompile(`(^|[.:;] )What (is|was) [a-z]+ (is|was|are|comes|goes|has|holds|stays)\b`), "name the subject: released replicas are"},
+	{regexp.MustCompile(`\b(forgotten|wait|waits|waited|stopped|hung) for good\b|\bin vain\b`), "forever, permanently; has no effect"},
+	{regexp.MustCompile(`\bhow to go on\b|\bTo go on\b|\bgoes on[.,]`), "continue"},
+	{regexp.MustCompile(`\bThat is so\b|\bis so of\b`), "this is true for"},
+	{regexp.MustCompile(`\bbe(en)? (put|taken) back\b`), "restored, reverted"},
 }
 
 // translatedPhrases are the phrases in a text, with what to write instead.
@@ -72,6 +89,11 @@ func TestTranslatedPhrasesAreFound(t *testing.T) {
 		"so nothing that is well is taken down", "waits: web-zone-a is to take note of web-1", "is immutable in a living subset: remove it",
 		"# does a controller work at all?", "Does a controller work at all?", "waits until web-0 has been observed", "what is put right",
 		"nobody asks for any more", "Beside them are those of the libraries", "the replicas are not looked at",
+		"Who parses messages has to look again", "**Whoever has the controller's token can run any pod", "the controller and its rights",
+		"The right on uniteddeployments/scale", "Scaling in mid-canary", "a pod deleted above an unready one is not made again", "only the event tells of it",
+		"The message has the words of the API server", "by turns: a merge patch", "helm rollback stages the one before", "Raising a partition moves nothing",
+		"a version that nobody asks for", "They win over labels in the template", "all when not given", "What is released goes back", "it has forgotten for good",
+		"the status says how to go on", "That is so of every controller", "Behaviour: test/e2e",
 	} {
 		g.Expect(translatedPhrases(text)).NotTo(BeEmpty(), text)
 	}
@@ -79,6 +101,8 @@ func TestTranslatedPhrasesAreFound(t *testing.T) {
 		"waiting for web-0 (CrashLoopBackOff since 2026-11-20T13:47:56Z)", "scaling down: 2 replicas, 1 wanted",
 		"first replica became ready; partitions now take effect", "to continue, run: kubectl annotate ...", "no healthy replica will be disrupted",
 		"waiting for web-zone-a to record revision web-1", "is immutable for an existing subset", "Is a controller running?",
+		"What is a replica?", "A user who may create UnitedDeployments", "the permissions of the controller", "during a canary", "the zones before it",
+		"the previous one", "the right version", "tells how many replicas", "What happens to a replica",
 	} {
 		g.Expect(translatedPhrases(text)).To(BeEmpty(), text)
 	}
@@ -106,11 +130,11 @@ func TestWordsOfDocuments(t *testing.T) {
 }
 
 // TestWordsOfMessages reads the string literals of all that runs, the messages of the API's
-// rules, the admission policy, and what the charts print.
+// rules, the admission policy, the samples, and what make and the charts print.
 func TestWordsOfMessages(t *testing.T) {
 	g := NewWithT(t)
 	literals := 0
-	for _, dir := range []string{"apis", "adapters", "controllers", "cmd"} {
+	for _, dir := range []string{"apis", "adapters", "controllers", "cmd", "test/demo", "test/playground"} {
 		g.Expect(filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -137,16 +161,27 @@ func TestWordsOfMessages(t *testing.T) {
 		})).To(Succeed())
 	}
 	g.Expect(literals).To(BeNumerically(">", 1000))
-	files, err := filepath.Glob(root + "/charts/*/templates/NOTES.txt")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(2))
-	values, err := filepath.Glob(root + "/charts/*/values.yaml")
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, path := range append(append(files, values...), root+"/config/admission/policy.yaml") {
+	for _, path := range textFiles(g) {
 		text, err := os.ReadFile(path)
 		g.Expect(err).NotTo(HaveOccurred())
 		for i, line := range strings.Split(string(text), "\n") {
 			g.Expect(translatedPhrases(line)).To(BeEmpty(), "%s:%d: %s", path, i+1, line)
 		}
 	}
+}
+
+// textFiles are the files that users read and that are neither documents nor code.
+func textFiles(g Gomega) []string {
+	files := []string{root + "/config/admission/policy.yaml", root + "/Makefile"}
+	for pattern, least := range map[string]int{
+		"charts/*/templates/NOTES.txt": 2, "charts/*/values.yaml": 2,
+		"config/samples/*.yaml": 10, "config/samples/*/*.yaml": 1, "config/samples/*/*/*.yaml": 1, "config/samples/*/*/*/*.yaml": 1,
+	} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(len(found)).To(BeNumerically(">=", least), pattern)
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return files
 }

@@ -164,7 +164,7 @@ func (c *contender) run(ctx context.Context, parents int) error {
 	}); err != nil {
 		return err
 	}
-	if err := c.measure(ctx, "touch all children in mid-canary", c.touch(ctx)); err != nil {
+	if err := c.measure(ctx, "touch all children during a canary", c.touch(ctx)); err != nil {
 		return err
 	}
 	return c.measure(ctx, "roll all of them out at once", func(*phase) error { return c.all(ctx, "v3", inAll(0)) })
@@ -396,7 +396,7 @@ func compare(r *report, peer, united *contender, parents int) error {
 	for _, p := range []*phase{united.phase("a partition patch at rest"), united.phase("a partition patch while pods roll")} {
 		t.must(p.written.of("statefulsets", "") <= len(p.samples)+p.written.conflicts(), "%s: %d child writes for %d patches", p.name, p.written.of("statefulsets", ""), len(p.samples))
 	}
-	touched := united.phase("touch all children in mid-canary")
+	touched := united.phase("touch all children during a canary")
 	t.must(touched.written.of("statefulsets", "") == 0, "%d child writes when children are touched", touched.written.of("statefulsets", ""))
 	var errs []error
 	memory := make([]any, 0, 2)

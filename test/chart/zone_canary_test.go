@@ -136,7 +136,7 @@ func TestZoneCanaryHandover(t *testing.T) {
 		return *d.Spec.Replicas
 	}
 	e.helm(helm("install", "--set=replicas=6")...)
-	e.Expect(e.helmRefuses(helm("upgrade", "--set=replicas=null")...)).To(ContainSubstring("left out now, it would fall to 1"))
+	e.Expect(e.helmRefuses(helm("upgrade", "--set=replicas=null")...)).To(ContainSubstring("the API server would reset it to 1"))
 	e.Expect(replicas()).To(BeEquivalentTo(6))
 	e.helm(helm("upgrade", "--set=replicas=8")...)
 	e.Expect(replicas()).To(BeEquivalentTo(8))

@@ -97,7 +97,7 @@ func checkMoves(s *step, before, after *picture) (string, []error) {
 		was, is := before.pods[name], after.pods[name]
 		switch released := slices.Contains(s.updated, name) && was.image != newImage; {
 		case released && was.uid == is.uid:
-			wrong = append(wrong, fmt.Errorf("pod %s was released and has not moved", name))
+			wrong = append(wrong, fmt.Errorf("pod %s was released and is not updated", name))
 		case !released && was.uid != is.uid:
 			wrong = append(wrong, fmt.Errorf("pod %s was replaced, and should not have been", name))
 		case released:
@@ -107,7 +107,7 @@ func checkMoves(s *step, before, after *picture) (string, []error) {
 		}
 	}
 	if len(moved) == 0 {
-		return "no pod has moved: all are the very pods they were (same UIDs)", wrong
+		return "no pod was updated: all are the same pods as before (same UIDs)", wrong
 	}
-	return fmt.Sprintf("moved: %s; the other %d are the very pods they were (same UIDs)", strings.Join(moved, ", "), len(stayed)), wrong
+	return fmt.Sprintf("updated: %s; the other %d are the same pods as before (same UIDs)", strings.Join(moved, ", "), len(stayed)), wrong
 }

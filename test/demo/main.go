@@ -47,7 +47,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("It is up after %s. Every command below is really run, with this kubeconfig:\n\n  export KUBECONFIG=%s\n",
+	fmt.Printf("It is running after %s. The demo runs every command below, with this kubeconfig:\n\n  export KUBECONFIG=%s\n",
 		time.Since(began).Round(100*time.Millisecond), c.Kubeconfig())
 	d, err := newDemo(c, manager, os.Stdout)
 	if err != nil {
@@ -74,14 +74,14 @@ func samplePath() (string, error) {
 	return filepath.Rel(working, filepath.Join(root, "config", "samples", "web.yaml"))
 }
 
-const introduction = `United keeps one workload over several zones, and lets a new version into one zone at a time.
+const introduction = `United runs one workload in several zones, and releases a new version to one zone at a time.
 
 Starting a Kubernetes control plane with two nodes in each of zone-a, zone-b and zone-c, and United in it. API server,
 controllers and scheduler are real; only the containers are simulated.
 `
 
 const conclusion = `
-That was it: six replicas went from v1 to v2, zone by zone, and no pod moved before it was released. (%s in all)
+Done: six replicas were updated from v1 to v2, zone by zone, and no pod was updated before it was released. (%s in total)
 
 Try it by hand: make playground
 `

@@ -143,7 +143,7 @@ func show(out io.Writer, before, after *picture) {
 	for _, name := range slices.Sorted(maps.Keys(after.pods)) {
 		p, mark := after.pods[name], ""
 		if before != nil && before.pods[name].uid != p.uid {
-			mark = "   <- moved"
+			mark = "   <- updated"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s%s\n", name, p.node, p.image, mark)
 	}

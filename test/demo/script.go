@@ -52,7 +52,7 @@ func script(sample string) []step {
 		{
 			title: "a new image is staged",
 			why: "Every zone is held (defaultPartition: 100%), so the new image reaches the templates and no pod. It is set with a\n" +
-				"JSON patch, because a merge patch would replace the list of containers whole.",
+				"JSON patch, because a merge patch would replace the whole list of containers.",
 			command: []string{"patch", "united", name, "--type=json", "-p",
 				`[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"` + newImage + `"}]`},
 			template: newImage,
@@ -68,7 +68,7 @@ func script(sample string) []step {
 		},
 		{
 			title: "half of zone-b is released",
-			why: "A percentage protects that share of the zone, rounded up: 50% of 3 protects 2, those with the lowest numbers.\n" +
+			why: "A percentage protects that share of the zone, rounded up: 50% of 3 protects the 2 replicas with the lowest numbers.\n" +
 				"The patch names zone-b alone, and zone-a stays as it is.",
 			command:  release(`{"zone-b":"50%"}`),
 			template: newImage,
@@ -76,7 +76,7 @@ func script(sample string) []step {
 			updated:  []string{"web-zone-a-0", "web-zone-b-2"},
 		},
 		{
-			title:    "all is released",
+			title:    "everything is released",
 			why:      "The rest of zone-b, and zone-c.",
 			command:  release(`{"zone-b":0,"zone-c":0}`),
 			template: newImage,
@@ -85,7 +85,7 @@ func script(sample string) []step {
 		},
 		{
 			title:    "every zone is held again, for the next release",
-			why:      "Without partitions of their own the zones go back to the default, which holds them. What is done stays done.",
+			why:      "Without partitions of their own, the zones use the default again, which holds them. Updated replicas stay updated.",
 			command:  release("null"),
 			template: newImage,
 			subsets:  []row{{"zone-a", 1, 1, 1, 1, complete}, {"zone-b", 3, 3, 3, 3, complete}, {"zone-c", 2, 2, 2, 2, complete}},

@@ -382,7 +382,7 @@ func (w *contracted) failsAlone() {
 		case w.waitsForAny:
 			w.Eventually(func(g Gomega) {
 				g.Expect(w.mix()["zone-c"]).To(Equal("2 v5"))
-				g.Expect(w.Status("zone-b").Message).To(ContainSubstring("kubectl describe leaderworkerset web-zone-b"))
+				g.Expect(w.Status("zone-b").Message).To(ContainSubstring("kubectl describe leaderworkerset.leaderworkerset.x-k8s.io -n " + w.Namespace + " web-zone-b"))
 			}).Should(Succeed())
 			w.Expect(w.mix()["zone-b"]).To(Equal("2 v4"))
 		case w.admitsAny:

@@ -164,7 +164,7 @@ func TestRelabelledPod(t *testing.T) {
 			none := e.History.Forbid(anyNewPod)
 			e.Kubectl(append([]string{"label", "--overwrite", "pod", "web-zone-b-1"}, edit.labels...)...)
 			e.Eventually(func() string { return w.Status("zone-b").Message }).Should(Equal(
-				"waiting for web-zone-b-1 (missing; a pod with its name lacks the labels " + strings.Join(edit.lacks, ", ") + ": add them, or delete that pod)"))
+				"waiting for web-zone-b-1 (missing; a pod with its name does not have the labels " + strings.Join(edit.lacks, ", ") + ": add them, or delete that pod)"))
 			none.Holds()
 			e.Kubectl("delete", "pod", "web-zone-b-1")
 			// Its own controller has let go of it, and does not hear of that. When it tries again by

@@ -51,7 +51,7 @@ func (g *ground) take() error {
 	}
 	if server := answering(g.kubeconfig()); server != "" {
 		return fmt.Errorf("no playground runs, but the API server of an earlier one still answers at %s: it was killed, and its "+
-			"parts live on; end the processes that have %s in their arguments, then start again", server, g.clusterDir())
+			"processes are still running; stop the processes that have %s in their arguments, then start again", server, g.clusterDir())
 	}
 	// The kubeconfig first: it must not point to a cluster that is half removed.
 	for _, path := range []string{g.kubeconfig(), g.kubeconfig() + ".new", g.clusterDir()} {
@@ -73,9 +73,9 @@ func (g *ground) taken() error {
 		who = "process " + strings.TrimSpace(string(pid))
 	}
 	if _, err := os.Stat(g.kubeconfig()); err != nil {
-		return fmt.Errorf("a playground is being started or stopped here by %s; wait for it, or end it with Ctrl-C", who)
+		return fmt.Errorf("a playground is being started or stopped here by %s; wait for it, or stop it with Ctrl-C", who)
 	}
-	return fmt.Errorf("a playground is running here already (%s); use it with KUBECONFIG=%s, or end it with Ctrl-C",
+	return fmt.Errorf("a playground is already running here (%s); use it with KUBECONFIG=%s, or stop it with Ctrl-C",
 		who, g.kubeconfig())
 }
 

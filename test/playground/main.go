@@ -59,20 +59,20 @@ func run(ctx context.Context) (err error) {
 }
 
 const welcome = `
-A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is up, and United runs in it. In another terminal:
+A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is running, with United in it. In another terminal:
 
   export PATH=%s:$PATH KUBECONFIG=%s
   kubectl apply -f %s
   kubectl get united,sts,pods -o wide
 
-Stage a new image (nothing moves, every zone is held), then release zone by zone:
+Stage a new image (no pod is updated, because every zone is held), then release zone by zone:
 
   kubectl patch united web --type=json -p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"registry.example/web:v2"}]'
   kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}'
   kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
   kubectl get united web -o wide
 
-Pods are simulated: an image tag that starts with "broken" crashes, "slow" takes 5 seconds, "pull" is never pulled.
-README.md has a longer tour. The manager's log: %s
+Pods are simulated. If the tag of the image starts with "broken", the pod crashes; with "slow", it is ready after 5 seconds; with "pull", its image cannot be pulled.
+README.md has a longer tour. The log of the manager: %s
 Ctrl-C here stops everything.
 `

@@ -67,7 +67,7 @@ func ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *fie
 func validate(spec map[string]any, required labels.Requirements, at *field.Path, own Check) field.ErrorList {
 	var errs field.ErrorList
 	if spec["replicas"] != nil {
-		errs = append(errs, field.Forbidden(at.Child("replicas"), "set spec.replicas, and the replicas of the subsets"))
+		errs = append(errs, field.Forbidden(at.Child("replicas"), "set spec.replicas, or spec.topology.subsets[].replicas for one subset"))
 	}
 	errs = append(errs, own(spec, at)...)
 	if required != nil {
@@ -150,7 +150,7 @@ func validatePodLabels(spec map[string]any, steps []string, required labels.Requ
 			continue
 		}
 		if !required[i].Matches(labels.Set(set)) {
-			return field.ErrorList{field.Invalid(at.Child("labels"), labels.FormatLabels(set), "spec.selector does not match: "+required[i].String())}
+			return field.ErrorList{field.Invalid(at.Child("labels"), labels.FormatLabels(set), "must match spec.selector, which asks for "+required[i].String())}
 		}
 	}
 	return nil

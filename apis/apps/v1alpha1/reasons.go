@@ -6,7 +6,7 @@ package v1alpha1
 // All reasons that United gives, with what they mean. docs/troubleshooting.md has the same texts:
 // a test compares the two.
 
-// Reasons of the conditions. An event that tells of a condition has the same reason.
+// Reasons of the conditions. An event about a condition has the same reason.
 const (
 	// ReasonRolloutComplete: Every replica runs the update revision and is ready.
 	ReasonRolloutComplete = "RolloutComplete"
@@ -18,8 +18,8 @@ const (
 	// who gets how many. Ready stays True, so that an autoscaler that changes spec.replicas cannot
 	// make a release fail.
 	ReasonReplicasNotHonored = "ReplicasNotHonored"
-	// ReasonNoSubsets: spec.replicas is above 0, but spec.topology.subsets is empty, so there is no
-	// place for the replicas.
+	// ReasonNoSubsets: spec.replicas is above 0, but spec.topology.subsets is empty, so the replicas
+	// cannot be placed.
 	ReasonNoSubsets = "NoSubsets"
 	// ReasonPaused: spec.paused is true, which freezes the rollout.
 	ReasonPaused = "Paused"
@@ -80,10 +80,10 @@ const (
 	ReasonRevisionLost = "RevisionLost"
 	// ReasonProtectionLost: A child workload keeps forgetting which revision its protected replicas
 	// run, although United keeps restoring that record. For some seconds after a restart of the API
-	// server this is normal, and only the event ProtectionLost tells of it.
+	// server this is normal, and only the event ProtectionLost reports it.
 	ReasonProtectionLost = "ProtectionLost"
-	// ReasonUnschedulable: Replicas have not fitted on any node for at least 30 seconds. The message
-	// has the words of the scheduler. This becomes a stall after progressDeadlineSeconds, because an
+	// ReasonUnschedulable: The scheduler has found no node for some replicas for at least 30 seconds.
+	// The message quotes the scheduler. This becomes a stall after progressDeadlineSeconds, because an
 	// autoscaler may add a node.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonReplicaFailed: An updated replica failed: it crashed, cannot start, or was not available
@@ -119,8 +119,8 @@ const (
 	// EventRolloutStarted: The spec asks for another revision.
 	EventRolloutStarted = "RolloutStarted"
 	// EventRolloutFinished: Every replica of every subset runs a new revision and is ready, so that
-	// revision is the current one now. After going back, the current revision is what it was, and
-	// there is no such event.
+	// revision is now the current one. After going back, the current revision is the same as before,
+	// and there is no such event.
 	EventRolloutFinished = "RolloutFinished"
 	// EventPartitionChanged: The partition of a subset changed. With type RollingUpdate there is one
 	// such event when a subset starts to be released, and one when its partition goes up, but not

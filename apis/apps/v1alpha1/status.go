@@ -7,9 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnitedDeploymentStatus is what the controller last saw and did. It is written as a
-// whole, and owned as a whole: who owns each of its fields would be most of the
-// object.
+// UnitedDeploymentStatus is the state that the controller last observed. The controller
+// writes it as a whole.
+// ---
+// It is owned as a whole too: a field owner for each of its fields would make up most of
+// the object.
+//
 // +structType=atomic
 type UnitedDeploymentStatus struct {
 	// ObservedGeneration is the metadata.generation that this status belongs to; -1
@@ -24,8 +27,8 @@ type UnitedDeploymentStatus struct {
 	Selector string `json:"selector,omitempty"`
 
 	// CurrentRevision is the last revision that every replica of every subset ran while
-	// ready, as the name of a ControllerRevision. It is also what subsets protect that have no
-	// protected revision of their own.
+	// ready, as the name of a ControllerRevision. Subsets that have no protected revision of
+	// their own protect this one.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
@@ -43,8 +46,8 @@ type UnitedDeploymentStatus struct {
 	// +optional
 	PausedTime *metav1.Time `json:"pausedTime,omitempty"`
 
-	// ResumedTime is when spec.paused last became false. Earlier time does not count
-	// against spec.progressDeadlineSeconds of a replica.
+	// ResumedTime is when spec.paused last became false. For each replica,
+	// spec.progressDeadlineSeconds starts at this time or later.
 	// +optional
 	ResumedTime *metav1.Time `json:"resumedTime,omitempty"`
 
@@ -72,7 +75,7 @@ type UnitedDeploymentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RolloutPhase says in one word where a rollout stands.
+// RolloutPhase is the state of a rollout in one word.
 // +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;Complete
 type RolloutPhase string
 
@@ -82,7 +85,7 @@ const (
 	RolloutStaging RolloutPhase = "Staging"
 	// RolloutProgressing: replicas are being released and updated.
 	RolloutProgressing RolloutPhase = "Progressing"
-	// RolloutPaused: a step is reached and its timed pause is running, or spec.paused.
+	// RolloutPaused: a step is reached and its timed pause is running, or spec.paused is true.
 	RolloutPaused RolloutPhase = "Paused"
 	// RolloutAwaitingApproval: a step is reached that waits for approvalKey.
 	RolloutAwaitingApproval RolloutPhase = "AwaitingApproval"
@@ -91,9 +94,9 @@ const (
 	RolloutBlocked RolloutPhase = "Blocked"
 	// RolloutFailed: an updated replica failed, so no more replicas are released.
 	RolloutFailed RolloutPhase = "Failed"
-	// RolloutComplete: every subset is at its floor and what was released is
-	// available. A child that is gone, and will be made on this revision, has nothing to release:
-	// that it is missing is for the condition Ready to say.
+	// RolloutComplete: every subset is at its floor, and all released replicas are
+	// available. Replicas of a child workload that no longer exists do not count here: the
+	// condition Ready reports them.
 	RolloutComplete RolloutPhase = "Complete"
 )
 
@@ -128,13 +131,14 @@ type RolloutStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// ReachedTime is when the current step was reached: everything it releases is released
-	// and available since then. Absent while that is not so.
+	// ReachedTime is when the current step was reached, that is, when everything it releases
+	// was released and available. It is absent while the step is not reached.
 	// +optional
 	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
 
-	// SoakedSeconds is how long the current step had been reached before ReachedTime. A timed
-	// pause counts only such time; a failure resets it to 0.
+	// SoakedSeconds is how long the current step had already been reached before ReachedTime.
+	// A timed pause counts only the time in which its step is reached; a failure resets this
+	// to 0.
 	// +optional
 	SoakedSeconds int64 `json:"soakedSeconds,omitempty"`
 
@@ -143,7 +147,7 @@ type RolloutStatus struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// Forced: the annotation united.dev/force-update names this revision.
+	// Forced is true if the annotation united.dev/force-update names this revision.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
@@ -180,24 +184,24 @@ type SubsetStatus struct {
 	// +required
 	Name string `json:"name"`
 
-	// Workload is the name of the child.
+	// Workload is the name of the child workload.
 	// +optional
 	Workload string `json:"workload,omitempty"`
 
-	// DesiredReplicas is how many replicas the subset gets.
+	// DesiredReplicas is how many of spec.replicas the subset gets.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
 	ReplicaCounts `json:",inline"`
 
-	// Partition is the partition in force, as a number: ordinals below it are
-	// protected. A percentage has been turned into the number of the subset's
-	// replicas that it protects; a number stays as it is, also above the replicas.
+	// Partition is the partition in effect, as a number: replicas below it are protected. A
+	// percentage is converted to the number of replicas that it protects. A number is kept
+	// as it is, even if it exceeds the number of replicas.
 	// +optional
 	Partition int32 `json:"partition"`
 
-	// ExpectedUpdatedReplicas is how many replicas the partition lets go to the
-	// update revision.
+	// ExpectedUpdatedReplicas is how many replicas the partition releases to the update
+	// revision.
 	// +optional
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 
@@ -205,11 +209,11 @@ type SubsetStatus struct {
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// UpdateRevision is the revision that released replicas go to.
+	// UpdateRevision is the revision that released replicas are updated to.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// Phase says in one word where the subset stands.
+	// Phase is the state of the subset in one word.
 	// +optional
 	Phase SubsetPhase `json:"phase,omitempty"`
 
@@ -217,34 +221,34 @@ type SubsetStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// ChildRecord is a copy of what the controller noted on the child, in case somebody
-	// removes it there.
+	// ChildRecord is a copy of the annotations that the controller keeps on the child
+	// workload, in case somebody removes or changes them there.
 	// +optional
 	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
 }
 
-// ChildRecord is a copy of what the controller noted on a child.
+// ChildRecord is a copy of the annotations that the controller keeps on a child workload.
 type ChildRecord struct {
-	// UID is that of the child. The record is of no other.
+	// UID is the UID of the child workload that the record belongs to.
 	// +required
 	UID string `json:"uid"`
 
-	// Generation is metadata.generation of the child when the copy was made.
+	// Generation is metadata.generation of the child workload when the copy was made.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Hash is the child's own name for what its template is, once it is known.
+	// Hash identifies the template of the child workload in its own status, once it is known.
 	// +optional
 	Hash string `json:"hash,omitempty"`
 
-	// Annotations of the child that say which revisions it and its protected
-	// replicas have.
+	// Annotations are those annotations of the child workload that name its revision and the
+	// one of its protected replicas.
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Checksum is over all of the above. A copy that it does not match was changed by
-	// somebody, and is not believed.
+	// Checksum is a checksum of the other fields. If it does not match, somebody changed the
+	// copy, and the controller ignores it.
 	// +optional
 	Checksum string `json:"checksum,omitempty"`
 }

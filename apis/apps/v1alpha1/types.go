@@ -27,11 +27,11 @@ import (
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name=Subsets,type=string,priority=1,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the children are named after it: lower-case letters, digits and '-', no dots"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 48)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 48 characters together: it is the room that the labels of the workers of a LeaderWorkerSet leave"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 50 characters, because the child workloads are named after it: lower-case letters, digits and '-', no dots"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 52)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 52 characters together",messageExpression="'the name of the child workload ' + self.metadata.name + '-' + self.spec.topology.subsets.map(s, s.name).filter(n, size(self.metadata.name) + 1 + size(n) > 52)[0] + ' would be too long: metadata.name, a dash and the name of the subset must be at most 52 characters together, because the labels of its pods have no more room'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 48)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 48 characters together, because the labels of the workers of a LeaderWorkerSet have no more room"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.leaderWorkerSetTemplate) || self.metadata.name.matches('^[a-z]')",fieldPath=".spec.template",message="metadata.name must begin with a letter: the Services of LeaderWorkerSets are named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together: the Deployment is named so"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.deploymentTemplate) || self.spec.topology.subsets.all(s, size(self.metadata.name) + 1 + size(s.name) <= 63)",fieldPath=".spec.topology.subsets",message="metadata.name, '-' and the name of a subset must be at most 63 characters together, because that is the longest name of a Deployment"
 type UnitedDeployment struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -43,8 +43,8 @@ type UnitedDeployment struct {
 
 	// Status is the state that the controller last observed.
 	//
-	// With the default, kstatus considers an object that no controller has seen as
-	// unfinished: without it, an absent status would mean done.
+	// Because of the default, kstatus reports an object that no controller has observed as
+	// InProgress.
 	// +default={"observedGeneration": -1}
 	// +optional
 	Status UnitedDeploymentStatus `json:"status,omitempty"`
@@ -137,7 +137,7 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Template is the workload that every subset gets. The controller sets the name,
+	// Template is the template of the child workloads. The controller sets the name,
 	// namespace, owner, replicas, partition and selector, and the labels united.dev/name
 	// and united.dev/subset.
 	// +required
@@ -154,11 +154,11 @@ type UnitedDeploymentSpec struct {
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
-// WorkloadTemplate has the template of the child workloads. Exactly one member must be
-// set, and it cannot be replaced by another one.
+// WorkloadTemplate has the template of the child workloads. Exactly one field must be
+// set. You cannot replace it by another one later.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate), has(self.leaderWorkerSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable: create a UnitedDeployment with another name instead"
 type WorkloadTemplate struct {
 	// StatefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and passed to the API server
@@ -217,8 +217,8 @@ type WorkloadTemplate struct {
 // Topology has the subsets over which the replicas are spread.
 type Topology struct {
 	// Subsets are the parts of the workload. If an even split leaves a remainder, the
-	// first ones get it. Adding a subset creates its child workload, and removing it deletes
-	// that. Without subsets there are no replicas.
+	// first ones get it. Adding a subset creates its child workload, and removing a subset
+	// deletes it. Without subsets there are no replicas.
 	// ---
 	// The rule is here and not in Subset, where the second of two subsets of one name
 	// would be compared with the first one as it was: that one is refused as a duplicate.
@@ -285,18 +285,17 @@ type UpdateStrategyType string
 
 // Ways to roll out a new revision.
 const (
-	// ManualUpdateStrategy: the user says, per subset, which ordinals may run the
-	// update revision.
+	// ManualUpdateStrategy: you set the partition of each subset.
 	ManualUpdateStrategy UpdateStrategyType = "Manual"
-	// RollingUpdateStrategy: the controller moves the partitions of all subsets,
-	// as long as replicas are available.
+	// RollingUpdateStrategy: the controller moves the partitions of all subsets, as long as
+	// enough replicas are available.
 	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
 )
 
 // UpdateStrategy determines which replicas may run a new revision.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is only for type Manual: remove it, because it holds nothing with another type"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate: remove it, or set type to RollingUpdate"
 type UpdateStrategy struct {
 	// Type is the way to roll out a new revision.
 	// +kubebuilder:default=Manual
@@ -316,14 +315,15 @@ type UpdateStrategy struct {
 
 // RollingUpdate coordinates a rollout over all subsets. First the new revision is staged,
 // with everything protected. Then replicas are released, in each subset from the highest
-// ordinal down, as long as the replicas that are missing, not ready, not yet available,
-// terminating, or released and not back yet stay within MaxUnavailable over all subsets. An
-// updated replica that fails stops the rollout.
+// one down, as long as at most MaxUnavailable replicas of all subsets together are
+// unavailable. A replica counts as unavailable while it is missing, not ready, not yet
+// available, terminating, or released and not updated yet. An updated replica that fails
+// stops the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which updates one subset after the other"
 type RollingUpdate struct {
-	// Partition is the floor in every subset: ordinals below it are never updated. It is
-	// a number of ordinals, or a percentage of the subset's replicas, rounded up. "100%"
+	// Partition is the floor in every subset: replicas below it are never updated. It is
+	// a number of replicas, or a percentage of the subset's replicas, rounded up. "100%"
 	// holds everything.
 	// +kubebuilder:default="0%"
 	// +kubebuilder:validation:XIntOrString
@@ -344,8 +344,8 @@ type RollingUpdate struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MaxSkew limits how far the subsets may drift apart: a percentage such as "10%". It
-	// compares, for each subset, which share of the replicas that it has to release is updated
-	// and available. It cannot be used with order Sequential. Without it there is no limit.
+	// compares, for each subset, the share of updated and available replicas among those that
+	// it has to release. It cannot be used with order Sequential. Without it there is no limit.
 	// ---
 	// To the schema a number or a string, so that a number is refused by a rule that says
 	// what is wanted, and not by "must be of type string".
@@ -397,7 +397,7 @@ type RolloutStep struct {
 	Subsets []string `json:"subsets,omitempty"`
 
 	// Partition is how far the step releases its subsets, but never below
-	// rollingUpdate.partition: a number of ordinals, or a percentage of the subset's
+	// rollingUpdate.partition: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. A percentage below "100%" releases at least one replica of each
 	// subset that has one to release.
 	// +kubebuilder:default="0%"
@@ -426,11 +426,11 @@ type RolloutPause struct {
 	Duration string `json:"duration,omitempty"`
 }
 
-// ManualUpdate has the partition of every subset. The ordinals below a subset's partition
-// are protected: they are never updated to, re-created on or created on the update
-// revision. The ordinals from it on are released: they are updated to the update revision.
+// ManualUpdate has the partition of every subset. The replicas below the partition of a
+// subset are protected: they are never updated to, re-created on or created on the update
+// revision. All others are released: they are updated to the update revision.
 type ManualUpdate struct {
-	// Partitions by subset name: a number of ordinals, or a percentage of the subset's
+	// Partitions by subset name: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. "100%" holds the whole subset however it scales; a number does
 	// not, because the subset can grow beyond it. With spec.ordinals.start in the template, 0
 	// is still the first replica. Only subsets in spec.topology.subsets may be named.
@@ -442,9 +442,9 @@ type ManualUpdate struct {
 	// +optional
 	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
 
-	// DefaultPartition is the partition of subsets that Partitions does not name: a number
-	// or a percentage, as there. By default it holds them, so that naming one subset, or
-	// removing its name, never releases another.
+	// DefaultPartition is the partition of all subsets that are not in Partitions: a number or
+	// a percentage, as in Partitions. By default it holds them, so that adding a subset to
+	// Partitions, or removing it, never releases another.
 	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16

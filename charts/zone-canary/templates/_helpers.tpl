@@ -28,7 +28,7 @@ apply, and the API server then defaults it to 1. Ownership is seen in managedFie
 {{- end -}}
 {{- end -}}
 {{- if and $helm (not $others) -}}
-{{- fail (printf "replicas: this release owns spec.replicas (%v) of UnitedDeployment %s; left out now, it would fall to 1. Hand it over first: kubectl -n %s scale united %s --replicas=<another number>" $live.spec.replicas $live.metadata.name .Release.Namespace $live.metadata.name) -}}
+{{- fail (printf "replicas: this release owns spec.replicas (%v) of UnitedDeployment %s; without a number in the values, the API server would reset it to 1. Hand over the field first: kubectl -n %s scale united %s --replicas=<another number>" $live.spec.replicas $live.metadata.name .Release.Namespace $live.metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

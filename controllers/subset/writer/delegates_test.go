@@ -63,7 +63,7 @@ func TestDelegateLeft(t *testing.T) {
 	}{
 		"nothing":              {nil, false, "", nil},
 		"orphaned":             {[]client.Object{leaders("", ofLWS()), ownRevision("web-zone-a-h2", "l-1")}, true, "", nil},
-		"to be collected":      {[]client.Object{leaders("s-0", ofLWS())}, false, "is not collected yet", ErrStale},
+		"to be collected":      {[]client.Object{leaders("s-0", ofLWS())}, false, "the garbage collector has yet to delete", ErrStale},
 		"a stranger's":         {[]client.Object{leaders("", nil)}, false, "would take it over", ErrNameConflict},
 		"of another name's":    {[]client.Object{leaders("", map[string]string{"leaderworkerset.sigs.k8s.io/name": "x"})}, false, "would take it over", ErrNameConflict},
 		"controlled by others": {[]client.Object{leaders("s-0", nil)}, false, "would take it over", ErrNameConflict},

@@ -159,7 +159,7 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s run, is controlled by %s %s; remove that owner reference",
 			ErrRevisionTaken, hash, current.GetName(), owner.Kind, owner.Name)
 	} else if owner == nil && !namesRevisionOf(current.GetName(), hash) {
-		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s are said to run, is not its own", ErrRevisionTaken, hash, current.GetName())
+		return fmt.Errorf("%w: ControllerRevision %s, which is recorded as what the protected replicas of %[3]s run, is not controlled by %[3]s", ErrRevisionTaken, hash, current.GetName())
 	}
 	labels, _, err := unstructured.NestedStringMap(current.Object, "spec", "template", "metadata", "labels")
 	if err != nil {

@@ -79,7 +79,7 @@ type Override struct {
 func (o Override) String() string {
 	switch {
 	case o.Admission:
-		return o.Field + " was changed by admission (a policy or webhook) as it was written"
+		return o.Field + " was changed by admission (a policy or webhook) when it was written"
 	case o.By != "":
 		return fmt.Sprintf("%s was changed by %q right after it was written", o.Field, o.By)
 	case o.Unnamed:
@@ -105,7 +105,7 @@ type OverriddenError struct {
 
 func (e *OverriddenError) Error() string {
 	if e.NotRetried {
-		return fmt.Sprintf("%s: %s; United leaves it until there is something else to write", e.Object, e.Override)
+		return fmt.Sprintf("%s: %s; United leaves it as it is until there is something else to write", e.Object, e.Override)
 	}
 	if e.Contested {
 		return fmt.Sprintf("%s: %s, repeatedly; United raises it each time, and changes nothing else until nobody has touched it for %s", e.Object, e.Override, contestQuiet)

@@ -161,7 +161,7 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {
-		return &WaitError{c.Name + " exists, and is not in the cache yet"}
+		return &WaitError{c.Name + " exists, but is not in the cache yet"}
 	}
 	content := labelling(live)
 	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {
@@ -310,7 +310,7 @@ func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured
 	case owned != nil && at.text == fieldAt(w.Adapter.FieldPaths().Replicas...).text:
 		return fmt.Sprintf("%s of %s, which somebody had changed", at.text, current.GetName()) // see overrideAt
 	}
-	return fmt.Sprintf("%s of %s, which somebody had removed", at.text, current.GetName())
+	return fmt.Sprintf("%s of %s, which somebody had changed or removed", at.text, current.GetName())
 }
 
 // withoutReadYourWrites lets no read wait for a write of a child that is not in the cache. Trap: where

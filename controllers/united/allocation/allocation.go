@@ -172,7 +172,7 @@ func (r reading) reason() string {
 // mismatch says by how much the wishes miss the total, and what is done.
 func (r reading) mismatch() string {
 	if len(r.amounts) == 0 {
-		return fmt.Sprintf("spec.topology.subsets is empty, so there is no place for the %d replicas of spec.replicas", r.total)
+		return fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed", r.total)
 	}
 	var terms []string
 	if r.numbers > 0 {

@@ -58,7 +58,7 @@ func TestAllocate(t *testing.T) {
 
 		// No subsets, no replicas.
 		{"", 0, []int32{}, honoured},
-		{"", 3, []int32{}, "spec.topology.subsets is empty, so there is no place for the 3 replicas of spec.replicas"},
+		{"", 3, []int32{}, "spec.topology.subsets is empty, so the 3 replicas of spec.replicas cannot be placed"},
 		{"-, 1, 50%", 0, []int32{0, 0, 0}, "the subsets ask for 1 replicas (1 + 50% of 0), but spec.replicas is 0; replicas are split in proportion"},
 		{"-, -", -4, []int32{0, 0}, honoured},
 

@@ -304,7 +304,7 @@ func (c *coordinator) raiseReason(v *subsetState) string {
 	running := c.running()
 	switch {
 	case v.nextPartition == v.floor.Partition:
-		return "as spec.updateStrategy asks: " + v.floor.Reason
+		return "set by spec.updateStrategy: " + v.floor.Reason
 	case v.nextPartition == v.target && running < len(c.rules.steps):
 		return fmt.Sprintf("step %d of %d releases no more", running+1, len(c.rules.steps))
 	}
@@ -317,7 +317,7 @@ func (c *coordinator) changeReason(v *subsetState) string {
 	case v.Observed == nil || v.nextPartition == v.partition:
 		return ""
 	case v.nextPartition == Held:
-		return "all replicas are protected until " + c.Update + " has been observed"
+		return "all replicas are protected until the controller of the child workload has observed " + c.Update
 	case v.nextPartition > v.partition && v.currentReplicas < v.Desired:
 		return fmt.Sprintf("scaling from %d to %d releases %d", v.currentReplicas, v.Desired, max(0, v.Desired-v.nextPartition))
 	case v.nextPartition > v.partition:

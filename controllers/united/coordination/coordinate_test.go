@@ -533,7 +533,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
 	w.roll("v2").settle()
 	w.strategy.Partition = amount("2")
-	if does := w.decide().Subsets[0].ChangeReason; does != "as spec.updateStrategy asks: partition 2 of 3 replicas protects 2" {
+	if does := w.decide().Subsets[0].ChangeReason; does != "set by spec.updateStrategy: partition 2 of 3 replicas protects 2" {
 		t.Error(does)
 	}
 	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {

@@ -154,7 +154,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 		return false, v1alpha1.ReasonReconciling, "a child workload changed while it was being written; retrying"
 	}
 	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
-		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty, so there is no place for the %d replicas of spec.replicas: add a subset", replicasOf(in.Parent))
+		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", replicasOf(in.Parent))
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
 	switch held := heldMessages(status); {

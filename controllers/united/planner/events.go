@@ -31,7 +31,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if old := SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
-			note := fmt.Sprintf("%s: partition changed from %d to %d of %d replicas", s.Name, old.Partition, s.Partition, s.DesiredReplicas)
+			note := fmt.Sprintf("%s: partition changed from %d to %d (%d %s)", s.Name, old.Partition, s.Partition, s.DesiredReplicas, replicasWord(s.DesiredReplicas))
 			if why := p.changeReason(s.Name, results); why != "" {
 				note += ": " + why
 			}

@@ -115,7 +115,11 @@ func (p *Plan) shortfall(s *SubsetPlan) string {
 	if p.Allocation.Honored || s.Replicas == nil || *s.Replicas == intstr.FromInt32(s.Desired) {
 		return ""
 	}
-	return fmt.Sprintf("asks for %s replicas, gets %d", s.Replicas, s.Desired)
+	of := " replicas"
+	if s.Replicas.Type == intstr.String {
+		of = " of all replicas"
+	}
+	return fmt.Sprintf("asks for %s%s, gets %d", s.Replicas, of, s.Desired)
 }
 
 // joined joins texts, less those that are empty.

@@ -87,7 +87,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		}
 		seen[sub.Name] = true
 		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.Adapter.MaxNameLength() {
-			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("the name of the child workload, %s, would be longer than %d characters", name, s.Adapter.MaxNameLength()))
+			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("the name of the child workload, %s, must not be longer than %d characters: shorten the name of the subset", name, s.Adapter.MaxNameLength()))
 		}
 		var err error
 		if sub.patch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {

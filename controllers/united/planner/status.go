@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,8 +168,8 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
 	case observed.Unmade:
-		return v1alpha1.PhaseUpdating, fmt.Sprintf("waiting for the controller of %s, which cannot create what the template asks for: see kubectl describe %s %s",
-			observed.Meta.Name, strings.ToLower(in.Spec.Adapter.GroupVersionKind().Kind), observed.Meta.Name)
+		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + ", which cannot create what the template asks for; " +
+			describeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):

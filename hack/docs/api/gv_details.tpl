@@ -1,10 +1,10 @@
 {{- define "gvDetails" }}
 {{- $gv := . }}
-Group and version `{{ $gv.GroupVersionString }}`. What the words mean is in [concepts.md](concepts.md); conditions, reasons and
-phases are in [troubleshooting.md](troubleshooting.md).
+Group and version `{{ $gv.GroupVersionString }}`. [Concepts](concepts.md) explains the terms; conditions, reasons and
+phases are in [Troubleshooting](troubleshooting.md).
 
-Refused at admission is what a rule of the CustomResourceDefinition or of the chart's admission policy forbids, with a message
-that names the field. Without the policy, what it would refuse inside of templates is reported as `Stalled`.
+The rules of the CustomResourceDefinition and of the chart's admission policy reject invalid objects at admission, with a message
+that names the field. Without the policy, mistakes inside templates are accepted, and the condition `Stalled` reports them.
 {{ range $gv.SortedKinds }}{{ template "type" ($gv.TypeForKind .) }}{{ end }}
 {{- range $gv.SortedTypes }}{{ if not .GVK }}{{ template "type" . }}{{ end }}{{ end }}
 {{- end -}}

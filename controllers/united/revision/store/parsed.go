@@ -44,7 +44,7 @@ func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision
 		return r, nil
 	}
 	if !revision.Genuine(cr, parent) {
-		return nil, fmt.Errorf("ControllerRevision %s: somebody has replaced it: its content is not that of its name", cr.Name)
+		return nil, fmt.Errorf("ControllerRevision %s: somebody has replaced it: its content does not match its name", cr.Name)
 	}
 	return revision.Parse(cr)
 }

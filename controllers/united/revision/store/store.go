@@ -141,7 +141,7 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		}
 		return made, err
 	}
-	return nil, fmt.Errorf("no free name for a revision of %s after %d tries: delete those that are not its own", parent.Name, revision.MaxCollisions)
+	return nil, fmt.Errorf("found no free name for a ControllerRevision of %s after %d attempts: delete those named %[1]s-* that it does not control", parent.Name, revision.MaxCollisions)
 }
 
 // create makes a revision, and of cr what the API server answers. One that somebody deletes each time is
@@ -183,7 +183,7 @@ func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, ow
 }
 
 func errLabelTaken(name string) error {
-	return fmt.Errorf("admission takes the owner, or the label %s, of revision %s", v1alpha1.LabelName, name)
+	return fmt.Errorf("admission (a policy or webhook) removes the owner reference or the label %s from ControllerRevision %s", v1alpha1.LabelName, name)
 }
 
 // bringToFront gives a revision that is used again the highest number, so that
