@@ -156,7 +156,7 @@ func TestRelabelled(t *testing.T) {
 			}
 			// Nor does it pass for a sign that the child has forgotten, or for one that was released.
 			o := tc.child.observed()
-			c := aGoal().partition(o.Partition).Goal.child(versionOf("r3"))
+			c := aGoal().partition(o.Partition).child(versionOf("r3"))
 			aGoal().partition(o.Partition).record(&c, o)
 			if c.ReleasedFrom < releasedFrom(o) {
 				t.Errorf("released from %d on, and it was from %d on", c.ReleasedFrom, releasedFrom(o))
