@@ -20,7 +20,7 @@ import (
 // A breach is told once of each kind, with a shortest way to it; see Show for how to read a state.
 var (
 	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
-	worldsStates = flag.Int("worlds", 1_000, "how many states of each world are looked at")
+	worldsStates = flag.Int("worlds", 600, "how many states of each world are looked at")
 )
 
 func statesOf() int {
