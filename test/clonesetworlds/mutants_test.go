@@ -11,6 +11,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // mutant is a wrong controller.
@@ -86,16 +87,16 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			c := all[slices.IndexFunc(all, func(c setting) bool { return c.name == m.world })]
-			c.mutant = m.spoil
-			k := c.walk(400)
+			c := all[slices.IndexFunc(all, func(c setting) bool { return c.Name == m.world })]
+			c.Mutant = m.spoil
+			k := worlds.Walk[state](newWorld(&c), 400)
 			var found []string
-			for _, f := range k.found {
-				found = append(found, f.rule)
+			for _, f := range k.Found() {
+				found = append(found, f.Rule)
 			}
 			for _, rule := range m.rules {
 				if !slices.Contains(found, rule) {
-					t.Errorf("it is not convicted of %s in %d states, but of %v", rule, k.looked, k.order)
+					t.Errorf("it is not convicted of %s (%s), but of %v", rule, k.Told(), found)
 				}
 			}
 		})

@@ -56,36 +56,24 @@ func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 	return all
 }
 
-// WriteOf is what a step writes; false when nothing differs.
-func (w *world) WriteOf(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+// Writes is what a step writes; false when nothing differs.
+func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
-	switch step.Action {
-	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
-		x := w.built(k, step)
-		differs := !c.Exists || x.Template != c.Template || x.Replicas != c.Replicas || x.Partition != c.Partition ||
-			x.MaxUnavailable != c.MaxUnavailable || w.RecordsDiffer(x.Record, c.Record)
-		return x, differs
-	case subset.ActionShrink:
-		return worlds.Write{
-			Child: k, Action: step.Action, Shrink: true, Replicas: uint8(step.Child.Replicas), Template: c.Template, Partition: c.Partition,
-			MaxUnavailable: c.MaxUnavailable, Record: c.Record, Generation: c.ParentGeneration,
-		}, c.Exists && uint8(step.Child.Replicas) != c.Replicas
-	case subset.ActionRemove:
-		return worlds.Write{Child: k, Action: step.Action, Remove: true}, c.Exists
-	case subset.ActionRemind:
+	if step.Action == subset.ActionRemind {
 		v := step.Hash[len(step.Hash)-1] - '0'
 		if c.Leaders.Revisions[v] != statefulset.Mine { // its ControllerRevision is gone
-			return w.WriteOf(s, sub, *step.Instead)
+			return w.Writes(s, sub, *step.Instead)
 		}
 		return worlds.Write{Child: k, Action: step.Action, Remind: v}, uint8(c.Leaders.Current) != v
-	case subset.ActionSeek, subset.ActionWait, subset.ActionHalt:
 	}
-	return worlds.Write{}, false
+	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Partition: c.Partition, MaxUnavailable: c.MaxUnavailable,
+		Record: c.Record, Generation: c.ParentGeneration}
+	return w.WriteOf(has, c.Exists, step, func(step worlds.Hold) worlds.Write { return w.built(k, step) })
 }
 
 // built reads a write from the object that would be applied.
-func (w *world) built(k int, step subset.Step) worlds.Write {
+func (w *world) built(k int, step worlds.Hold) worlds.Write {
 	u, err := adapters.Build(w.Adapter, &step.Child)
 	if err != nil {
 		panic(err)
@@ -94,7 +82,7 @@ func (w *world) built(k int, step subset.Step) worlds.Write {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, lws); err != nil {
 		panic(err)
 	}
-	x := worlds.Write{Child: k, Action: step.Action, Generation: uint8(step.Child.ParentGeneration), Replicas: uint8(*lws.Spec.Replicas), MaxUnavailable: ofTemplate}
+	x := worlds.Write{Replicas: uint8(*lws.Spec.Replicas), MaxUnavailable: ofTemplate, Record: w.RecordOf(u)}
 	rolling := lws.Spec.RolloutStrategy.RollingUpdateConfiguration
 	x.Partition = uint8(min(*rolling.Partition, worlds.All))
 	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"); found {
@@ -108,10 +96,6 @@ func (w *world) built(k int, step subset.Step) worlds.Write {
 		}
 		w.templates[key] = group
 	}
-	record := u.GetAnnotations()
-	delete(record, v1alpha1.AnnotationParentGeneration)
-	delete(record, v1alpha1.AnnotationRecordChecksum)
-	x.Record = w.RecordID(record)
 	return x
 }
 

@@ -89,12 +89,6 @@ func asJSON(v any) map[string]any {
 // object is the LeaderWorkerSet of a subset, with what its webhook and its CustomResourceDefinition add.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
-	record := w.Record(c.Record)
-	record[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(c.ParentGeneration))
-	annotations := map[string]any{}
-	for key, v := range record {
-		annotations[key] = v
-	}
 	pace := any(int64(c.MaxUnavailable))
 	if c.MaxUnavailable == unbounded {
 		pace = "100%"
@@ -107,7 +101,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 		"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
 		"metadata": map[string]any{
 			"namespace": "shop", "name": childName(k), "uid": c.uid(k), "generation": c.generation(),
-			"annotations": annotations, "labels": own, "creationTimestamp": "2025-12-01T00:00:00Z",
+			"annotations": w.Annotations(c.Record, c.ParentGeneration), "labels": own, "creationTimestamp": "2025-12-01T00:00:00Z",
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps.united.dev/v1alpha1", "kind": "UnitedDeployment",
 				"name": "web", "uid": "web", "controller": true, "blockOwnerDeletion": true}},
 		},

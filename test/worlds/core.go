@@ -11,8 +11,9 @@
 //	core.go    a state, less its children; parent.go: the UnitedDeployment
 //	spec.go    what the spec asks for, counted by hand
 //	status.go  the status as it is kept; records.go: the annotations of children
-//	game.go    what a kind has to say
+//	game.go    what a kind has to say; pass.go: a pass of the manager, the real decisions
 //	walk.go    the walk; edits.go: what the user does
+//	once.go    how often a child is written
 //	kind.go    what must happen, once the world is kind; ending.go judges the end
 package worlds
 

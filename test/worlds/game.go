@@ -23,8 +23,8 @@ type Game[S comparable] interface {
 	Seen(s *S) S
 	// Read is what a pass reads of the children, and, from a state that may be an earlier one, of what is theirs.
 	Read(in *planner.Input, s, theirs *S)
-	// WriteOf is what a step writes; false when nothing differs. DeletionsOf are the replicas that a subset loses.
-	WriteOf(s *S, sub *planner.SubsetPlan, hold Hold) (Write, bool)
+	// Writes is what a step writes (World.WriteOf); false when nothing differs. DeletionsOf are the replicas that a subset loses.
+	Writes(s *S, sub *planner.SubsetPlan, hold Hold) (Write, bool)
 	DeletionsOf(sub *planner.SubsetPlan) []Deletion
 	// Carry writes one child, and Observed reads it. Exists reports whether there is one. Delete deletes a replica if
 	// it is still the one that was read.

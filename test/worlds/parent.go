@@ -53,7 +53,7 @@ func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	}
 	w.Text("")
 	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
-	w.RecordID(nil)
+	w.recordID(nil)
 	for v := uint8(1); v <= MaxVersion; v++ {
 		p, s := w.parent(&Core{Version: v, Replicas: 1, Subsets: 1<<len(c.Wishes) - 1})
 		r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), s.Content(), int64(v), 0))

@@ -78,6 +78,27 @@ func (x *Pass) results() planner.Results {
 	return results
 }
 
+// WriteOf is what a step writes to a child that has what has says, if it exists; false when nothing differs. What a child
+// is reminded of is for its kind to say.
+func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Write) (Write, bool) {
+	switch step.Action {
+	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
+		x := built(step)
+		x.Child, x.Action, x.Generation = has.Child, step.Action, uint8(step.Child.ParentGeneration)
+		differs := !exists || x.Template != has.Template || x.Replicas != has.Replicas || x.Partition != has.Partition ||
+			x.MaxUnavailable != has.MaxUnavailable || w.compared[x.Record] != w.compared[has.Record]
+		return x, differs
+	case subset.ActionShrink:
+		x := has
+		x.Action, x.Shrink, x.Replicas = step.Action, true, uint8(step.Child.Replicas)
+		return x, exists && x.Replicas != has.Replicas
+	case subset.ActionRemove:
+		return Write{Child: has.Child, Action: step.Action, Remove: true}, exists
+	case subset.ActionRemind, subset.ActionSeek, subset.ActionWait, subset.ActionHalt:
+	}
+	return Write{}, false
+}
+
 // decide is a pass as far as it reads and decides. It is remembered by all that a pass can see.
 func (k *walk[S]) decide(s, theirs *S) *Pass {
 	h := maphash.Comparable(k.seed, [2]S{k.Seen(s), k.Seen(theirs)})
@@ -93,7 +114,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	results := x.results()
 	for _, sub := range x.Plan.Order(in) {
 		step, _ := x.Plan.Hold(in, sub, results)
-		wr, differs := k.WriteOf(s, sub, step)
+		wr, differs := k.Writes(s, sub, step)
 		if differs && !sub.Deferred {
 			x.Writes = append(x.Writes, wr)
 		}

@@ -6,13 +6,24 @@ package worlds
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// RecordID gives the annotations of a child a number.
-func (w *World) RecordID(record map[string]string) uint32 {
+// RecordOf gives the annotations of a built child a number, less those that each write has another of.
+func (w *World) RecordOf(u *unstructured.Unstructured) uint32 {
+	record := u.GetAnnotations()
+	delete(record, v1alpha1.AnnotationParentGeneration)
+	delete(record, v1alpha1.AnnotationRecordChecksum)
+	return w.recordID(record)
+}
+
+// recordID gives annotations a number.
+func (w *World) recordID(record map[string]string) uint32 {
 	text := func(compared bool) string {
 		var b strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(record)) {
@@ -30,15 +41,14 @@ func (w *World) RecordID(record map[string]string) uint32 {
 	return id
 }
 
-// Record are the annotations with a number.
-func (w *World) Record(id uint32) map[string]string {
-	record := map[string]string{}
-	maps.Copy(record, w.records.values[id])
-	return record
+// Annotations are those with a number, as an object has them.
+func (w *World) Annotations(id uint32, generation uint8) map[string]any {
+	annotations := map[string]any{v1alpha1.AnnotationParentGeneration: strconv.Itoa(int(generation))}
+	for key, v := range w.records.values[id] {
+		annotations[key] = v
+	}
+	return annotations
 }
-
-// RecordsDiffer reports whether annotations differ by what a child is written for.
-func (w *World) RecordsDiffer(a, b uint32) bool { return w.compared[a] != w.compared[b] }
 
 // wroteFor are the annotations for which a child is written: the revision of its template, the partition, and the end of a seed
 // (adapters.Record: "None of it makes a write of its own, but for another revision or partition, and the end of a seed").

@@ -103,6 +103,7 @@ func (k *Walker[S]) look(n int) {
 		k.add(n, e.Next, e.Name)
 	}
 	k.faults(n, &s, x, happens.List)
+	k.onceIsEnough(n, &s)
 	for i, kind := range kindnesses() {
 		if wrong, trace := k.endsOf(&s, kind, k.well[i]); wrong != "" {
 			if len(trace) > 24 {
