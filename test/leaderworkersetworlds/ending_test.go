@@ -52,7 +52,7 @@ func (w *world) loses(s *state) bool {
 
 // release is the strategy that holds nothing.
 func (w *world) release(s *worlds.Core) {
-	s.Strategy = uint8(slices.Index(w.Strategies, freeA))
+	s.Strategy = uint8(slices.Index(w.Strategies, worlds.FreeA))
 }
 
 // keeps: in the end what is protected runs what it has to, but for what the user has released before, which "stay so

@@ -9,9 +9,10 @@
 // code that is judged. So nothing in it may be replaced by what the project has.
 //
 //	core.go    a state, less its children; parent.go: the UnitedDeployment
-//	spec.go    what the spec asks for, counted by hand
+//	spec.go    what the spec asks for, counted by hand; strategies.go: strategies to choose from
 //	status.go  the status as it is kept; records.go: the annotations of children
 //	game.go    what a kind has to say; pass.go: a pass of the manager, the real decisions
+//	run.go     a world, and a wrong controller, as a test
 //	walk.go    the walk; edits.go: what the user does
 //	once.go    how often a child is written
 //	kind.go    what must happen, once the world is kind; ending.go judges the end

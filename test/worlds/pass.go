@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -26,6 +27,8 @@ type Write struct {
 	Template, Replicas, Partition, MaxUnavailable uint8
 	Record                                        uint32
 	Generation                                    uint8
+	// Paused is spec.paused of the child.
+	Paused bool
 }
 
 func (x Write) String() string {
@@ -35,7 +38,8 @@ func (x Write) String() string {
 	case x.Remind != 0:
 		return fmt.Sprintf("%s:remind of v%d", SubsetName(x.Child), x.Remind)
 	}
-	return fmt.Sprintf("%s:%s v%d r%d p%d mu%d", SubsetName(x.Child), x.Action, x.Template, x.Replicas, x.Partition, x.MaxUnavailable)
+	return fmt.Sprintf("%s:%s v%d r%d p%d mu%d%s", SubsetName(x.Child), x.Action, x.Template, x.Replicas, x.Partition, x.MaxUnavailable,
+		strings.Repeat(" paused", Int(x.Paused)))
 }
 
 // Deletion is a replica that a pass deletes.
@@ -45,6 +49,8 @@ func (d Deletion) String() string { return fmt.Sprintf("delete %s-%d", SubsetNam
 
 // Pass is what the manager has decided, on what it has read.
 type Pass struct {
+	// Core is what it had read, less the children.
+	Core    Core
 	In      *planner.Input
 	Plan    *planner.Plan
 	Writes  []Write
@@ -86,7 +92,7 @@ func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Writ
 		x := built(step)
 		x.Child, x.Action, x.Generation = has.Child, step.Action, uint8(step.Child.ParentGeneration)
 		differs := !exists || x.Template != has.Template || x.Replicas != has.Replicas || x.Partition != has.Partition ||
-			x.MaxUnavailable != has.MaxUnavailable || w.compared[x.Record] != w.compared[has.Record]
+			x.MaxUnavailable != has.MaxUnavailable || x.Paused != has.Paused || w.compared[x.Record] != w.compared[has.Record]
 		return x, differs
 	case subset.ActionShrink:
 		x := has
@@ -107,7 +113,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	}
 	in := k.w.Input(k.Core(s))
 	k.Read(in, s, theirs)
-	x := &Pass{In: in, Plan: planner.Make(in)}
+	x := &Pass{Core: *k.Core(s), In: in, Plan: planner.Make(in)}
 	if k.w.Mutant != nil {
 		k.w.Mutant(x.Plan)
 	}
