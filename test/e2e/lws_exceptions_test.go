@@ -36,7 +36,8 @@ func TestLeaderWorkerSetPace(t *testing.T) {
 }
 
 // TestLeaderWorkerSetGrowsReleased: a group that a scale-up adds, and that is released in the same moment, may start on the
-// version before. It does not stay there.
+// version before: replicas reach its StatefulSet before the partition comes down, and which of two controllers is first is
+// chance. It does not stay there.
 func TestLeaderWorkerSetGrowsReleased(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones(""), hold())
@@ -48,7 +49,6 @@ func TestLeaderWorkerSetGrowsReleased(t *testing.T) {
 	for _, name := range []string{"web-zone-a-4", "web-zone-a-5"} {
 		w.Expect(w.History.CreatedOn(name)).To(BeElementOf("v1 v2", "v2"))
 	}
-	w.Expect(w.History.CreatedOn("web-zone-a-4")).To(Equal("v1 v2"), "the exception: replicas reach its StatefulSet before the partition comes down")
 }
 
 // TestLeaderWorkerSetRestartPolicy: with restartPolicy None a crash loop stays visible, and stops the rollout. With the
