@@ -217,11 +217,7 @@ func TestContractForgotten(t *testing.T) {
 			w.restartAPIServer()
 			w.Disturbed()
 			w.restartManager(func() {
-				memory := w.memory(w)
-				forgotten := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, statusField(memory, "updateRevision"))
-				w.Expect(w.Client.Status().Patch(w.ctx, memory, client.RawPatch(types.MergePatchType, forgotten))).To(Succeed())
-				w.deleteOne("v1")
-				w.Eventually(w.mix).Should(Equal(map[string]string{"zone-a": "1 v1, 2 v2"}))
+				w.Eventually(w.losesOne).Should(Equal("1 v1, 2 v2"))
 				w.Consistently(w.mix, 3*time.Second).Should(Equal(map[string]string{"zone-a": "1 v1, 2 v2"}), "without a manager it stays")
 			}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
 			w.comesTo("2 v1, 1 v2", "", "")
@@ -232,6 +228,19 @@ func TestContractForgotten(t *testing.T) {
 		})
 	}
 	newEnv(t).restartManager(func() {})
+}
+
+// losesOne has the child forget, and deletes a protected replica: what runs then. While its controller has not caught up after
+// the restart it writes down again what it knew.
+func (w *contracted) losesOne() string {
+	w.t.Helper()
+	memory := w.memory(w)
+	forgotten := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, statusField(memory, "updateRevision"))
+	w.Expect(w.Client.Status().Patch(w.ctx, memory, client.RawPatch(types.MergePatchType, forgotten))).To(Succeed())
+	w.deleteOne("v1")
+	var mix string
+	w.Eventually(func() string { mix = w.mix()["zone-a"]; return mix }).Should(BeElementOf("1 v1, 2 v2", "2 v1, 1 v2"))
+	return mix
 }
 
 // itself: a child remembers what its replicas ran in its own status. leadersOf: the StatefulSet of its leaders does.

@@ -53,5 +53,6 @@ func (w *world) broken(s *state, k, i int) bool {
 	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
 	asked := w.protects(s, k) | worlds.Bit(s.Version)
 	old := p.Aged && p.Phase != statefulset.Ready || w.workers && wk.Aged && wk.Phase != statefulset.Ready
-	return c.crashed(i) || !w.ready(c, i) && old || !c.in(asked, i) && !(p.WasReady && (!w.workers || wk.WasReady))
+	neverReady := !p.WasReady || w.workers && !wk.WasReady
+	return c.crashed(i) || !w.ready(c, i) && old || !c.in(asked, i) && neverReady
 }

@@ -33,7 +33,7 @@ func (c *schedule[S]) ending(s *S) string {
 	if len(x.Does()) > 0 {
 		return fmt.Sprintf("at rest it writes %v", x.Does())
 	}
-	e := &end[S]{schedule: c, s: s, core: c.Core(s), ready: meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), Look: c.Game.Look(s)}
+	e := &end[S]{schedule: c, s: s, core: c.Core(s), ready: meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), Look: c.Look(s)}
 	e.said = fmt.Sprintf("Ready=%s %s %q stalled=%v", e.ready.Status, e.ready.Reason, e.ready.Message,
 		meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled))
 	for _, sub := range status.Subsets {

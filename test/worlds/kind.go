@@ -34,7 +34,10 @@ const mostTicks = 8
 
 // next is what happens next in a kind world; "" when nothing is left but passes that do nothing.
 func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breach) {
-	heal := func(s *S) (string, S, []Breach) { return k.heal(n, s) }
+	heal := func(s *S) (string, S, []Breach) {
+		what, after := k.heal(n, s)
+		return what, after, nil
+	}
 	turns := []func(*S) (string, S, []Breach){heal, k.act, k.passKindly}
 	if n.controllersFirst {
 		turns = []func(*S) (string, S, []Breach){k.act, k.passKindly, heal}
@@ -49,13 +52,13 @@ func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breac
 }
 
 // heal brings all replicas on, at once.
-func (k *walk[S]) heal(n kindness, s *S) (string, S, []Breach) {
+func (k *walk[S]) heal(n kindness, s *S) (string, S) {
 	after := *s
 	if !k.Heal(&after, n.scarred) {
-		return "", *s, nil
+		return "", *s
 	}
 	k.Tidy(&after)
-	return "replicas come up", after, nil
+	return "replicas come up", after
 }
 
 // act lets the first controller act that has something to do.
