@@ -201,9 +201,10 @@ func (w *contracted) turnAll(tag, a, b string) {
 	}).Should(Succeed())
 }
 
-// TestContractForgotten: the API server is restarted in mid-canary, and the controller of a child forgets what its
-// protected replicas run, as one can then. What comes up wrong while no manager looks comes back right, and what is deleted
-// afterwards does so at once: the child has been reminded. It does not run beside other tests: they share the manager.
+// TestContractForgotten: in mid-canary the controller of a child forgets what its protected replicas run, as one can after a
+// restart of the API server (TestForgottenRevisions restarts it; here the test writes down what the controller would). What
+// comes up wrong while no manager looks comes back right, and what is deleted afterwards does so at once: the child has been
+// reminded. It does not run beside other tests: they share the manager.
 func TestContractForgotten(t *testing.T) {
 	for _, k := range kinds() {
 		if k.memory == nil {
@@ -214,7 +215,6 @@ func TestContractForgotten(t *testing.T) {
 			w.comesTo("3 v1", "", "")
 			w.setImage("v2")
 			w.comesTo("2 v1, 1 v2", "", "")
-			w.restartAPIServer()
 			w.Disturbed()
 			w.restartManager(func() {
 				w.Eventually(w.losesOne).Should(Equal("1 v1, 2 v2"))
@@ -230,8 +230,8 @@ func TestContractForgotten(t *testing.T) {
 	newEnv(t).restartManager(func() {})
 }
 
-// losesOne has the child forget, and deletes a protected replica: what runs then. While its controller has not caught up after
-// the restart it writes down again what it knew.
+// losesOne has the child forget, and deletes a protected replica: what runs then. A controller that has not seen it yet
+// writes down again what it knew.
 func (w *contracted) losesOne() string {
 	w.t.Helper()
 	memory := w.memory(w)
