@@ -165,6 +165,9 @@ on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
 
+# Of kinds whose small worlds have an oracle of their own.
+large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
+
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts
 test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
@@ -189,6 +192,7 @@ test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of al
 test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest Kubernetes too, and the large small worlds of each kind
 	@$(on-oldest); $(test-kinds-on)
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
+	$(large-worlds)
 
 test-oldest: build control-plane-oldest kind-managers $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
@@ -214,8 +218,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times t
 	done
 	$(GO) test -count 1 -timeout 0 ./test/simulation -rapid.checks=$(SIMULATIONS)00 -rapid.seed=0
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^TestExhaustive$$' -small-large
-	$(GO) test -count 1 -timeout 0 ./test/deploymentworlds -run '^TestWorlds$$' -worlds-large
-	$(GO) test -count 1 -timeout 0 ./test/clonesetworlds -run '^TestWorlds$$' -worlds-large
+	$(large-worlds)
 
 .PHONY: bench
 bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a count is wrong; see docs/benchmarks.md (BENCHFLAGS="-parts canary")

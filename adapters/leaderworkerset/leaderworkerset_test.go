@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -425,6 +426,14 @@ func TestGroups(t *testing.T) {
 			w.workers[1].SetOwnerReferences([]metav1.OwnerReference{{Kind: "Pod", Name: "web-a-1", UID: "old", Controller: ptr.To(true)}})
 		},
 			func(r *adapters.Replica) { r.Ready, r.ReadySince, r.Lacks = false, time.Time{}, "has no workers yet" }},
+		"a leader whose revision is gone": {func(w *world) {
+			w.pods[2].Labels[lwsv1.RevisionKey] = "gone"
+			w.workers[1].SetOwnerReferences([]metav1.OwnerReference{{Kind: "Pod", Name: "web-a-1", UID: "old", Controller: ptr.To(true)}})
+		},
+			func(r *adapters.Replica) {
+				r.Ready, r.ReadySince = false, time.Time{}
+				r.Lacks = "gets no workers because the LeaderWorkerSet has deleted its revision; release it, or go back to its version"
+			}},
 		"a leader that is being deleted": {func(w *world) { deleted(w.pods[2]) },
 			func(r *adapters.Replica) { r.Terminating, r.Since = true, noon.Add(time.Hour) }},
 	} {

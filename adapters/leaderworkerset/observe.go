@@ -68,11 +68,24 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		if own != nil {
 			g.add(own, workers[own.UID], set.Spec.LeaderWorkerTemplate.RestartPolicy)
 		} else if !sole {
-			g.lacks("has no workers yet")
+			g.lacks(f.whyNoWorkers(pod))
 		}
 		return g.Replica
 	})
 	return o, nil
+}
+
+// whyNoWorkers says why a leader has none. They are made of the revision that its label names.
+//
+// Trap: its controller takes a leader that is being deleted for a ready one. So it can find that all groups are updated, and
+// delete the revision before, while the leaders' StatefulSet still remembers that: if the group is held in that moment, its
+// leader comes back on it and waits for good.
+func (f *family) whyNoWorkers(leader *corev1.Pod) string {
+	key := leader.Labels[lwsv1.RevisionKey]
+	if _, known := f.contents[key]; known || key == "" || len(f.contents) == 0 {
+		return "has no workers yet"
+	}
+	return "gets no workers because the LeaderWorkerSet has deleted its revision; release it, or go back to its version"
 }
 
 // reflects reports whether the leaders' StatefulSet is that of the spec as it is, and its controller has observed it.

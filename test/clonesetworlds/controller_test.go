@@ -3,7 +3,11 @@
 
 package clonesetworlds
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/unitedworkloads/united/test/worlds"
+)
 
 // sync is one sync of the CloneSets' controller with strategy ReCreate (pkg/controller/cloneset,
 // cloneset_controller.go, doReconcile). Its status counts the pods as they were before it did
@@ -14,9 +18,9 @@ func (w *world) sync(s *state, k int) (taken int) {
 		return 0
 	}
 	before := *c
-	c.Known |= bit(c.Template)
+	c.Known |= worlds.Bit(c.Template)
 	current := c.Current
-	if c.Known&bit(current) == 0 {
+	if c.Known&worlds.Bit(current) == 0 {
 		current = c.Template // getActiveRevisions
 	}
 	modified, taken := w.scale(c, current)
@@ -158,7 +162,7 @@ func (w *world) sorted(c *child, is func(*pod) bool) (order []int) {
 		pa, pb := &c.Pods[a], &c.Pods[b]
 		switch {
 		case isReady(pa) != isReady(pb):
-			return toInt(isReady(pa)) - toInt(isReady(pb))
+			return worlds.Int(isReady(pa)) - worlds.Int(isReady(pb))
 		case !isReady(pa) && !pa.created(a).Equal(pb.created(b)):
 			return pb.created(b).Compare(pa.created(a))
 		}
@@ -177,7 +181,7 @@ func (w *world) remove(c *child, chosen []int, mayBeReady *int) (modified bool, 
 			}
 			*mayBeReady--
 		}
-		taken += toInt(w.serves(p))
+		taken += worlds.Int(w.serves(p))
 		w.end(p)
 		modified = true
 	}
@@ -216,7 +220,7 @@ func (w *world) update(c *child) {
 		// The state "Normal" and the condition count here; that it is marked does not.
 		if p := &c.Pods[n]; p.live() && !w.serves(p) {
 			unavailable++
-			targetUnavailable += toInt(p.Version == c.Template)
+			targetUnavailable += worlds.Int(p.Version == c.Template)
 		}
 	}
 	for i, n := range waiting {

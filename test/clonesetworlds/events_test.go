@@ -3,81 +3,52 @@
 
 package clonesetworlds
 
-import "fmt"
+import (
+	"fmt"
 
-// event is something that happens, and the world after it; raw is that before it was brought into its one form,
-// where every pod has the place that it had.
-type event struct {
-	name      string
-	next, raw state
-	// child is the one whose object it changes; -1 if none.
-	child int
-}
+	"github.com/unitedworkloads/united/test/worlds"
+)
 
-// events collects what can happen in a state, and what breaks a rule.
-type events struct {
-	w        *world
-	s        *state
-	list     []event
-	breaches []breach
-}
+type events = worlds.Events[state]
 
-// events is all that can happen but passes of the manager.
-func (w *world) events(s *state) ([]event, []breach) {
-	e := &events{w: w, s: s}
-	for k := range s.Children {
-		if s.Children[k].Exists {
-			e.controllers(k)
-			e.losses(k)
+// Controllers are what the CloneSets' controller does next.
+func (w *world) Controllers(e *events) {
+	for k := range e.S.Children {
+		if !e.S.Children[k].Exists {
+			continue
 		}
-		e.pods(k)
-	}
-	e.edits()
-	return e.list, e.breaches
-}
-
-func (e *events) add(name string, k int, f func(*state)) {
-	raw := *e.s
-	f(&raw)
-	after := raw
-	e.w.tidy(&after)
-	if after != *e.s {
-		e.list = append(e.list, event{name: name, next: after, raw: raw, child: k})
-	}
-}
-
-// spend adds an event that takes from the budget, and that nobody could foresee.
-func (e *events) spend(name string, on, k int, f func(*state)) {
-	if e.s.Budget[on] > 0 {
-		e.add(name, k, func(after *state) {
-			f(after)
-			after.Budget[on]--
-			after.Race = true
+		e.Add("cloneset controller, "+worlds.SubsetName(k), k, func(after *state) {
+			before := after.Children[k]
+			taken := w.sync(after, k)
+			e.Breaches = append(e.Breaches, w.judgeSync(&before, after, k)...)
+			e.Breaches = append(e.Breaches, w.judgeTaken(after, k, taken)...)
 		})
 	}
 }
 
-// controllers is what the CloneSets' controller does next.
-func (e *events) controllers(k int) {
-	e.add("cloneset controller, "+subsetName(k), k, func(after *state) {
-		before := after.Children[k]
-		taken := e.w.sync(after, k)
-		e.breaches = append(e.breaches, e.w.judgeSync(&before, after, k)...)
-		e.breaches = append(e.breaches, e.w.judgeTaken(after, k, taken)...)
-	})
+// Others is what happens beside.
+func (w *world) Others(e *events) {
+	for k := range e.S.Children {
+		if c := e.S.Children[k]; c.Exists { // somebody deletes it
+			e.Spend("delete "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
+				after.Children[k] = child{Incarnation: c.Incarnation, Protects: c.Protects, Released: c.Released}
+			})
+		}
+		w.podEvents(e, k)
+	}
 }
 
-// pods is what kubelets say of pods, and evictions. Of pods that are the same one stands for all.
-func (e *events) pods(k int) {
+// podEvents is what kubelets say of pods, and evictions. Of pods that are the same one stands for all.
+func (w *world) podEvents(e *events, k int) {
 	seen := map[pod]bool{}
-	for n, p := range e.s.Children[k].Pods {
+	for n, p := range e.S.Children[k].Pods {
 		if p.Version == 0 || seen[p] {
 			continue
 		}
 		seen[p] = true
-		what := fmt.Sprintf("%s v%d", subsetName(k), p.Version)
+		what := fmt.Sprintf("%s v%d", worlds.SubsetName(k), p.Version)
 		if p.Terminating {
-			e.add("gone "+what, -1, func(after *state) { after.Children[k].Pods[n] = pod{} })
+			e.Add("gone "+what, -1, func(after *state) { after.Children[k].Pods[n] = pod{} })
 			continue
 		}
 		become := func(to phase, was bool) func(*state) {
@@ -87,81 +58,44 @@ func (e *events) pods(k int) {
 				after.Children[k].touch(n)
 			}
 		}
-		bad := e.w.bad&bit(p.Version) != 0
+		bad := w.Bad&worlds.Bit(p.Version) != 0
 		switch {
 		case p.Phase == starting && bad:
-			e.add("fails "+what, -1, become(crashed, false))
+			e.Add("fails "+what, -1, become(crashed, false))
 		case p.Phase == starting:
-			e.add("ready "+what, -1, become(ready, true))
+			e.Add("ready "+what, -1, become(ready, true))
 		case p.Phase == ready:
-			e.spend("crash "+what, crashes, -1, become(crashed, true))
-			e.spend("unready "+what, flaps, -1, become(unready, true))
+			e.Spend("crash "+what, worlds.Crashes, -1, become(crashed, true))
+			e.Spend("unready "+what, worlds.Flaps, -1, become(unready, true))
 		case !bad:
-			e.add("recovers "+what, -1, become(ready, true))
+			e.Add("recovers "+what, -1, become(ready, true))
 		}
-		e.spend("evict "+what+p.Phase.letter(), evictions, -1, func(after *state) { e.w.end(&after.Children[k].Pods[n]) })
+		e.Spend("evict "+what+p.Phase.letter(), worlds.Evictions, -1, func(after *state) { w.end(&after.Children[k].Pods[n]) })
 	}
 }
 
-// losses is what somebody deletes.
-func (e *events) losses(k int) {
-	c := e.s.Children[k]
-	e.spend("delete "+subsetName(k), deletions, k, func(after *state) {
-		after.Children[k] = child{Incarnation: c.Incarnation, Protects: c.Protects, Released: c.Released}
-	})
+// Heal brings all pods on, at once.
+func (w *world) Heal(s *state, scarred bool) (healed bool) {
+	for k := range s.Children {
+		for i := range s.Children[k].Pods {
+			p := &s.Children[k].Pods[i]
+			bad := w.Bad&worlds.Bit(p.Version) != 0
+			switch {
+			case p.Version != 0 && p.Terminating:
+				*p, healed = pod{}, true
+			case p.Version == 0 || p.Phase == ready:
+			case p.Phase == starting && bad:
+				p.Phase, p.Aged, healed = crashed, false, true
+			case p.Phase == starting, !bad && (!scarred || p.Version == s.Version):
+				p.Phase, p.Aged, p.WasReady, healed = ready, false, true, true
+			}
+		}
+	}
+	return healed
 }
 
-// edits is what the user does, and what time does.
-func (e *events) edits() {
-	edit := func(name string, on int, f func(*state)) {
-		e.spend(name, on, -1, func(after *state) {
-			f(after)
-			after.Generation++
-		})
-	}
-	for _, v := range e.w.versions {
-		if v != e.s.Version {
-			edit(fmt.Sprintf("template v%d", v), templates, func(after *state) { after.Version = v })
-		}
-	}
-	for _, n := range e.w.scaledTo {
-		if n != e.s.Replicas {
-			edit(fmt.Sprintf("scale %d", n), scales, func(after *state) { after.Replicas = n })
-		}
-	}
-	edit("paused", pauses, func(after *state) { after.Paused = !after.Paused })
-	for v := range e.w.strategies {
-		if uint8(v) != e.s.Strategy {
-			edit(fmt.Sprintf("strategy %d", v), strategies, func(after *state) { after.Strategy = uint8(v) })
-		}
-	}
-	for _, subsets := range e.w.subsetsTo {
-		if subsets != e.s.Subsets {
-			edit(fmt.Sprintf("subsets %b", subsets), strategies, func(after *state) { after.Subsets = subsets })
-		}
-	}
-	if e.s.Budget[ticks] > 0 {
-		e.add("tick", -1, func(after *state) {
-			after.Budget[ticks]--
-			after.tick()
-		})
-	}
-	if key := e.w.approvalKey(e.s); key != 0 {
-		e.add("approve", -1, func(after *state) { after.Approved = key })
-	}
-}
-
-// approvalKey is what the running step is approved with; 0 when there is nothing to approve.
-func (w *world) approvalKey(s *state) uint32 {
-	if rollout := w.status(s).Rollout; rollout != nil {
-		return w.text(rollout.ApprovalKey)
-	}
-	return 0
-}
-
-// tick lets time pass.
-func (s *state) tick() {
-	s.Now++
+// Age lets time pass.
+func (w *world) Age(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		for n := range c.Pods {

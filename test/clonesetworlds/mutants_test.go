@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // mutant is a wrong controller.
@@ -93,18 +94,9 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			c := all[slices.IndexFunc(all, func(c setting) bool { return c.name == m.world })]
-			c.mutant = m.spoil
-			k := c.walk(400)
-			var found []string
-			for _, f := range k.found {
-				found = append(found, f.rule)
-			}
-			for _, rule := range m.rules {
-				if !slices.Contains(found, rule) {
-					t.Errorf("it is not convicted of %s in %d states, but of %v", rule, k.looked, k.order)
-				}
-			}
+			c := all[slices.IndexFunc(all, func(c setting) bool { return c.Name == m.world })]
+			c.Mutant = m.spoil
+			worlds.Convict[state](t, newWorld(&c), 400, m.rules)
 		})
 	}
 }

@@ -5,9 +5,7 @@ package clonesetworlds
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +16,12 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var epoch = worlds.At(0)
 
-func at(now uint8) time.Time { return epoch.Add(time.Duration(now) * tick) }
-
-func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", subsetName(k), c.Incarnation) }
+func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetName(k), c.Incarnation) }
 
 // generation is another one for each content of the spec.
 func (c *child) generation() int64 {
@@ -33,7 +30,7 @@ func (c *child) generation() int64 {
 
 // partitionField is its partition as it is in the object.
 func (c *child) partitionField() int64 {
-	if c.Partition == all {
+	if c.Partition == worlds.All {
 		return math.MaxInt32
 	}
 	return int64(c.Partition)
@@ -44,22 +41,16 @@ func revisionName(k int, version uint8) string {
 	if version == 0 {
 		return ""
 	}
-	return fmt.Sprintf("web-%s-h%d", subsetName(k), version)
+	return fmt.Sprintf("web-%s-h%d", worlds.SubsetName(k), version)
 }
 
 func labels(k int) map[string]any {
-	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: subsetName(k)}
+	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: worlds.SubsetName(k)}
 }
 
 // object is the CloneSet of a subset.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
-	record := maps.Clone(w.records.values[c.Record])
-	record[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(c.ParentGeneration))
-	annotations := map[string]any{}
-	for key, v := range record {
-		annotations[key] = v
-	}
 	strategy := map[string]any{"type": "ReCreate", "partition": c.partitionField(), "maxUnavailable": any(int64(c.MaxUnavailable)), "maxSurge": int64(w.surge)}
 	if c.MaxUnavailable == unbounded {
 		strategy["maxUnavailable"] = "100%"
@@ -68,14 +59,14 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 		"replicas": int64(c.Replicas), "selector": map[string]any{"matchLabels": labels(k)}, "revisionHistoryLimit": int64(10),
 		"updateStrategy": strategy, "template": w.templates[[2]uint8{uint8(k), c.Template}],
 	}
-	if w.minReady {
+	if w.MinReady {
 		spec["minReadySeconds"] = int64(60)
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
 		"metadata": map[string]any{
-			"namespace": "shop", "name": "web-" + subsetName(k), "uid": c.uid(k), "generation": c.generation(),
-			"annotations": annotations, "labels": labels(k), "creationTimestamp": "2025-12-01T00:00:00Z",
+			"namespace": "shop", "name": "web-" + worlds.SubsetName(k), "uid": c.uid(k), "generation": c.generation(),
+			"annotations": w.Annotations(c.Record, c.ParentGeneration), "labels": labels(k), "creationTimestamp": "2025-12-01T00:00:00Z",
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps.united.dev/v1alpha1", "kind": "UnitedDeployment",
 				"name": "web", "uid": "web", "controller": true, "blockOwnerDeletion": true}},
 		},
@@ -100,7 +91,7 @@ func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for n := range c.Pods {
 		if c.Pods[n].Version != 0 {
-			have.Pods = append(have.Pods, c.pod(k, n, at(s.Now)))
+			have.Pods = append(have.Pods, c.pod(k, n, worlds.At(s.Now)))
 		}
 	}
 	return have
@@ -111,7 +102,7 @@ func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 func (p *pod) changed(n int) time.Time {
 	changed := epoch.Add(time.Duration(n-maxPods) * time.Second)
 	if p.Aged {
-		changed = changed.Add(-tick)
+		changed = changed.Add(-worlds.Tick)
 	}
 	return changed
 }
@@ -124,7 +115,7 @@ func (p *pod) created(n int) time.Time {
 	return p.changed(n)
 }
 
-func podName(k, n int) string { return fmt.Sprintf("web-%s-%d", subsetName(k), n) }
+func podName(k, n int) string { return fmt.Sprintf("web-%s-%d", worlds.SubsetName(k), n) }
 
 func (c *child) pod(k, n int, now time.Time) *corev1.Pod {
 	p := &c.Pods[n]
@@ -149,7 +140,7 @@ func (c *child) pod(k, n int, now time.Time) *corev1.Pod {
 	made := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: podName(k, n), UID: types.UID(podName(k, n)), Labels: own, CreationTimestamp: created,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web-" + subsetName(k),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web-" + worlds.SubsetName(k),
 				UID: types.UID(c.uid(k)), Controller: ptr.To(true)}},
 		},
 		Status: corev1.PodStatus{

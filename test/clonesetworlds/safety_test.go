@@ -6,18 +6,14 @@ package clonesetworlds
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // The oracle. Its rules are the words of the design (docs/design.md, docs/workloads.md, docs/rollouts.md) by count, as
 // they are read by somebody who does not know how the controller does it. Invariants I1 to I7 are those of
 // the comment of package coordination.
-
-// breach is a rule that is broken, and how.
-type breach struct{ rule, what string }
 
 // Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, and
 // there are worlds in which it has to be met (setting.meets): one that is not needed any more is found out.
@@ -32,49 +28,43 @@ const (
 	forgets = "all pods were updated before they were ready, and the version before is forgotten"
 )
 
-// except notes that an exception was met. It is true, so that it can stand in a condition.
-func (w *world) except(name string) bool {
-	w.excepted[name]++
-	return true
-}
-
 // judged is a pass, with the children as they were when it was decided, and as they would be.
 type judged struct {
 	w        *world
 	s        *state
-	x        *pass
+	x        *worlds.Pass
 	after    [maxChildren]child
-	breaches []breach
+	breaches []worlds.Breach
 }
 
 func (j *judged) say(rule, how string, args ...any) {
-	j.breaches = append(j.breaches, breach{rule, fmt.Sprintf(how, args...)})
+	j.breaches = append(j.breaches, worlds.Breach{Rule: rule, What: fmt.Sprintf(how, args...)})
 }
 
-// judge says what is wrong with a pass that was decided in a state.
-func (w *world) judge(x *pass, s *state) []breach {
+// Judge says what is wrong with a pass that was decided in a state.
+func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	j := &judged{w: w, s: s, x: x, after: s.Children}
-	x = x.withoutReminders()
+	x = x.WithoutReminders()
 	j.x = x
-	for _, wr := range x.writes {
-		if wr.remove {
-			j.after[wr.child] = child{}
+	for _, wr := range x.Writes {
+		if wr.Remove {
+			j.after[wr.Child] = child{}
 			continue
 		}
-		c := &j.after[wr.child]
-		c.Exists, c.Template, c.Replicas, c.Partition, c.MaxUnavailable = true, wr.template, wr.replicas, wr.partition, wr.maxUnavailable
+		c := &j.after[wr.Child]
+		c.Exists, c.Template, c.Replicas, c.Partition, c.MaxUnavailable = true, wr.Template, wr.Replicas, wr.Partition, wr.MaxUnavailable
 	}
-	if !w.initialized(s) {
+	if !w.Initialized(&s.Core) {
 		return nil // nothing is protected before a replica was ready once
 	}
-	for _, wr := range x.writes {
+	for _, wr := range x.Writes {
 		j.protection(wr)
 		j.paused(wr)
 	}
-	for _, d := range x.deletes {
+	for _, d := range x.Deletes {
 		j.deletion(d)
 	}
-	if w.rolling(s) {
+	if w.Rolling(&s.Core) {
 		j.ledger()
 		j.order()
 		j.skew()
@@ -84,48 +74,41 @@ func (w *world) judge(x *pass, s *state) []breach {
 	return j.breaches
 }
 
-// withoutReminders is a pass less what moves nothing.
-func (x *pass) withoutReminders() *pass {
-	less := *x
-	less.writes = slices.DeleteFunc(slices.Clone(x.writes), func(wr write) bool { return wr.remind != 0 })
-	return &less
-}
-
 // protection: a child that gets another version than one that its subset may protect keeps as many pods as the spec
 // protects (I1). What it runs of the version that is asked for is not taken back, unless it never was released. A
 // child that is removed under RollingUpdate is drained first (rollouts.md).
-func (j *judged) protection(wr write) {
-	before := &j.s.Children[wr.child]
-	if wr.remove || !j.s.has(wr.child) {
-		if wr.remove && j.w.rolling(j.s) && before.count() > 0 {
-			j.say("drain", "%s is removed with replicas", subsetName(wr.child))
+func (j *judged) protection(wr worlds.Write) {
+	before := &j.s.Children[wr.Child]
+	if wr.Remove || !j.s.Has(wr.Child) {
+		if wr.Remove && j.w.Rolling(&j.s.Core) && before.count() > 0 {
+			j.say("drain", "%s is removed with replicas", worlds.SubsetName(wr.Child))
 		}
 		return
 	}
-	protects, want := j.w.protects(j.s, wr.child), j.w.partition(j.s, wr.child)
+	protects, want := j.w.protects(j.s, wr.Child), j.w.Partition(&j.s.Core, wr.Child)
 	// What was released before the rollout was on record stays so.
-	asBefore := j.w.rolling(j.s) && before.Exists && wr.template == before.Template && wr.partition >= before.Partition
-	if bit(wr.template)&protects == 0 && !asBefore && int(wr.partition) < min(want, int(wr.replicas)) {
-		j.say("partition", "%s protects %b, %d of it, and is given %s", subsetName(wr.child), protects, want, wr)
+	asBefore := j.w.Rolling(&j.s.Core) && before.Exists && wr.Template == before.Template && wr.Partition >= before.Partition
+	if worlds.Bit(wr.Template)&protects == 0 && !asBefore && int(wr.Partition) < min(want, int(wr.Replicas)) {
+		j.say("partition", "%s protects %b, %d of it, and is given %s", worlds.SubsetName(wr.Child), protects, want, wr)
 	}
 	updated := before.count(of(j.s.Version))
 	released := updated <= max(int(before.Released), int(before.Replicas)-want)
-	if before.Template == j.s.Version && wr.template != j.s.Version && updated > int(wr.partition) && released {
-		j.say("taken back", "%s has %d updated pods, and is given %s", subsetName(wr.child), updated, wr)
+	if before.Template == j.s.Version && wr.Template != j.s.Version && updated > int(wr.Partition) && released {
+		j.say("taken back", "%s has %d updated pods, and is given %s", worlds.SubsetName(wr.Child), updated, wr)
 	}
 }
 
 // paused: no new template, no pod is released, not by scaling either.
-func (j *judged) paused(wr write) {
-	before := &j.s.Children[wr.child]
-	if !j.s.Paused || wr.remove || !before.Exists || before.Replicas == 0 || !j.s.has(wr.child) {
+func (j *judged) paused(wr worlds.Write) {
+	before := &j.s.Children[wr.Child]
+	if !j.s.Paused || wr.Remove || !before.Exists || before.Replicas == 0 || !j.s.Has(wr.Child) {
 		return
 	}
-	if wr.template != before.Template {
+	if wr.Template != before.Template {
 		j.say("paused", "a new template under paused: %s", wr)
 	}
-	was, is := before.count(not(of(before.Template)))-int(before.Partition), before.count(not(of(wr.template)))-int(wr.partition)
-	lost := max(0, int(before.Replicas)-int(wr.replicas))
+	was, is := before.count(not(of(before.Template)))-int(before.Partition), before.count(not(of(wr.Template)))-int(wr.Partition)
+	lost := max(0, int(before.Replicas)-int(wr.Replicas))
 	if is-lost > max(0, was) {
 		j.say("paused", "under paused %d are released instead of %d: %s", is, was, wr)
 	}
@@ -159,31 +142,31 @@ func (j *judged) ledger() {
 		}
 	}
 	before, after := max(j.w.exposure(&j.s.Children), j.w.exposure(&grown)), j.w.exposure(&j.after)
-	for _, d := range j.x.deletes {
-		after += toInt(j.w.available(&j.s.Children[d.child].Pods[d.pod]))
+	for _, d := range j.x.Deletes {
+		after += worlds.Int(j.w.available(&j.s.Children[d.Child].Pods[d.Replica]))
 	}
-	if after > before && after > j.w.bound(j.s) && j.s.Forced == 0 {
-		j.say("ledger", "what may be down rises from %d to %d, maxUnavailable is %d: %v", before, after, j.w.bound(j.s), j.x.does())
+	if after > before && after > j.w.Bound(&j.s.Core) && j.s.Forced == 0 {
+		j.say("ledger", "what may be down rises from %d to %d, maxUnavailable is %d: %v", before, after, j.w.Bound(&j.s.Core), j.x.Does())
 	}
 }
 
 // releases reports whether a write lets more available pods go.
-func (j *judged) releases(wr write) bool {
-	before, after := j.s.Children[wr.child], j.after[wr.child]
-	return !wr.remove && before.Exists && wr.template == j.s.Version && j.w.takes(&after) > j.w.takes(&before) && after.Replicas == before.Replicas
+func (j *judged) releases(wr worlds.Write) bool {
+	before, after := j.s.Children[wr.Child], j.after[wr.Child]
+	return !wr.Remove && before.Exists && wr.Template == j.s.Version && j.w.takes(&after) > j.w.takes(&before) && after.Replicas == before.Replicas
 }
 
 // order: under Sequential no available replica is released before the subsets in front are done (I5); the
 // way back has no order.
 func (j *judged) order() {
-	if j.w.strategy(j.s).RollingUpdate.Order != v1alpha1.SequentialOrder || j.w.goingBack(j.s) {
+	if j.w.StrategyOf(&j.s.Core).RollingUpdate.Order != v1alpha1.SequentialOrder || j.w.GoingBack(&j.s.Core) {
 		return
 	}
-	for _, wr := range j.x.writes {
-		for k := 0; j.releases(wr) && k < wr.child; k++ {
+	for _, wr := range j.x.Writes {
+		for k := 0; j.releases(wr) && k < wr.Child; k++ {
 			c := &j.s.Children[k]
-			if c.count(of(j.s.Version), j.w.available) < j.w.toRelease(j.s, k) {
-				j.say("order", "%s is released before %s is done: %s", subsetName(wr.child), subsetName(k), wr)
+			if c.count(of(j.s.Version), j.w.available) < j.w.ToRelease(&j.s.Core, k) {
+				j.say("order", "%s is released before %s is done: %s", worlds.SubsetName(wr.Child), worlds.SubsetName(k), wr)
 			}
 		}
 	}
@@ -191,47 +174,37 @@ func (j *judged) order() {
 
 // skew: shares differ by at most maxSkew + 1/(smallest number to release) through our doing (I3).
 func (j *judged) skew() {
-	text := j.w.strategy(j.s).RollingUpdate.MaxSkew
-	if text == "" || j.w.goingBack(j.s) || j.s.Forced != 0 {
+	percent := j.w.MaxSkew(&j.s.Core)
+	if percent < 0 || j.w.GoingBack(&j.s.Core) || j.s.Forced != 0 {
 		return
 	}
-	percent, _ := strconv.Atoi(strings.TrimSuffix(text, "%"))
 	slowest, smallest := 1.0, 1000
 	for k := range j.s.Children {
 		c := &j.s.Children[k]
-		if toRelease := j.w.toRelease(j.s, k); toRelease > 0 && j.s.has(k) {
+		if toRelease := j.w.ToRelease(&j.s.Core, k); toRelease > 0 && j.s.Has(k) {
 			slowest = min(slowest, float64(c.count(of(j.s.Version), j.w.available))/float64(toRelease))
 			smallest = min(smallest, toRelease)
 		}
 	}
-	for _, wr := range j.x.writes {
+	for _, wr := range j.x.Writes {
 		if !j.releases(wr) {
 			continue
 		}
-		share := float64(int(wr.replicas)-int(wr.partition)) / float64(j.w.toRelease(j.s, wr.child))
+		share := float64(int(wr.Replicas)-int(wr.Partition)) / float64(j.w.ToRelease(&j.s.Core, wr.Child))
 		if share > slowest+float64(percent)/100+1/float64(smallest)+0.001 {
-			j.say("skew", "%s is let go to a share of %.2f, the slowest has %.2f: %s", subsetName(wr.child), share, slowest, wr)
+			j.say("skew", "%s is let go to a share of %.2f, the slowest has %.2f: %s", worlds.SubsetName(wr.Child), share, slowest, wr)
 		}
 	}
-}
-
-// toRelease is how many replicas of a subset lie above the floor.
-func (w *world) toRelease(s *state, k int) int {
-	r, floor := w.strategy(s).RollingUpdate, 0
-	if r.Partition != nil {
-		floor = w.number(s, k, r.Partition)
-	}
-	return w.allotted(s, k) - floor
 }
 
 // frozen: while an updated replica is failed, and under spec.paused, no available replica is let go (rollouts.md: "A failure
 // stops the rollout").
 func (j *judged) frozen() {
-	failed := j.s.failed() && !j.w.goingBack(j.s) && j.s.Forced == 0 && j.w.begun(j.s)
+	failed := j.s.failed() && !j.w.GoingBack(&j.s.Core) && j.s.Forced == 0 && j.w.Begun(&j.s.Core)
 	if !failed && !j.s.Paused {
 		return
 	}
-	for _, wr := range j.x.writes {
+	for _, wr := range j.x.Writes {
 		if j.releases(wr) {
 			j.say("frozen", "failed=%v paused=%v and %s is let go", failed, j.s.Paused, wr)
 		}
@@ -240,15 +213,15 @@ func (j *judged) frozen() {
 
 // falls: within one revision a partition rises only to a higher floor, or over replicas that are new (I4).
 func (j *judged) falls() {
-	for _, wr := range j.x.writes {
-		before := &j.s.Children[wr.child]
-		if wr.remove || !before.Exists || before.Template != wr.template || wr.template != j.s.Version || !j.w.begun(j.s) || j.s.Paused {
+	for _, wr := range j.x.Writes {
+		before := &j.s.Children[wr.Child]
+		if wr.Remove || !before.Exists || before.Template != wr.Template || wr.Template != j.s.Version || !j.w.Begun(&j.s.Core) || j.s.Paused {
 			continue // under spec.paused what was released and has not moved stays
 		}
-		grows := wr.replicas > before.Replicas
-		most := max(int(before.Partition), j.w.partition(j.s, wr.child))
-		if !grows && int(wr.partition) > most && before.Partition < before.Replicas {
-			j.say("rises", "the partition of %s rises from %d: %s", subsetName(wr.child), before.Partition, wr)
+		grows := wr.Replicas > before.Replicas
+		most := max(int(before.Partition), j.w.Partition(&j.s.Core, wr.Child))
+		if !grows && int(wr.Partition) > most && before.Partition < before.Replicas {
+			j.say("rises", "the partition of %s rises from %d: %s", worlds.SubsetName(wr.Child), before.Partition, wr)
 		}
 	}
 }
@@ -257,12 +230,12 @@ func (j *judged) falls() {
 // more than the partition are on what the subset protects, none of them is chosen, and none is made on anything
 // else (I1); under spec.paused none of them is chosen at all. What is chosen to go counts until it is gone, as it does for the CloneSet. It is asked only while the
 // last pass knew the spec and wrote all that it wanted to.
-func (w *world) judgeSync(before *child, after *state, k int) []breach {
-	if after.PassGeneration != after.Generation || !w.initialized(after) || before.Protects == 0 || !after.has(k) {
+func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
+	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) {
 		return nil
 	}
 	c, keeps := &after.Children[k], in(before.Protects)
-	want := min(w.partition(after, k), int(c.Replicas))
+	want := min(w.Partition(&after.Core, k), int(c.Replicas))
 	stay := c.count(keeps, not(marked))
 	if after.Paused { // nothing is moved, whatever was released before; only what is surplus goes
 		want = min(before.count(keeps, not(marked)), max(0, int(c.Replicas)-c.count(not(keeps))))
@@ -272,28 +245,43 @@ func (w *world) judgeSync(before *child, after *state, k int) []breach {
 	switch {
 	case !taken && !made:
 		return nil
-	case taken && before.count(marked) > 0 && w.except(choosesAgain):
+	case taken && before.count(marked) > 0 && w.Except(choosesAgain):
 		return nil
-	case before.Protects&bit(before.Current) == 0 && before.Current != 0 && w.except(forgets):
+	case before.Protects&worlds.Bit(before.Current) == 0 && before.Current != 0 && w.Except(forgets):
 		return nil
-	case before.count(not(keeps), not(of(before.Template))) > 0 && w.except(twoEarlier):
+	case before.count(not(keeps), not(of(before.Template))) > 0 && w.Except(twoEarlier):
 		return nil
 	}
-	return []breach{{"protected", fmt.Sprintf("%s protects %d of %b: taken=%v made=%v, now %d stay", subsetName(k), want, before.Protects, taken, made, stay)}}
+	return []worlds.Breach{{Rule: "protected", What: fmt.Sprintf("%s protects %d of %b: taken=%v made=%v, now %d stay", worlds.SubsetName(k), want, before.Protects, taken, made, stay)}}
 }
 
 // judgeTaken says whether a controller that deletes available pods brings more down than maxUnavailable (I2),
 // while nothing has happened that nobody could know.
-func (w *world) judgeTaken(after *state, k, taken int) []breach {
-	if taken == 0 || !w.rolling(after) || after.Race || !w.initialized(after) || after.Forced != 0 {
+func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
+	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil
 	}
 	down := int(after.Replicas)
 	for i := range after.Children {
 		down -= after.Children[i].count(w.available)
 	}
-	if down <= w.bound(after) {
+	if down <= w.Bound(&after.Core) {
 		return nil
 	}
-	return []breach{{"taken", fmt.Sprintf("%s takes %d available so that %d are down, maxUnavailable %d", subsetName(k), taken, down, w.bound(after))}}
+	return []worlds.Breach{{Rule: "taken", What: fmt.Sprintf("%s takes %d available so that %d are down, maxUnavailable %d", worlds.SubsetName(k), taken, down, w.Bound(&after.Core))}}
+}
+
+// failed reports whether an updated replica is failed.
+func (s *state) failed() bool {
+	return slices.ContainsFunc(s.Children[:], func(c child) bool {
+		return c.count(of(s.Version), func(p *pod) bool { return p.Phase == crashed }) > 0
+	})
+}
+
+// protects are the versions that a subset may protect; where the oracle has none yet, what the parent ran last.
+func (w *world) protects(s *state, k int) uint8 {
+	if v := s.Children[k].Protects; v != 0 {
+		return v
+	}
+	return worlds.Bit(w.VersionOf[w.Status(&s.Core).CurrentRevision])
 }

@@ -11,31 +11,31 @@
 //
 //	state_test.go       a state: what is in a world
 //	controller_test.go  the CloneSets' controller
-//	objects_test.go     the state as objects of the API; parent_test.go: the UnitedDeployment
-//	manager_test.go     a pass of the manager: the real decisions; execute_test.go: what they do to the state
+//	objects_test.go     the state as objects of the API
+//	manager_test.go     what a pass of the manager writes
 //	events_test.go      what else can happen
-//	spec_test.go        what the spec asks for, counted by hand
 //	safety_test.go      what must not happen: the oracle; deletions_test.go: that of what United deletes
-//	kind_test.go        what must, once the world is kind; ending_test.go judges the end
-//	walk_test.go        the walk
-//	once_test.go        how often a child is written
+//	ending_test.go      what must, once the world is kind
 //	worlds_test.go      the worlds
 //	mutants_test.go     wrong controllers, which are convicted
 package clonesetworlds
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"time"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/unitedworkloads/united/adapters/cloneset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 const (
 	maxChildren = 3
 	maxPods     = 8
-	// versions are 1 to maxVersion.
-	maxVersion = 3
-	// tick is how long it takes until what is young is old: longer than any deadline here.
-	tick = 15 * time.Minute
 )
 
 // phase is where a pod stands.
@@ -93,54 +93,60 @@ type child struct {
 
 // state is all that is in a world.
 type state struct {
-	Version, Replicas, Strategy, Subsets, Generation uint8
-	Paused                                           bool
-	Approved, Forced                                 uint32
-	Status                                           uint32
-	Now                                              uint8
-	// Race: something has happened that a pass which is under way, or a controller, cannot know.
-	Race bool
-	// PassGeneration is the generation that the last pass had read which wrote all that it wanted to.
-	PassGeneration uint8
-	Budget         budget
-	Children       [maxChildren]child
+	worlds.Core
+	Children [maxChildren]child
 }
 
-// budget is what may still happen.
-type budget [budgets]int8
+// setting is a world of CloneSets.
+type setting struct {
+	worlds.Setting
+	ways
+}
 
-const (
-	templates = iota
-	scales
-	pauses
-	strategies // edits of the strategy, and of the subsets
-	flaps      // a pod that is not ready for a moment
-	crashes
-	evictions
-	deletions
-	stales // a pass that writes what it decided before something happened
-	lags   // a pass that sees the child as it is, and the pods as they were
-	deaths // a pass that dies between two writes
-	ticks
-	budgets
-)
+// ways are how CloneSets go about it in a world: their maxSurge, and whether a pod that is deleted takes its time to go.
+type ways struct {
+	surge   uint8
+	lingers bool
+}
 
-func bit(version uint8) uint8 {
-	if version == 0 {
-		return 0
+// world is a setting with what is remembered of it.
+type world struct {
+	*worlds.World
+	ways
+	templates map[[2]uint8]map[string]any
+}
+
+func newWorld(c *setting) *world {
+	w := &world{ways: c.ways, templates: map[[2]uint8]map[string]any{}}
+	w.World = worlds.NewWorld(&c.Setting, cloneset.New(), w.template)
+	return w
+}
+
+// template is that of a version, as the user wrote it.
+func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+	pace := `,"maxUnavailable":1`
+	if coordinated {
+		pace = "" // it is refused there
 	}
-	return 1 << version
+	return v1alpha1.WorkloadTemplate{CloneSetTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"spec":{"updateStrategy":{"type":"ReCreate","maxSurge":%d%s},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"v%d"}]}}}}`,
+		w.surge, pace, version)}}
 }
 
-func toInt(b bool) int {
-	if b {
-		return 1
+func (w *world) Base() *worlds.World         { return w.World }
+func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
+func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
+
+// Seen is what a pass can see of a state.
+func (w *world) Seen(s *state) state {
+	of := *s
+	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
+	for k := range of.Children {
+		c := &of.Children[k]
+		c.Protects, c.Released = 0, 0
 	}
-	return 0
+	return of
 }
-
-// has reports whether the spec has a subset.
-func (s *state) has(k int) bool { return s.Subsets>>k&1 == 1 }
 
 // count is how many pods of a child are so, less those that are being deleted.
 func (c *child) count(is ...func(p *pod) bool) (n int) {
@@ -159,7 +165,7 @@ func of(version uint8) func(*pod) bool { return func(p *pod) bool { return p.Ver
 
 // in are pods of one of several versions.
 func in(versions uint8) func(*pod) bool {
-	return func(p *pod) bool { return versions&bit(p.Version) != 0 }
+	return func(p *pod) bool { return versions&worlds.Bit(p.Version) != 0 }
 }
 
 func not(f func(*pod) bool) func(*pod) bool { return func(p *pod) bool { return !f(p) } }
@@ -169,26 +175,26 @@ func marked(p *pod) bool { return p.Marked }
 func isReady(p *pod) bool { return p.Phase == ready }
 
 // serves reports whether a pod is ready, and has been for minReadySeconds.
-func (w *world) serves(p *pod) bool { return p.Phase == ready && (!w.minReady || p.Aged) }
+func (w *world) serves(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
 // available reports whether a pod serves, and goes on to.
 func (w *world) available(p *pod) bool { return w.serves(p) && !p.Marked }
 
-// tidy brings a state into its one form, and keeps what only the oracle knows.
-func (w *world) tidy(s *state) {
+// Tidy brings a state into its one form, and keeps what only the oracle knows.
+func (w *world) Tidy(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		slices.SortStableFunc(c.Pods[:], func(a, b pod) int {
-			return cmp.Compare(toInt(a.Version == 0), toInt(b.Version == 0))
+			return cmp.Compare(worlds.Int(a.Version == 0), worlds.Int(b.Version == 0))
 		})
 		// A subset has finished when all of its replicas are updated and ready; then that is what it protects. It
 		// may have finished what the user has taken back meanwhile.
 		n := c.count(of(c.Template), isReady)
 		if c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas) {
-			c.Protects |= bit(c.Template)
+			c.Protects |= worlds.Bit(c.Template)
 		}
-		if s.has(k) {
-			c.Released = max(c.Released, uint8(max(0, w.allotted(s, k)-w.partition(s, k))))
+		if s.Has(k) {
+			c.Released = max(c.Released, uint8(max(0, w.Allotted(&s.Core, k)-w.Partition(&s.Core, k))))
 		}
 	}
 }
@@ -198,4 +204,30 @@ func (c *child) touch(n int) {
 	p := c.Pods[n]
 	copy(c.Pods[n:], c.Pods[n+1:])
 	c.Pods[maxPods-1] = p
+}
+
+// Show tells of a child: its template, replicas, partition and maxUnavailable, what its subset
+// protects as bits, the current version of its status, and its pods: "." is ready, "?" starting, "x" crashed,
+// "!" unready; "'" old, "m" marked, "t" being deleted.
+func (w *world) Show(s *state) string {
+	var b strings.Builder
+	for k := range s.Children {
+		c := &s.Children[k]
+		if !c.Exists {
+			continue
+		}
+		fmt.Fprintf(&b, " | %s v%d r%d p%d mu%d", worlds.SubsetName(k), c.Template, c.Replicas, c.Partition, c.MaxUnavailable)
+		if !c.Observed {
+			b.WriteString(" unobserved")
+		}
+		fmt.Fprintf(&b, " protects%b released%d current%d [", c.Protects, c.Released, c.Current)
+		for _, p := range c.Pods {
+			if p.Version != 0 {
+				fmt.Fprintf(&b, " %d%s%s%s%s", p.Version, p.Phase.letter(), strings.Repeat("'", worlds.Int(p.Aged)),
+					strings.Repeat("m", worlds.Int(p.Marked)), strings.Repeat("t", worlds.Int(p.Terminating)))
+			}
+		}
+		b.WriteString(" ]")
+	}
+	return b.String()
 }

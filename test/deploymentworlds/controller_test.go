@@ -6,6 +6,8 @@ package deploymentworlds
 import (
 	"math"
 	"slices"
+
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // sync is one sync of the Deployments' controller with strategy RollingUpdate
@@ -76,7 +78,7 @@ func (w *world) maxUnavailable(c *child) int {
 
 // old are the versions of ReplicaSets but that of the template, the oldest first.
 func (c *child) old() (old []uint8) {
-	for v := uint8(1); v <= maxVersion; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if v != c.Template && c.ReplicaSets[v].Exists {
 			old = append(old, v)
 		}
@@ -142,7 +144,7 @@ func (w *world) scale(c *child) {
 
 // active are the versions of ReplicaSets with replicas.
 func (c *child) active() (active []uint8) {
-	for v := uint8(1); v <= maxVersion; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if c.ReplicaSets[v].Replicas > 0 {
 			active = append(active, v)
 		}
@@ -246,7 +248,7 @@ func (w *world) syncStatus(c *child) {
 // deleted.
 func (w *world) syncReplicaSets(s *state, k int) (taken int) {
 	c := &s.Children[k]
-	for v := uint8(1); v <= maxVersion; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		r := &c.ReplicaSets[v]
 		if !r.Exists {
 			continue
@@ -262,7 +264,7 @@ func (w *world) syncReplicaSets(s *state, k int) (taken int) {
 					worst = n
 				}
 			}
-			taken += toInt(w.available(&c.Pods[worst]))
+			taken += worlds.Int(w.available(&c.Pods[worst]))
 			c.Pods[worst] = pod{}
 		}
 	}

@@ -3,116 +3,87 @@
 
 package deploymentworlds
 
-import "fmt"
+import (
+	"fmt"
 
-// event is something that happens, and the world after it.
-type event struct {
-	name string
-	next state
-	// child is the one whose object it changes; -1 if none.
-	child int
-}
+	"github.com/unitedworkloads/united/test/worlds"
+)
 
-// events collects what can happen in a state, and what breaks a rule.
-type events struct {
-	w        *world
-	s        *state
-	list     []event
-	breaches []breach
-}
+type events = worlds.Events[state]
 
-// events is all that can happen but passes of the manager.
-func (w *world) events(s *state) ([]event, []breach) {
-	e := &events{w: w, s: s}
-	for k := range s.Children {
-		if c := &s.Children[k]; c.Exists || c.Orphaned {
-			e.controllers(k)
-			e.pods(k)
-			e.losses(k)
+// Controllers are what Kubernetes' controllers do next.
+func (w *world) Controllers(e *events) {
+	for k := range e.S.Children {
+		c := &e.S.Children[k]
+		if c.Exists {
+			e.Add("deployment controller, "+worlds.SubsetName(k), k, func(after *state) {
+				before := after.Children[k]
+				w.sync(after, k)
+				e.Breaches = append(e.Breaches, w.judgeSync(&before, after, k)...)
+			})
+		}
+		if c.Exists || c.Orphaned {
+			e.Add("replicaset controller, "+worlds.SubsetName(k), -1, func(after *state) {
+				taken := w.syncReplicaSets(after, k)
+				e.Breaches = append(e.Breaches, w.judgeTaken(after, k, taken)...)
+			})
 		}
 	}
-	e.edits()
-	return e.list, e.breaches
 }
 
-func (e *events) add(name string, k int, f func(*state)) {
-	after := *e.s
-	f(&after)
-	e.w.tidy(&after)
-	if after != *e.s {
-		e.list = append(e.list, event{name: name, next: after, child: k})
+// Others is what happens beside.
+func (w *world) Others(e *events) {
+	for k := range e.S.Children {
+		if c := &e.S.Children[k]; c.Exists || c.Orphaned {
+			w.podEvents(e, k)
+			w.losses(e, k)
+		}
 	}
 }
 
-// spend adds an event that takes from the budget, and that nobody could foresee.
-func (e *events) spend(name string, on, k int, f func(*state)) {
-	if e.s.Budget[on] > 0 {
-		e.add(name, k, func(after *state) {
-			f(after)
-			after.Budget[on]--
-			after.Race = true
-		})
-	}
-}
-
-// controllers is what Kubernetes' controllers do next.
-func (e *events) controllers(k int) {
-	if e.s.Children[k].Exists {
-		e.add("deployment controller, "+subsetName(k), k, func(after *state) {
-			before := after.Children[k]
-			e.w.sync(after, k)
-			e.breaches = append(e.breaches, e.w.judgeSync(&before, after, k)...)
-		})
-	}
-	e.add("replicaset controller, "+subsetName(k), -1, func(after *state) {
-		taken := e.w.syncReplicaSets(after, k)
-		e.breaches = append(e.breaches, e.w.judgeTaken(after, k, taken)...)
-	})
-}
-
-// pods is what kubelets say of pods, and evictions. Of pods that are the same one stands for all.
-func (e *events) pods(k int) {
+// podEvents is what kubelets say of pods, and evictions. Of pods that are the same one stands for all.
+func (w *world) podEvents(e *events, k int) {
 	seen := map[pod]bool{}
-	for n, p := range e.s.Children[k].Pods {
+	for n, p := range e.S.Children[k].Pods {
 		if p.Version == 0 || seen[p] {
 			continue
 		}
 		seen[p] = true
-		what := fmt.Sprintf("%s v%d", subsetName(k), p.Version)
+		what := fmt.Sprintf("%s v%d", worlds.SubsetName(k), p.Version)
 		become := func(to phase, was bool) func(*state) {
 			return func(after *state) { after.Children[k].Pods[n] = pod{Version: p.Version, Phase: to, WasReady: was} }
 		}
-		bad := e.w.bad&bit(p.Version) != 0
+		bad := w.Bad&worlds.Bit(p.Version) != 0
 		switch {
 		case p.Phase == starting && bad:
-			e.add("fails "+what, -1, become(crashed, false))
+			e.Add("fails "+what, -1, become(crashed, false))
 		case p.Phase == starting:
-			e.add("ready "+what, -1, become(ready, true))
+			e.Add("ready "+what, -1, become(ready, true))
 		case p.Phase == ready:
-			e.spend("crash "+what, crashes, -1, become(crashed, true))
-			e.spend("unready "+what, crashes, -1, become(unready, true))
+			e.Spend("crash "+what, worlds.Crashes, -1, become(crashed, true))
+			e.Spend("unready "+what, worlds.Crashes, -1, become(unready, true))
 		case !bad:
-			e.add("recovers "+what, -1, become(ready, true))
+			e.Add("recovers "+what, -1, become(ready, true))
 		}
-		e.spend("evict "+what+p.Phase.letter(), evictions, -1, func(after *state) { after.Children[k].Pods[n] = pod{} })
+		e.Spend("evict "+what+p.Phase.letter(), worlds.Evictions, -1, func(after *state) { after.Children[k].Pods[n] = pod{} })
 	}
 }
 
 // losses is what somebody deletes.
-func (e *events) losses(k int) {
-	c := e.s.Children[k]
+func (w *world) losses(e *events, k int) {
+	c := e.S.Children[k]
 	if !c.Exists {
 		return
 	}
-	e.spend("delete "+subsetName(k), deletions, k, func(after *state) {
+	e.Spend("delete "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
 		after.Children[k] = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, Protects: c.Protects}
 	})
-	e.spend("orphan "+subsetName(k), deletions, k, func(after *state) {
+	e.Spend("orphan "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
 		after.Children[k].Exists, after.Children[k].Orphaned = false, true
 	})
-	for v := uint8(1); v <= maxVersion && e.w.loseReplicaSets; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion && w.loseReplicaSets; v++ {
 		if c.ReplicaSets[v].Exists {
-			e.spend(fmt.Sprintf("delete replicaset %s v%d", subsetName(k), v), deletions, -1, func(after *state) {
+			e.Spend(fmt.Sprintf("delete replicaset %s v%d", worlds.SubsetName(k), v), worlds.Deletions, -1, func(after *state) {
 				lost := &after.Children[k]
 				lost.ReplicaSets[v] = replicaSet{}
 				for n := range lost.Pods {
@@ -125,57 +96,26 @@ func (e *events) losses(k int) {
 	}
 }
 
-// edits is what the user does, and what time does.
-func (e *events) edits() {
-	edit := func(name string, on int, f func(*state)) {
-		e.spend(name, on, -1, func(after *state) {
-			f(after)
-			after.Generation++
-		})
-	}
-	for _, v := range e.w.versions {
-		if v != e.s.Version {
-			edit(fmt.Sprintf("template v%d", v), templates, func(after *state) { after.Version = v })
+// Heal brings all pods on, at once.
+func (w *world) Heal(s *state, scarred bool) (healed bool) {
+	for k := range s.Children {
+		for i := range s.Children[k].Pods {
+			p := &s.Children[k].Pods[i]
+			bad := w.Bad&worlds.Bit(p.Version) != 0
+			switch {
+			case p.Version == 0 || p.Phase == ready:
+			case p.Phase == starting && bad:
+				*p, healed = pod{Version: p.Version, Phase: crashed}, true
+			case p.Phase == starting, !bad && (!scarred || p.Version == s.Version):
+				*p, healed = pod{Version: p.Version, Phase: ready, WasReady: true}, true
+			}
 		}
 	}
-	for _, n := range e.w.scaledTo {
-		if n != e.s.Replicas {
-			edit(fmt.Sprintf("scale %d", n), scales, func(after *state) { after.Replicas = n })
-		}
-	}
-	edit("paused", pauses, func(after *state) { after.Paused = !after.Paused })
-	for v := range e.w.strategies {
-		if uint8(v) != e.s.Strategy {
-			edit(fmt.Sprintf("strategy %d", v), strategies, func(after *state) { after.Strategy = uint8(v) })
-		}
-	}
-	for _, subsets := range e.w.subsetsTo {
-		if subsets != e.s.Subsets {
-			edit(fmt.Sprintf("subsets %b", subsets), strategies, func(after *state) { after.Subsets = subsets })
-		}
-	}
-	if e.s.Budget[ticks] > 0 {
-		e.add("tick", -1, func(after *state) {
-			after.Budget[ticks]--
-			after.tick()
-		})
-	}
-	if key := e.w.approvalKey(e.s); key != 0 {
-		e.add("approve", -1, func(after *state) { after.Approved = key })
-	}
+	return healed
 }
 
-// approvalKey is what the running step is approved with; 0 when there is nothing to approve.
-func (w *world) approvalKey(s *state) uint32 {
-	if rollout := w.status(s).Rollout; rollout != nil {
-		return w.text(rollout.ApprovalKey)
-	}
-	return 0
-}
-
-// tick lets time pass.
-func (s *state) tick() {
-	s.Now++
+// Age lets time pass.
+func (w *world) Age(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		for n := range c.Pods {

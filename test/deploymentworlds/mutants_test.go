@@ -10,6 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // mutant is a wrong controller.
@@ -19,7 +20,7 @@ type mutant struct {
 	rules []string
 	spoil func(*planner.Plan)
 	// budget, where it is not that of the world: with less of it the walk gets deeper.
-	budget budget
+	budget worlds.Budget
 }
 
 // each spoils one subset after the other.
@@ -66,14 +67,14 @@ func mutants() []mutant {
 	allAtOnce := allLike(func(p *planner.Plan, c *adapters.Child) bool { return c.Revision != p.CurrentRevision })
 	spreads := allLike(func(_ *planner.Plan, c *adapters.Child) bool { return c.Paused })
 	return []mutant{
-		{"one more may be down than the ledger has left", "roll1", []string{"ledger", "taken"}, moreThanLeft, budget{templates: 1}},
-		{"what is on its way is never stopped", "manual-pause", []string{"protected", "moves while held"}, neverStopped, budget{}},
-		{"a replica less", "roll-scale", []string{"I6"}, oneLess, budget{}},
-		{"what is released in one subset is in all", "manual", []string{"protected"}, allAtOnce, budget{}},
-		{"the order is not kept", "roll-seq", []string{"order"}, allAtOnce, budget{}},
-		{"what was stopped by hand spreads", "manual-pause", []string{"paused"}, spreads, budget{}},
-		{"what was stopped by a failure spreads", "roll-bad", []string{"frozen"}, spreads, budget{templates: 1}},
-		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained, budget{}},
+		{"one more may be down than the ledger has left", "roll1", []string{"ledger", "taken"}, moreThanLeft, worlds.Budget{worlds.Templates: 1}},
+		{"what is on its way is never stopped", "manual-pause", []string{"protected", "moves while held"}, neverStopped, worlds.Budget{}},
+		{"a replica less", "roll-scale", []string{"I6"}, oneLess, worlds.Budget{}},
+		{"what is released in one subset is in all", "manual", []string{"protected"}, allAtOnce, worlds.Budget{}},
+		{"the order is not kept", "roll-seq", []string{"order"}, allAtOnce, worlds.Budget{}},
+		{"what was stopped by hand spreads", "manual-pause", []string{"paused"}, spreads, worlds.Budget{}},
+		{"what was stopped by a failure spreads", "roll-bad", []string{"frozen"}, spreads, worlds.Budget{worlds.Templates: 1}},
+		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained, worlds.Budget{}},
 	}
 }
 
@@ -84,20 +85,11 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			c := all[slices.IndexFunc(all, func(c setting) bool { return c.name == m.world })]
-			if c.mutant = m.spoil; m.budget != (budget{}) {
-				c.budget = m.budget
+			c := all[slices.IndexFunc(all, func(c setting) bool { return c.Name == m.world })]
+			if c.Mutant = m.spoil; m.budget != (worlds.Budget{}) {
+				c.Budget = m.budget
 			}
-			k := c.walk(1_500)
-			var found []string
-			for _, f := range k.found {
-				found = append(found, f.rule)
-			}
-			for _, rule := range m.rules {
-				if !slices.Contains(found, rule) {
-					t.Errorf("it is not convicted of %s in %d states, but of %v", rule, k.looked, k.order)
-				}
-			}
+			worlds.Convict[state](t, newWorld(&c), 1_500, m.rules)
 		})
 	}
 }

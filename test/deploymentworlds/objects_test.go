@@ -5,7 +5,6 @@ package deploymentworlds
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
@@ -18,13 +17,12 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var epoch = worlds.At(0)
 
-func at(now uint8) time.Time { return epoch.Add(time.Duration(now) * tick) }
-
-func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", subsetName(k), c.Incarnation) }
+func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetName(k), c.Incarnation) }
 
 // generation is another one for each content of the spec, and of the annotations, which count for a Deployment.
 func (c *child) generation() int64 {
@@ -38,27 +36,22 @@ func (c *child) generation() int64 {
 func hashOf(version uint8) string { return fmt.Sprintf("h%d", version) }
 
 func replicaSetName(k int, version uint8) string {
-	return fmt.Sprintf("web-%s-%s", subsetName(k), hashOf(version))
+	return fmt.Sprintf("web-%s-%s", worlds.SubsetName(k), hashOf(version))
 }
 
 func (c *child) replicaSetUID(k int, version uint8) string {
-	return fmt.Sprintf("%s-%s-%d", subsetName(k), hashOf(version), c.Incarnation)
+	return fmt.Sprintf("%s-%s-%d", worlds.SubsetName(k), hashOf(version), c.Incarnation)
 }
 
 func labels(k int) map[string]any {
-	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: subsetName(k)}
+	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: worlds.SubsetName(k)}
 }
 
 // object is the Deployment of a subset.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
-	record := maps.Clone(w.records.values[c.Record])
-	record[v1alpha1.AnnotationParentGeneration] = strconv.Itoa(int(c.ParentGeneration))
-	record["deployment.kubernetes.io/revision"] = "1"
-	annotations := map[string]any{}
-	for key, v := range record {
-		annotations[key] = v
-	}
+	annotations := w.Annotations(c.Record, c.ParentGeneration)
+	annotations["deployment.kubernetes.io/revision"] = "1"
 	pace := int64(c.MaxUnavailable)
 	if pace == ofTemplate {
 		pace = 1
@@ -69,7 +62,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 		"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(w.surge), "maxUnavailable": pace}},
 		"template": w.templates[[2]uint8{uint8(k), c.Template}],
 	}
-	if w.minReady {
+	if w.MinReady {
 		spec["minReadySeconds"] = int64(60)
 	}
 	if c.Paused {
@@ -78,7 +71,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{
-			"namespace": "shop", "name": "web-" + subsetName(k), "uid": c.uid(k), "generation": c.generation(),
+			"namespace": "shop", "name": "web-" + worlds.SubsetName(k), "uid": c.uid(k), "generation": c.generation(),
 			"annotations": annotations, "labels": labels(k), "creationTimestamp": "2025-12-01T00:00:00Z",
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps.united.dev/v1alpha1", "kind": "UnitedDeployment",
 				"name": "web", "uid": "web", "controller": true, "blockOwnerDeletion": true}},
@@ -112,14 +105,14 @@ func (c *child) status() map[string]any {
 // dependents are the ReplicaSets and pods of a Deployment.
 func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
-	for v := uint8(1); v <= maxVersion; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if c.ReplicaSets[v].Exists {
 			have.Related = append(have.Related, w.replicaSet(c, k, v))
 		}
 	}
 	for n := range c.Pods {
 		if c.Pods[n].Version != 0 {
-			have.Pods = append(have.Pods, c.pod(k, n, at(s.Now)))
+			have.Pods = append(have.Pods, c.pod(k, n, worlds.At(s.Now)))
 		}
 	}
 	return have
@@ -140,7 +133,7 @@ func (w *world) replicaSet(c *child, k int, version uint8) *unstructured.Unstruc
 		"annotations": map[string]any{"deployment.kubernetes.io/desired-replicas": strconv.Itoa(int(r.Desired)), "deployment.kubernetes.io/revision": strconv.Itoa(int(r.Age))},
 	}
 	if !c.Orphaned {
-		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web-" + subsetName(k),
+		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web-" + worlds.SubsetName(k),
 			"uid": c.uid(k), "controller": true, "blockOwnerDeletion": true}}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -163,7 +156,7 @@ func (c *child) pod(k, n int, now time.Time) *corev1.Pod {
 	}
 	changed := now
 	if p.Aged {
-		changed = now.Add(-tick)
+		changed = now.Add(-worlds.Tick)
 	}
 	created := changed
 	if p.WasReady {

@@ -12,29 +12,31 @@
 //
 //	state_test.go       a state: what is in a world
 //	controller_test.go  the Deployments' and ReplicaSets' controllers
-//	objects_test.go     the state as objects of the API; parent_test.go: the UnitedDeployment
-//	manager_test.go     a pass of the manager: the real decisions, and what they do to the state
+//	objects_test.go     the state as objects of the API
+//	manager_test.go     what a pass of the manager writes
 //	events_test.go      what else can happen
-//	safety_test.go      what must not: the oracle
-//	kind_test.go        what must, once the world is kind; ending_test.go judges the end
-//	walk_test.go        the walk
+//	safety_test.go      what must not happen: the oracle
+//	ending_test.go      what must, once the world is kind
 //	worlds_test.go      the worlds
 //	mutants_test.go     wrong controllers, which are convicted
 package deploymentworlds
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"time"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/unitedworkloads/united/adapters/deployment"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 const (
 	maxChildren = 3
 	maxPods     = 8
-	// versions are 1 to maxVersion.
-	maxVersion = 3
-	// tick is how long it takes until what is young is old: longer than any deadline here.
-	tick = 15 * time.Minute
 )
 
 // phase is where a pod stands.
@@ -96,7 +98,7 @@ type child struct {
 	Progress         progress
 	// What its status counts.
 	StatusReplicas, StatusUpdated, StatusAvailable uint8
-	ReplicaSets                                    [maxVersion + 1]replicaSet
+	ReplicaSets                                    [worlds.MaxVersion + 1]replicaSet
 	Pods                                           [maxPods]pod
 	// Protects are the versions that its subset may protect by the words of the design, a bit for each;
 	// Released those to which it was let go. Only the oracle knows.
@@ -105,52 +107,59 @@ type child struct {
 
 // state is all that is in a world.
 type state struct {
-	Version, Replicas, Strategy, Subsets, Generation uint8
-	Paused                                           bool
-	Approved, Forced                                 uint32
-	Status                                           uint32
-	Now                                              uint8
-	// Race: something has happened that a pass which is under way, or a controller, cannot know.
-	Race bool
-	// PassGeneration is the generation that the last pass had read which wrote all that it wanted to.
-	PassGeneration uint8
-	Budget         budget
-	Children       [maxChildren]child
+	worlds.Core
+	Children [maxChildren]child
 }
 
-// budget is what may still happen.
-type budget [budgets]int8
+// setting is a world of Deployments.
+type setting struct {
+	worlds.Setting
+	ways
+}
 
-const (
-	templates = iota
-	scales
-	pauses
-	strategies // edits of the strategy, and of the subsets
-	crashes
-	evictions
-	deletions
-	stales // a pass that writes what it decided before something happened
-	deaths // a pass that dies between two writes
-	ticks
-	budgets
-)
+// ways are how Deployments go about it in a world: their maxSurge, and whether deletions may be of ReplicaSets too.
+type ways struct {
+	surge           uint8
+	loseReplicaSets bool
+}
 
-func bit(version uint8) uint8 {
-	if version == 0 {
-		return 0
+// world is a setting with what is remembered of it.
+type world struct {
+	*worlds.World
+	ways
+	templates map[[2]uint8]map[string]any
+}
+
+func newWorld(c *setting) *world {
+	w := &world{ways: c.ways, templates: map[[2]uint8]map[string]any{}}
+	w.World = worlds.NewWorld(&c.Setting, deployment.New(), w.template)
+	return w
+}
+
+// template is that of a version, as the user wrote it.
+func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+	pace := `,"maxUnavailable":1`
+	if coordinated {
+		pace = "" // it is refused there
 	}
-	return 1 << version
+	return v1alpha1.WorkloadTemplate{DeploymentTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":%d%s}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"v%d"}]}}}}`,
+		w.surge, pace, version)}}
 }
 
-func toInt(b bool) int {
-	if b {
-		return 1
+func (w *world) Base() *worlds.World         { return w.World }
+func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
+func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
+
+// Seen is what a pass can see of a state.
+func (w *world) Seen(s *state) state {
+	of := *s
+	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
+	for k := range of.Children {
+		of.Children[k].Protects, of.Children[k].Released = 0, 0
 	}
-	return 0
+	return of
 }
-
-// has reports whether the spec has a subset.
-func (s *state) has(k int) bool { return s.Subsets>>k&1 == 1 }
 
 // count is how many pods of a child are so; all, without a question.
 func (c *child) count(is ...func(p *pod) bool) (n int) {
@@ -175,7 +184,7 @@ func (c *child) asked() (n uint8) {
 
 // onItsWay reports whether there is anything but what its template makes.
 func (c *child) onItsWay() bool {
-	for v := uint8(1); v <= maxVersion; v++ {
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if v != c.Template && (c.ReplicaSets[v].Replicas > 0 || c.count(of(v)) > 0) {
 			return true
 		}
@@ -184,25 +193,28 @@ func (c *child) onItsWay() bool {
 }
 
 // available reports whether a pod serves, and has for minReadySeconds.
-func (w *world) available(p *pod) bool { return p.Phase == ready && (!w.minReady || p.Aged) }
+func (w *world) available(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
 // down is how many replicas of a child are not available.
 func (w *world) down(c *child) int { return max(0, int(c.Replicas)-c.count(w.available)) }
 
-// tidy brings a state into its one form.
-func (w *world) tidy(s *state) {
+// Tidy brings a state into its one form.
+func (w *world) Tidy(s *state) {
 	for i := range s.Children {
 		c := &s.Children[i]
 		slices.SortFunc(c.Pods[:], func(a, b pod) int {
 			return cmp.Or(-cmp.Compare(a.Version, b.Version), cmp.Compare(a.Phase, b.Phase),
-				cmp.Compare(toInt(a.Aged), toInt(b.Aged)), cmp.Compare(toInt(a.WasReady), toInt(b.WasReady)))
+				cmp.Compare(worlds.Int(a.Aged), worlds.Int(b.Aged)), cmp.Compare(worlds.Int(a.WasReady), worlds.Int(b.WasReady)))
 		})
 		c.rankReplicaSets()
+		if !c.Exists && !c.Orphaned {
+			c.MaxUnavailable = ofTemplate
+		}
 		// A subset has finished when all of its replicas are updated and ready; then that is what it protects.
 		n := c.count(of(c.Template), func(p *pod) bool { return p.Phase == ready })
 		finished := c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas)
-		if finished && (c.Template == s.Version || c.Released&bit(c.Template) != 0) {
-			c.Protects |= bit(c.Template)
+		if finished && (c.Template == s.Version || c.Released&worlds.Bit(c.Template) != 0) {
+			c.Protects |= worlds.Bit(c.Template)
 		}
 	}
 }
@@ -223,4 +235,41 @@ func (c *child) rankReplicaSets() {
 			r.Age = uint8(slices.Index(ages, r.Age)) + 1
 		}
 	}
+}
+
+// Show tells of a child: its template, replicas and maxUnavailable, what its subset protects as
+// bits, what its ReplicaSets are asked for, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready, "'" old.
+func (w *world) Show(s *state) string {
+	var b strings.Builder
+	for k := range s.Children {
+		c := &s.Children[k]
+		if !c.Exists && !c.Orphaned {
+			continue
+		}
+		fmt.Fprintf(&b, " | %s", worlds.SubsetName(k))
+		if !c.Exists {
+			b.WriteString(" GONE")
+		}
+		fmt.Fprintf(&b, " v%d r%d mu%d", c.Template, c.Replicas, c.MaxUnavailable)
+		if c.Paused {
+			b.WriteString(" PAUSED")
+		}
+		if !c.Observed {
+			b.WriteString(" unobserved")
+		}
+		fmt.Fprintf(&b, " protects%b rs", c.Protects)
+		for v := range c.ReplicaSets {
+			if c.ReplicaSets[v].Exists {
+				fmt.Fprintf(&b, " v%d:%d", v, c.ReplicaSets[v].Replicas)
+			}
+		}
+		b.WriteString(" [")
+		for _, p := range c.Pods {
+			if p.Version != 0 {
+				fmt.Fprintf(&b, " %d%s%s", p.Version, p.Phase.letter(), strings.Repeat("'", worlds.Int(p.Aged)))
+			}
+		}
+		b.WriteString(" ]")
+	}
+	return b.String()
 }

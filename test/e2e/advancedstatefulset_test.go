@@ -112,3 +112,12 @@ func TestAdvancedStatefulSetInOrder(t *testing.T) {
 	w.setImage("v3")
 	w.comesTo("2 v3", "2 v3", "")
 }
+
+// TestAdvancedStatefulSetMinReadySeconds: OpenKruise allows at most 300, so that more is refused, with its words.
+func TestAdvancedStatefulSetMinReadySeconds(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("AdvancedStatefulSet").contractOf(t, replicas(1), zones(""), minReadySeconds(301))
+	w.Stalls("zone-a", v1alpha1.ReasonApplyRefused, "minReadySeconds", "300")
+	w.Patch(`{"spec":{"minReadySeconds":0}}`)
+	w.comesTo("1 v1", "", "")
+}

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -187,4 +188,21 @@ func (w *contracted) finishInPlace(p corev1.Pod) {
 		g.Expect(done.Labels["lifecycle.apps.kruise.io/state"]).To(Equal("Normal"))
 	}).Should(Succeed())
 	w.markPod(p.Name, corev1.ConditionTrue)
+}
+
+// TestCloneSetDropsFields: the webhook of OpenKruise reads a CloneSet into its own types, and loses what these do not have. Of
+// a StatefulSet, which no webhook reads, the same field is kept.
+func TestCloneSetDropsFields(t *testing.T) {
+	t.Parallel()
+	for name, kept := range map[string]bool{"CloneSet": false, "StatefulSet": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// A field of Kubernetes 1.34 and later: OpenKruise 1.9 has the types of 1.32.
+			w := kindNamed(name).contractOf(t, replicas(1), zones(""), templateField("web-override", "spec", "template", "spec", "hostnameOverride"))
+			w.comesTo("1 v1", "", "")
+			_, found, err := unstructured.NestedString(w.child("zone-a").Object, "spec", "template", "spec", "hostnameOverride")
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(found).To(Equal(kept))
+		})
+	}
 }

@@ -38,6 +38,9 @@ type kind struct {
 	whole bool
 	// manager starts what runs the kind, where that is not Kubernetes itself.
 	manager func(testing.TB)
+	// memory is what remembers what the replicas of zone-a ran before, in its status as a StatefulSet does; nil where
+	// nothing has to.
+	memory func(*contracted) *unstructured.Unstructured
 	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
 	// of one that was orphaned. admitsAny: its API takes a pod template of which no pod can be
 	// made, so that it costs what is released a replica, as one that does not come up does.
@@ -60,7 +63,7 @@ func kinds() []kind {
 	return []kind{
 		{
 			name: "StatefulSet", member: "statefulSetTemplate", resource: "statefulsets",
-			gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), draft: func(*Draft) {},
+			gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), draft: func(*Draft) {}, memory: itself,
 		},
 		{
 			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
@@ -69,17 +72,17 @@ func kinds() []kind {
 		{
 			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
-			draft: cloneSets, manager: kruise, leavesOrphans: true,
+			draft: cloneSets, manager: kruise, memory: itself, leavesOrphans: true,
 		},
 		{
 			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
-			draft: advancedStatefulSets, manager: kruise, admitsAny: true,
+			draft: advancedStatefulSets, manager: kruise, memory: itself, admitsAny: true,
 		},
 		{
 			name: "LeaderWorkerSet", member: "leaderWorkerSetTemplate", resource: "leaderworkersets",
 			gvk:   schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"},
-			draft: leaderWorkerSets, manager: lws, waitsForAny: true,
+			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true,
 			pods: []string{"leaderWorkerTemplate/leaderTemplate", "leaderWorkerTemplate/workerTemplate"},
 		},
 	}

@@ -41,11 +41,11 @@ func leaderWorkerSets(d *Draft) {
 	d.Member = "leaderWorkerSetTemplate"
 	spec := d.Template["spec"].(map[string]any)
 	worker := spec["template"].(map[string]any)
-	group := map[string]any{"size": int64(2), "leaderTemplate": runtime.DeepCopyJSON(worker), "workerTemplate": runtime.DeepCopyJSON(worker)}
 	delete(spec, "serviceName")
 	delete(spec, "podManagementPolicy")
 	delete(spec, "template")
-	spec["leaderWorkerTemplate"] = group
+	group := leaderWorkerTemplate(d)
+	group["size"], group["leaderTemplate"], group["workerTemplate"] = int64(2), runtime.DeepCopyJSON(worker), runtime.DeepCopyJSON(worker)
 }
 
 // TestLeaderWorkerSetAdmission is what is refused of a LeaderWorkerSet.

@@ -1,0 +1,129 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// What a LeaderWorkerSet cannot keep, as docs/workloads.md has it, beside what is in lws_test.go. Each test shows the exception
+// on the real manager: when it fails because the exception is gone, the document says too much.
+
+// TestLeaderWorkerSetPace: by hand, a protected group that is not ready uses up maxUnavailable, so that nothing that is
+// released is updated.
+func TestLeaderWorkerSetPace(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(3), zones(""), hold())
+	w.comesTo("3 v1", "", "")
+	w.setImage("v2")
+	w.comesTo("3 v1", "", "")
+	protected := w.Pods()[0]
+	w.turn(protected, corev1.ConditionFalse)
+	w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(2)))
+	w.SetPartitions(parts{"zone-a": 1})
+	w.Eventually(func() int32 { return w.Status("zone-a").Partition }).Should(Equal(int32(1)))
+	w.Consistently(w.mix, 5*time.Second).Should(Equal(map[string]string{"zone-a": "2 v1, 1 v1?"}))
+	w.turn(protected, corev1.ConditionTrue)
+	w.comesTo("1 v1, 2 v2", "", "")
+}
+
+// TestLeaderWorkerSetGrowsReleased: a group that a scale-up adds, and that is released in the same moment, may start on the
+// version before: replicas reach its StatefulSet before the partition comes down, and which of two controllers is first is
+// chance. It does not stay there.
+func TestLeaderWorkerSetGrowsReleased(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones(""), hold())
+	w.comesTo("4 v1", "", "")
+	w.setImage("v2")
+	w.comesTo("4 v1", "", "")
+	w.Patch(`{"spec":{"replicas":6,"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":2}}}}}`)
+	w.comesTo("2 v1, 4 v2", "", "")
+	for _, name := range []string{"web-zone-a-4", "web-zone-a-5"} {
+		w.Expect(w.History.CreatedOn(name)).To(BeElementOf("v1 v2", "v2"))
+	}
+}
+
+// TestLeaderWorkerSetRestartPolicy: with restartPolicy None a crash loop stays visible, and stops the rollout. With the
+// default, groups are made again over and over, and never more than maxUnavailable of them are down.
+func TestLeaderWorkerSetRestartPolicy(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"None", "RecreateGroupOnPodRestart"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones("", ""), rolling(`{"maxUnavailable":1}`),
+				func(d *Draft) { leaderWorkerTemplate(d)["restartPolicy"] = policy })
+			w.comesTo("2 v1", "2 v1", "")
+			ledger := w.Ledger(4)
+			w.setImage("broken")
+			w.Eventually(func() string { return condition(w.Parent(), v1alpha1.ConditionStalled).Reason }).Should(Equal(v1alpha1.ReasonReplicaFailed))
+			before := w.uids()
+			w.Consistently(func() int { return ledger.Most() }, 5*time.Second).Should(Equal(1))
+			if policy == "None" {
+				w.Expect(w.uids()).To(Equal(before))
+				w.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+			} else {
+				w.Expect(w.uids()).NotTo(Equal(before), "the exception: it is made again over and over")
+			}
+			w.setImage("v2")
+			w.comesTo("2 v2", "2 v2", "")
+		})
+	}
+}
+
+// TestLeaderWorkerSetExclusiveTopology: the annotations for exclusive placement are in no revision, and reach leaders all
+// the same: groups that are not held are made again.
+func TestLeaderWorkerSetExclusiveTopology(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(2), zones(""), partitions(parts{"zone-a": 1}))
+	w.comesTo("2 v1", "", "")
+	before, held := w.Parent().Status.UpdateRevision, w.Pods()[0]
+	w.JSONPatch(`[{"op":"add","path":"/spec/template/leaderWorkerSetTemplate/metadata","value":{"annotations":{"leaderworkerset.sigs.k8s.io/exclusive-topology":"kubernetes.io/hostname"}}}]`)
+	w.Eventually(func(g Gomega) {
+		placed := map[int]bool{}
+		for _, p := range w.podsOf("zone-a") {
+			if p.Labels[workerIndexLabel] == "0" && p.DeletionTimestamp == nil {
+				read := readPod(&p)
+				placed[read.Ordinal] = p.Annotations["leaderworkerset.sigs.k8s.io/exclusive-topology"] != ""
+			}
+		}
+		g.Expect(placed).To(Equal(map[int]bool{0: false, 1: true}))
+	}).Should(Succeed())
+	w.Expect(w.Parent().Status.UpdateRevision).To(Equal(before))
+	w.Expect(w.uids()).To(HaveKey(held.UID))
+}
+
+// TestLeaderWorkerSetVolumeClaims: its controller cannot change volumeClaimTemplates, since a StatefulSet cannot. Nothing
+// moves, the status says where to look, and without the change all goes on.
+func TestLeaderWorkerSetVolumeClaims(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones("", ""), partitions(parts{"zone-a": 0}))
+	w.comesTo("2 v1", "2 v1", "")
+	before := w.uids()
+	const at = "/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/volumeClaimTemplates"
+	w.JSONPatch(`[{"op":"add","path":%q,"value":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}]}]`, at)
+	w.Eventually(func() string { return w.Status("zone-a").Message }).Should(ContainSubstring("kubectl describe leaderworkerset web-zone-a"))
+	w.Expect(w.uids()).To(Equal(before))
+	w.JSONPatch(`[{"op":"remove","path":%q}]`, at)
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	w.setImage("v2")
+	w.comesTo("2 v2", "2 v1", "")
+}
+
+// leaderWorkerTemplate is that of a draft, whatever its kind is as yet.
+func leaderWorkerTemplate(d *Draft) map[string]any {
+	spec := d.Template["spec"].(map[string]any)
+	group, ok := spec["leaderWorkerTemplate"].(map[string]any)
+	if !ok {
+		group = map[string]any{}
+		spec["leaderWorkerTemplate"] = group
+	}
+	return group
+}

@@ -1,0 +1,58 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leaderworkersetworlds
+
+import (
+	"github.com/unitedworkloads/united/test/statefulset"
+	"github.com/unitedworkloads/united/test/worlds"
+)
+
+// deletion: United deletes only what is broken and released, or what came up without having been released, or a broken
+// one on a version that nobody asks for. What is merely unready it does not delete (I2), and nothing under paused.
+func (j *judged) deletion(d worlds.Deletion) {
+	c, i := &j.s.Children[d.Child], d.Replica
+	name, protects := leaderName(d.Child, i), j.w.protects(j.s, d.Child)
+	if j.s.Paused {
+		j.say("paused", "%s is deleted under paused", name)
+	}
+	if !c.live(i) || j.w.unreleased(j.s, d.Child, i) {
+		return
+	}
+	below := i < int(c.Partition)
+	asked := protects | worlds.Bit(c.Template)
+	switch {
+	case j.w.ready(c, i) && !below && j.w.Rolling(&j.s.Core) && c.version(i) != c.Template:
+		// The ledger counts it: what is released goes, by whomever ("the outcome is the same on every version").
+	case j.w.ready(c, i):
+		j.say("healthy", "%s is deleted and is ready: v%d of %b", name, c.version(i), protects)
+	case !j.w.broken(j.s, d.Child, i) && !j.onTheWayBack(c, i):
+		j.say("unready", "%s is deleted and is merely unready: v%d of %b", name, c.version(i), protects)
+	case c.version(i) == c.Template && !below:
+		j.say("same again", "%s is deleted and comes back as it is: v%d", name, c.version(i))
+	case below && c.in(asked, i):
+		j.say("not released", "%s is protected and deleted: v%d", name, c.version(i))
+	}
+}
+
+// onTheWayBack: "unavailable replicas on anything else are released or deleted at once".
+func (j *judged) onTheWayBack(c *child, i int) bool {
+	return c.version(i) != j.s.Version && (j.w.GoingBack(&j.s.Core) || j.s.Forced != 0)
+}
+
+// unreleased reports whether a group came up on what it never was released to.
+func (w *world) unreleased(s *state, k, i int) bool {
+	c := &s.Children[k]
+	return !c.in(w.protects(s, k), i) && i < worlds.All-int(c.Opened)
+}
+
+// broken: "it failed; or it has not been available for progressDeadlineSeconds; or it runs a revision that nobody asks
+// for any more and was never ready".
+func (w *world) broken(s *state, k, i int) bool {
+	c := &s.Children[k]
+	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
+	asked := w.protects(s, k) | worlds.Bit(s.Version)
+	old := p.Aged && p.Phase != statefulset.Ready || w.workers && wk.Aged && wk.Phase != statefulset.Ready
+	neverReady := !p.WasReady || w.workers && !wk.WasReady
+	return c.crashed(i) || !w.ready(c, i) && old || !c.in(asked, i) && neverReady
+}

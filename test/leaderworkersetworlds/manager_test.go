@@ -1,0 +1,154 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leaderworkersetworlds
+
+import (
+	"fmt"
+	"math"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/statefulset"
+	"github.com/unitedworkloads/united/test/worlds"
+)
+
+// Read is what a pass reads of the children.
+func (w *world) Read(in *planner.Input, s, theirs *state) {
+	for k := range s.Children {
+		name := worlds.SubsetName(k)
+		have := w.theirs(theirs, k)
+		in.Pods[name], in.Related[name] = have.Pods, have.Related
+		if s.Children[k].Exists {
+			in.Children[name] = w.observe(s, k, have)
+			continue
+		}
+		for _, pod := range w.theirs(s, k).Pods {
+			in.Outlived[name] = append(in.Outlived[name], *pod)
+		}
+	}
+}
+
+// observe reads a child through the adapter.
+func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Child {
+	u := w.object(s, k)
+	o, err := w.Adapter.Observe(u, have)
+	if err != nil {
+		panic(err)
+	}
+	o.StatusOutdated = false // that a step is left for a moment is no matter here
+	return &planner.Child{Object: u, Observed: o}
+}
+
+func (w *world) Observed(s *state, k int) *planner.Child { return w.observe(s, k, w.theirs(s, k)) }
+
+// DeletionsOf reads the deletions of a subset from the names of the leaders.
+func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
+	for _, d := range sub.Deletes {
+		all = append(all, worlds.Deletion{Child: worlds.SubsetNumber(sub.Name), Replica: int(d.Name[len(d.Name)-1] - '0')})
+	}
+	return all
+}
+
+// Writes is what a step writes; false when nothing differs.
+func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+	k := worlds.SubsetNumber(sub.Name)
+	c := &s.Children[k]
+	if step.Action == subset.ActionRemind {
+		v := step.Hash[len(step.Hash)-1] - '0'
+		if c.Leaders.Revisions[v] != statefulset.Mine { // its ControllerRevision is gone
+			return w.Writes(s, sub, *step.Instead)
+		}
+		return worlds.Write{Child: k, Action: step.Action, Remind: v}, uint8(c.Leaders.Current) != v
+	}
+	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Partition: c.Partition, MaxUnavailable: c.MaxUnavailable,
+		Record: c.Record, Generation: c.ParentGeneration}
+	return w.WriteOf(has, c.Exists, step, func(step worlds.Hold) worlds.Write { return w.built(k, step) })
+}
+
+// built reads a write from the object that would be applied.
+func (w *world) built(k int, step worlds.Hold) worlds.Write {
+	u, err := adapters.Build(w.Adapter, &step.Child)
+	if err != nil {
+		panic(err)
+	}
+	lws := &lwsv1.LeaderWorkerSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, lws); err != nil {
+		panic(err)
+	}
+	x := worlds.Write{Replicas: uint8(*lws.Spec.Replicas), MaxUnavailable: ofTemplate, Record: w.RecordOf(u)}
+	rolling := lws.Spec.RolloutStrategy.RollingUpdateConfiguration
+	x.Partition = uint8(min(*rolling.Partition, worlds.All))
+	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"); found {
+		x.MaxUnavailable = paceOf(rolling)
+	}
+	group := &lws.Spec.LeaderWorkerTemplate
+	x.Template = group.WorkerTemplate.Spec.Containers[0].Image[1] - '0'
+	if key := [2]uint8{uint8(k), x.Template}; w.templates[key] == nil {
+		if group.RestartPolicy == "" { // its webhook
+			group.RestartPolicy = lwsv1.RecreateGroupOnPodRestart
+		}
+		w.templates[key] = group
+	}
+	return x
+}
+
+func paceOf(rolling *lwsv1.RollingUpdateConfiguration) uint8 {
+	if rolling.MaxUnavailable.String() == "100%" {
+		return unbounded
+	}
+	n := rolling.MaxUnavailable.IntValue()
+	if n < 0 || n > math.MaxUint8 {
+		panic(fmt.Sprint(rolling.MaxUnavailable))
+	}
+	return uint8(n)
+}
+
+// Carry writes one child.
+func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
+	c := &s.Children[wr.Child]
+	switch {
+	case wr.Remove:
+		*c = child{Incarnation: c.Incarnation, LeadersAre: c.LeadersAre, Protects: c.Protects}
+		return
+	case wr.Remind != 0:
+		c.Leaders.Current = statefulset.Version(wr.Remind)
+		return
+	case !c.Exists:
+		c.Exists, c.Observed, c.Incarnation = true, false, (c.Incarnation+1)%4
+		if c.Protects == 0 && w.Initialized(&s.Core) {
+			c.Protects = worlds.Bit(w.VersionOf[x.Plan.CurrentRevision])
+		}
+	}
+	was := c.generation()
+	c.Template, c.Replicas, c.Partition, c.MaxUnavailable = wr.Template, wr.Replicas, wr.Partition, wr.MaxUnavailable
+	c.Record, c.ParentGeneration = wr.Record, wr.Generation
+	if c.generation() != was {
+		c.Observed = false
+	}
+}
+
+// Delete deletes the leader of a group if it is still the one that was read: its UID says so.
+func (w *world) Delete(s *state, d worlds.Deletion, read *state) {
+	c := &s.Children[d.Child]
+	if read == nil || c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
+		c.Leaders.Delete(d.Replica)
+	}
+}
+
+// Published: of those that a subset may protect, it protects what the status says.
+func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+	for _, sub := range status.Subsets {
+		c := &s.Children[worlds.SubsetNumber(sub.Name)]
+		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])
+		if c.Protects&v != 0 {
+			c.Protects = v
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leaderworkersetworlds walks through small worlds of a UnitedDeployment whose children are
+// LeaderWorkerSets. Its model of their controllers was written from pkg/controllers of LeaderWorkerSet 0.9.0, and its
+// oracle from the words of the design, and not from the code that is judged. So nothing in it may be
+// replaced by what the project has: that it is independent is what it is for. The StatefulSet of the leaders is
+// that of test/statefulset, which is held to the real one.
+//
+// There are only tests in it:
+//
+//	state_test.go       a state: what is in a world
+//	controller_test.go  the controllers of LeaderWorkerSets and of their pods
+//	objects_test.go     the state as objects of the API
+//	manager_test.go     what a pass of the manager writes
+//	events_test.go      what else can happen
+//	safety_test.go      what must not happen: the oracle; deletions_test.go: that of what United deletes
+//	ending_test.go      what must, once the world is kind
+//	worlds_test.go      the worlds
+//	mutants_test.go     wrong controllers, which are convicted
+package leaderworkersetworlds
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/unitedworkloads/united/adapters/leaderworkerset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/statefulset"
+	"github.com/unitedworkloads/united/test/worlds"
+)
+
+const (
+	maxChildren = 3
+	maxGroups   = statefulset.MaxPods
+)
+
+// The maxUnavailable of a LeaderWorkerSet is 1 where it is left to the template, or all of its replicas.
+const (
+	ofTemplate = 1
+	unbounded  = 100
+)
+
+// worker is the StatefulSet of the worker of a group, with its one pod; the zero one is none.
+type worker struct {
+	Version uint8
+	Phase   statefulset.Phase
+	// Stale: it is that of an earlier leader, and the garbage collector has yet to take it.
+	Stale, Aged, WasReady bool
+}
+
+// child is a LeaderWorkerSet with its groups.
+type child struct {
+	// Exists: there is a LeaderWorkerSet. One that was orphaned leaves its Leaders.
+	Exists                                        bool
+	Incarnation                                   uint8
+	Template, Replicas, Partition, MaxUnavailable uint8
+	// Record are its annotations, ParentGeneration is one of them.
+	Record           uint32
+	ParentGeneration uint8
+	Observed         bool
+	// Numbers are the numbers of its ControllerRevisions by version, 0 where there is none; Orphans are those
+	// that an earlier one has left, a bit for each.
+	Numbers [worlds.MaxVersion + 1]uint8
+	Orphans uint8
+	// Leaders is the StatefulSet of the leaders. Owned: it belongs to the LeaderWorkerSet; Key is the version that its
+	// label names, Asked the replicas that its annotation does, Pace its maxUnavailable.
+	Leaders          statefulset.Set
+	Owned            bool
+	Key, Asked, Pace uint8
+	LeadersAre       uint8 // its incarnation
+	Workers          [maxGroups]worker
+	// Protects are the versions that its subset may protect by the words of the design, a bit for each; Opened is 255
+	// less the lowest partition that it had since it finished. Lost: its controller has forgotten what its
+	// groups ran before, through no fault of ours. Only the oracle knows.
+	Protects, Opened uint8
+	Lost             bool
+}
+
+// state is all that is in a world.
+type state struct {
+	worlds.Core
+	Children [maxChildren]child
+}
+
+// setting is a world of LeaderWorkerSets.
+type setting struct {
+	worlds.Setting
+	groups
+	// least is how many states are looked at in any case.
+	least int
+}
+
+// groups is what groups are in a world. workers: a group has one, else a leader alone. restarts: a group in which a
+// container restarts is made again as a whole (RecreateGroupOnPodRestart). older: the StatefulSet is that of Kubernetes 1.36.
+type groups struct{ workers, restarts, older bool }
+
+// world is a setting with what is remembered of it.
+type world struct {
+	*worlds.World
+	groups
+	templates map[[2]uint8]*lwsv1.LeaderWorkerTemplate
+	rendered  map[string]map[string]any
+}
+
+func newWorld(c *setting) *world {
+	w := &world{groups: c.groups, templates: map[[2]uint8]*lwsv1.LeaderWorkerTemplate{}, rendered: map[string]map[string]any{}}
+	w.World = worlds.NewWorld(&c.Setting, leaderworkerset.New(), w.template)
+	return w
+}
+
+// template is that of a version, as the user wrote it.
+func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+	group := map[string]any{
+		"size": 1 + worlds.Int(w.workers), "restartPolicy": "None",
+		"workerTemplate": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": fmt.Sprintf("v%d", version)}}},
+		},
+	}
+	if w.restarts {
+		delete(group, "restartPolicy")
+	}
+	spec := map[string]any{"leaderWorkerTemplate": group}
+	if !coordinated { // it is refused there
+		spec["rolloutStrategy"] = map[string]any{"rollingUpdateConfiguration": map[string]any{"maxUnavailable": ofTemplate}}
+	}
+	raw, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		panic(err)
+	}
+	return v1alpha1.WorkloadTemplate{LeaderWorkerSetTemplate: &runtime.RawExtension{Raw: raw}}
+}
+
+func (w *world) Base() *worlds.World         { return w.World }
+func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
+func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
+func (c *child) pods() []statefulset.Pod     { return c.Leaders.Pods[:] }
+func (c *child) version(i int) uint8         { return uint8(c.Leaders.Pods[i].Version) }
+func (c *child) live(i int) bool             { return c.Leaders.Pods[i].Exists() && !c.Leaders.Pods[i].Terminating }
+func (c *child) in(versions uint8, i int) bool {
+	return c.live(i) && versions&worlds.Bit(c.version(i)) != 0
+}
+
+// count is how many groups of a child are so, less those whose leader is being deleted.
+func (c *child) count(is ...func(i int) bool) (n int) {
+	for i := range maxGroups {
+		if c.live(i) && !slices.ContainsFunc(is, func(f func(int) bool) bool { return !f(i) }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *child) of(version uint8) func(int) bool {
+	return func(i int) bool { return c.version(i) == version }
+}
+
+// ready reports whether all of a group is.
+func (w *world) ready(c *child, i int) bool {
+	wk := &c.Workers[i]
+	return c.Leaders.Pods[i].Ready() && (!w.workers || !wk.Stale && wk.Version == c.version(i) && wk.Phase == statefulset.Ready)
+}
+
+// available reports whether a group is ready, and has been for minReadySeconds.
+func (w *world) available(c *child) func(int) bool {
+	return func(i int) bool {
+		return w.ready(c, i) && (!w.MinReady || c.Leaders.Pods[i].Aged && (!w.workers || c.Workers[i].Aged))
+	}
+}
+
+func (c *child) crashed(i int) bool {
+	return c.live(i) && (c.Leaders.Pods[i].Phase == statefulset.Crashed || !c.Workers[i].Stale && c.Workers[i].Phase == statefulset.Crashed)
+}
+
+// Seen is what a pass can see of a state.
+func (w *world) Seen(s *state) state {
+	of := *s
+	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
+	for k := range of.Children {
+		c := &of.Children[k]
+		c.Protects, c.Opened, c.Lost = 0, 0, false
+	}
+	return of
+}
+
+// Tidy brings a state into its one form, and keeps what only the oracle knows.
+func (w *world) Tidy(s *state) {
+	for k := range s.Children {
+		c := &s.Children[k]
+		c.rank()
+		// A subset has finished when all of its replicas are updated and ready; then that is what it protects. It
+		// may have finished what the user has taken back meanwhile.
+		n := c.count(c.of(c.Template), func(i int) bool { return w.ready(c, i) })
+		if c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas) {
+			c.Protects |= worlds.Bit(c.Template)
+		}
+		if worlds.Bit(uint8(c.Leaders.Current))&c.Protects != 0 {
+			c.Lost = false
+		}
+		w.open(s, k)
+	}
+}
+
+// open keeps how far a subset was ever released to something else than it protects: under Manual as the user asked, else
+// as far as the rollout had come.
+func (w *world) open(s *state, k int) {
+	c := &s.Children[k]
+	if worlds.Bit(c.Template)&c.Protects != 0 && c.count(func(i int) bool { return !c.in(c.Protects, i) }) == 0 {
+		c.Opened = 0
+		return
+	}
+	if !s.Has(k) {
+		return
+	}
+	lowest := w.Partition(&s.Core, k)
+	if w.Rolling(&s.Core) {
+		lowest = max(lowest, int(c.Partition))
+	}
+	c.Opened = max(c.Opened, uint8(worlds.All-min(worlds.All, lowest)))
+}
+
+// rank numbers the ControllerRevisions anew: which is later is all that counts.
+func (c *child) rank() {
+	have := slices.DeleteFunc(slices.Clone(c.Numbers[:]), func(n uint8) bool { return n == 0 })
+	slices.Sort(have)
+	for v, n := range c.Numbers {
+		if n != 0 {
+			c.Numbers[v] = uint8(slices.Index(have, n) + 1)
+		}
+	}
+}
+
+// Show tells of a child: its template, replicas, partition and maxUnavailable, of the StatefulSet of its leaders the
+// same and what it remembers, what its subset protects as bits, and its groups: "." is ready, "?" starting, "x" crashed,
+// "!" unready; "'" old, "t" being deleted; the same of the worker behind it, and "~" of one that is an earlier leader's.
+func (w *world) Show(s *state) string {
+	var b strings.Builder
+	for k := range s.Children {
+		c := &s.Children[k]
+		if !c.Exists && !c.Leaders.Exists {
+			continue
+		}
+		fmt.Fprintf(&b, " | %s", worlds.SubsetName(k))
+		if c.Exists {
+			fmt.Fprintf(&b, " v%d r%d p%d mu%d", c.Template, c.Replicas, c.Partition, c.MaxUnavailable)
+		}
+		if !c.Observed {
+			b.WriteString(" unobserved")
+		}
+		if set := &c.Leaders; set.Exists {
+			fmt.Fprintf(&b, " set v%d r%d p%d", set.Template, set.Replicas, set.Partition)
+			if !set.Observed {
+				b.WriteString(" unobserved")
+			}
+			fmt.Fprintf(&b, " %d/%d", set.Current, set.Update)
+		}
+		fmt.Fprintf(&b, " protects%b opened%d [", c.Protects, c.Opened)
+		for i, p := range c.pods() {
+			if !p.Exists() && c.Workers[i].Version == 0 {
+				b.WriteString(" -")
+				continue
+			}
+			fmt.Fprintf(&b, " %d%s%s%s", p.Version, letter(p.Phase), strings.Repeat("'", worlds.Int(p.Aged)), strings.Repeat("t", worlds.Int(p.Terminating)))
+			if wk := &c.Workers[i]; wk.Version != 0 {
+				fmt.Fprintf(&b, "/%d%s%s", wk.Version, letter(wk.Phase), strings.Repeat("~", worlds.Int(wk.Stale)))
+			}
+		}
+		b.WriteString(" ]")
+	}
+	return b.String()
+}
+
+// letter is a phase in a line.
+func letter(p statefulset.Phase) string { return string("-?.!x"[p]) }

@@ -1,0 +1,62 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import "fmt"
+
+// events is all that can happen but passes of the manager.
+func (k *walk[S]) events(s *S) *Events[S] {
+	e := k.controllers(s)
+	k.Others(e)
+	k.edits(e)
+	return e
+}
+
+// edits is what the user does, and what time does.
+func (k *walk[S]) edits(e *Events[S]) {
+	w, s := k.w, k.Core(e.S)
+	edit := func(name string, on int, f func(*Core)) {
+		e.Spend(name, on, -1, func(after *S) {
+			core := k.Core(after)
+			f(core)
+			core.Generation++
+		})
+	}
+	for _, v := range w.Versions {
+		if v != s.Version {
+			edit(fmt.Sprintf("template v%d", v), Templates, func(after *Core) { after.Version = v })
+		}
+	}
+	for _, n := range w.ScaledTo {
+		if n != s.Replicas {
+			edit(fmt.Sprintf("scale %d", n), Scales, func(after *Core) { after.Replicas = n })
+		}
+	}
+	edit("paused", Pauses, func(after *Core) { after.Paused = !after.Paused })
+	for v := range w.Strategies {
+		if uint8(v) != s.Strategy {
+			edit(fmt.Sprintf("strategy %d", v), Strategies, func(after *Core) { after.Strategy = uint8(v) })
+		}
+	}
+	for _, subsets := range w.SubsetsTo {
+		if subsets != s.Subsets {
+			edit(fmt.Sprintf("subsets %b", subsets), Strategies, func(after *Core) { after.Subsets = subsets })
+		}
+	}
+	if s.Budget[Ticks] > 0 {
+		e.Add("tick", -1, func(after *S) {
+			k.Core(after).Budget[Ticks]--
+			k.tick(after)
+		})
+	}
+	if key := w.ApprovalKey(s); key != 0 {
+		e.Add("approve", -1, func(after *S) { k.Core(after).Approved = key })
+	}
+}
+
+// tick lets time pass.
+func (k *walk[S]) tick(s *S) {
+	k.Core(s).Now++
+	k.Age(s)
+}

@@ -1,0 +1,129 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// mostWaysOut is how many ways out are gone one after the other.
+const mostWaysOut = 3
+
+// end is a world in which nothing more happens, and what the status says of it.
+type end[S comparable] struct {
+	*schedule[S]
+	s     *S
+	core  *Core
+	ready *metav1.Condition
+	said  string
+	Look
+}
+
+// ending says what is wrong with an end: nothing is written; Ready is true when all is as the spec asks for,
+// and only then; what is not ready says why, and names a way out that helps (I6, and docs/troubleshooting.md).
+func (c *schedule[S]) ending(s *S) string {
+	_, x, status := c.passWhole(s)
+	if len(x.Does()) > 0 {
+		return fmt.Sprintf("at rest it writes %v", x.Does())
+	}
+	e := &end[S]{schedule: c, s: s, core: c.Core(s), ready: meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), Look: c.Look(s)}
+	e.said = fmt.Sprintf("Ready=%s %s %q stalled=%v", e.ready.Status, e.ready.Reason, e.ready.Message,
+		meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled))
+	for _, sub := range status.Subsets {
+		e.said += fmt.Sprintf("; %s: %s %q", sub.Name, sub.Phase, sub.Message)
+	}
+	switch {
+	case e.Wrong != "":
+		return e.wrong("%s", e.Wrong)
+	case e.ready.Status == metav1.ConditionTrue:
+		return e.whenReady()
+	}
+	return e.whenNotReady()
+}
+
+func (e *end[S]) wrong(how string, args ...any) string {
+	return fmt.Sprintf(how, args...) + " :: " + e.said
+}
+
+func (e *end[S]) resume() string {
+	return e.goesOn("resume", e.s, func(s *Core) { s.Paused = false })
+}
+
+func (e *end[S]) whenReady() string {
+	switch {
+	case e.Left != "":
+		return e.wrong("%s is removed and still there", e.Left)
+	case e.Total != int(e.core.Replicas):
+		return e.wrong("Ready and %d of %d replicas", e.Total, e.core.Replicas)
+	case !e.AllReady:
+		return e.wrong("Ready and not all are ready")
+	case !e.Arrived && !e.core.Paused && e.core.Replicas > 0:
+		return e.wrong("Ready and not arrived")
+	case e.core.Paused && e.depth < mostWaysOut:
+		return e.resume()
+	}
+	return ""
+}
+
+func (e *end[S]) whenNotReady() string {
+	switch {
+	case e.depth >= mostWaysOut:
+		return e.wrong("the ways out lead nowhere")
+	case e.core.Paused:
+		if wrong := e.resume(); wrong != "" {
+			return wrong
+		}
+		if e.w.Bad == 0 && !e.kind.scarred { // scaling and repair go on
+			return e.wrong("paused and kind, and not ready")
+		}
+		return ""
+	case e.WayOut != nil && !strings.Contains(e.said, e.Says):
+		return e.wrong("it does not say %q", e.Says)
+	case e.WayOut != nil:
+		return e.goesOn("the way out", e.s, e.WayOut)
+	case e.Failed:
+		return e.whenFailed()
+	case e.ready.Reason == v1alpha1.ReasonBlocked:
+		return e.whenBlocked()
+	case !e.kind.scarred && e.w.Bad == 0:
+		return e.wrong("not ready in a kind world")
+	case !strings.Contains(e.said, "waiting") && !strings.Contains(e.said, "stalled=true"):
+		return e.wrong("it does not say what it waits for")
+	case e.w.Rolling(e.core) && !e.Arrived:
+		return e.wrong("it stands still for something old, and is not Blocked")
+	}
+	return ""
+}
+
+// whenFailed: a failure is said, unless the user has forced it, and another template ends it.
+func (e *end[S]) whenFailed() string {
+	if e.ready.Reason != v1alpha1.ReasonReplicaFailed && e.w.Rolling(e.core) && e.core.Forced == 0 {
+		return e.wrong("an updated replica failed and nobody says so")
+	}
+	for v := uint8(1); v <= MaxVersion; v++ {
+		if e.w.Bad&Bit(v) == 0 && v != e.core.Version {
+			if wrong := e.goesOn(fmt.Sprintf("template v%d", v), e.s, func(s *Core) { s.Version = v }); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
+}
+
+// whenBlocked: a way out is named, and force helps where it is.
+func (e *end[S]) whenBlocked() string {
+	if strings.Contains(e.ready.Message, "force-update") {
+		return e.goesOn("force", e.s, func(s *Core) { s.Forced = e.w.Text(e.w.UpdateRevision(s)) })
+	}
+	if !strings.Contains(e.ready.Message, "raise") {
+		return e.wrong("Blocked without a way out")
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kindness says how kind a world becomes when it is asked how it ends (I6): no more faults, nobody edits
+// anything, everybody acts in turn, replicas become ready, approvals are given, time passes.
+type kindness struct {
+	name string
+	// scarred: what is not ready, and not of the version that is asked for, never becomes ready again.
+	scarred bool
+	// controllersFirst: they and the manager act before the replicas do.
+	controllersFirst bool
+}
+
+func kindnesses() []kindness {
+	return []kindness{
+		{name: "controllers first", controllersFirst: true},
+		{name: "everybody heals"},
+		{name: "scarred", scarred: true},
+	}
+}
+
+// mostKindSteps bounds a kind schedule.
+const mostKindSteps = 400
+
+// mostTicks is how often time passes in it: with minReadySeconds once for each replica that is replaced.
+const mostTicks = 8
+
+// next is what happens next in a kind world; "" when nothing is left but passes that do nothing.
+func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breach) {
+	heal := func(s *S) (string, S, []Breach) {
+		what, after := k.heal(n, s)
+		return what, after, nil
+	}
+	turns := []func(*S) (string, S, []Breach){heal, k.act, k.passKindly}
+	if n.controllersFirst {
+		turns = []func(*S) (string, S, []Breach){k.act, k.passKindly, heal}
+	}
+	for _, turn := range turns {
+		what, after, said := turn(s)
+		if breaches = append(breaches, said...); what != "" {
+			return what, after, breaches
+		}
+	}
+	return "", *s, breaches
+}
+
+// heal brings all replicas on, at once.
+func (k *walk[S]) heal(n kindness, s *S) (string, S) {
+	after := *s
+	if !k.Heal(&after, n.scarred) {
+		return "", *s
+	}
+	k.Tidy(&after)
+	return "replicas come up", after
+}
+
+// act lets the first controller act that has something to do.
+func (k *walk[S]) act(s *S) (string, S, []Breach) {
+	e := k.controllers(s)
+	if len(e.List) == 0 {
+		return "", *s, e.Breaches
+	}
+	return e.List[0].Name, e.List[0].Next, e.Breaches
+}
+
+func (k *walk[S]) passKindly(s *S) (string, S, []Breach) {
+	after, x, _ := k.passWhole(s)
+	if after == *s {
+		return "", *s, k.Judge(x, s)
+	}
+	return fmt.Sprintf("pass %v", x.Does()), after, k.Judge(x, s)
+}
+
+// schedule is one kind schedule.
+type schedule[S comparable] struct {
+	*walk[S]
+	kind kindness
+	// begun are the states that it went through, well those of all schedules of its kind that ended well.
+	begun map[S]bool
+	well  map[uint64]bool
+	trace []string
+	// depth is how often the user has gone a way out.
+	depth int
+}
+
+// live plays a kind world to its end, and says what is wrong with that; "" if nothing.
+func (c *schedule[S]) live(s S) (wrong string) {
+	ticked, path := 0, []uint64{}
+	for range mostKindSteps {
+		if h := c.hash(&s); ticked == 0 && c.depth == 0 {
+			if c.well[h] {
+				return c.endsWell(path)
+			}
+			path = append(path, h)
+		}
+		what, next, breaches := c.next(c.kind, &s)
+		if len(breaches) > 0 {
+			c.say(what, &next)
+			return fmt.Sprint("on the way: ", breaches)
+		}
+		switch key := c.w.ApprovalKey(c.Core(&s)); {
+		case what != "":
+		case key != 0 && c.Core(&s).Approved != key:
+			what, c.Core(&next).Approved = "approve", key
+		case ticked < mostTicks: // then nothing is young any more
+			ticked++
+			what = "tick"
+			c.tick(&next)
+			c.Tidy(&next)
+		default:
+			if wrong := c.ending(&s); wrong != "" {
+				return wrong
+			}
+			return c.endsWell(path)
+		}
+		c.say(what, &next)
+		if s = next; c.begun[s] {
+			return "it goes round in circles"
+		}
+		c.begun[s] = true
+	}
+	return "it does not come to rest"
+}
+
+func (c *schedule[S]) endsWell(path []uint64) string {
+	for _, h := range path {
+		c.well[h] = true
+	}
+	return ""
+}
+
+func (c *schedule[S]) say(what string, s *S) {
+	c.trace = append(c.trace, what+"   => "+c.show(s))
+}
+
+// goesOn is what becomes of it when the user does something: a way out, or the end of a pause.
+func (c *schedule[S]) goesOn(how string, s *S, f func(*Core)) string {
+	after := *s
+	f(c.Core(&after))
+	c.Core(&after).Generation++
+	c.say(strings.ToUpper(how), &after)
+	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[S]bool{}, trace: c.trace, depth: c.depth + 1}
+	wrong := on.live(after)
+	c.trace = on.trace
+	if wrong != "" {
+		return fmt.Sprintf("after %q: %s", how, wrong)
+	}
+	return ""
+}
+
+// endsOf asks how a state ends when the world is kind.
+func (k *walk[S]) endsOf(s *S, n kindness, well map[uint64]bool) (wrong string, trace []string) {
+	begin := *s
+	core := k.Core(&begin)
+	core.Budget, core.Race = Budget{}, true
+	c := &schedule[S]{walk: k, kind: n, begun: map[S]bool{}, well: well}
+	return c.live(begin), c.trace
+}

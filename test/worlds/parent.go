@@ -1,0 +1,135 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Template makes the template of a version. coordinated: its pace is decided elsewhere.
+type Template func(version uint8, coordinated bool) v1alpha1.WorkloadTemplate
+
+// World is a setting with what is remembered of it, so that nothing is rendered twice.
+type World struct {
+	*Setting
+	Adapter   adapters.Adapter
+	Revisions []*revision.Revision
+	// VersionOf is the version of a revision by name.
+	VersionOf map[string]uint8
+	template  Template
+	registry  adapters.Registry
+	statuses  *interner[*v1alpha1.UnitedDeploymentStatus]
+	texts     *interner[string]
+	records   *interner[map[string]string]
+	// compared are records as texts, less what is no reason for a write.
+	compared []string
+	parents  map[string]*v1alpha1.UnitedDeployment
+	specs    map[string]*planner.Spec
+	// Excepted counts how often an exception was met.
+	Excepted map[string]int
+}
+
+// NewWorld is a world of a kind.
+func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
+	w := &World{
+		Setting: c, Adapter: a, registry: adapters.Registry{a}, template: template, VersionOf: map[string]uint8{},
+		statuses: newInterner[*v1alpha1.UnitedDeploymentStatus](), texts: newInterner[string](), records: newInterner[map[string]string](),
+		parents: map[string]*v1alpha1.UnitedDeployment{}, specs: map[string]*planner.Spec{}, Excepted: map[string]int{},
+	}
+	w.Text("")
+	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
+	w.recordID(nil)
+	for v := uint8(1); v <= MaxVersion; v++ {
+		p, s := w.parent(&Core{Version: v, Replicas: 1, Subsets: 1<<len(c.Wishes) - 1})
+		r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), s.Content(), int64(v), 0))
+		if err != nil {
+			panic(err)
+		}
+		w.Revisions = append(w.Revisions, r)
+		w.VersionOf[r.Name] = v
+	}
+	return w
+}
+
+// Except notes that an exception was met. It is true, so that it can stand in a condition.
+func (w *World) Except(name string) bool {
+	w.Excepted[name]++
+	return true
+}
+
+// Text gives a text a number.
+func (w *World) Text(t string) uint32 { return w.texts.id(t, func() string { return t }) }
+
+// UpdateRevision is the name of what the spec asks for.
+func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1].Name }
+
+// parent is the UnitedDeployment as the user wrote it.
+func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
+	key := fmt.Sprint(s.Version, s.Replicas, s.Strategy, s.Subsets, s.Paused)
+	if p := w.parents[key]; p != nil {
+		return p, w.specs[key]
+	}
+	p := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	p.Spec = v1alpha1.UnitedDeploymentSpec{
+		Replicas: ptr.To(int32(s.Replicas)), Paused: s.Paused, RevisionHistoryLimit: ptr.To(int32(10)),
+		Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template:                w.template(s.Version, strings.Contains(w.Strategies[s.Strategy], "rollingUpdate")),
+		ProgressDeadlineSeconds: ptr.To(int32(600)),
+	}
+	if w.MinReady {
+		p.Spec.MinReadySeconds = 60
+	}
+	if err := json.Unmarshal([]byte(w.Strategies[s.Strategy]), &p.Spec.UpdateStrategy); err != nil {
+		panic(err)
+	}
+	for k, wish := range w.Wishes {
+		if !s.Has(k) {
+			continue
+		}
+		sub := v1alpha1.Subset{Name: SubsetName(k)}
+		if wish != "" {
+			sub.Replicas = ptr.To(intstr.Parse(wish))
+		}
+		p.Spec.Topology.Subsets = append(p.Spec.Topology.Subsets, sub)
+	}
+	spec, err := planner.ReadSpec(p, w.registry)
+	if err != nil {
+		panic(fmt.Sprint(err, " ", w.Strategies[s.Strategy]))
+	}
+	w.parents[key], w.specs[key] = p, spec
+	return p, spec
+}
+
+// Input is what a pass reads of a state, less its children.
+func (w *World) Input(s *Core) *planner.Input {
+	written, spec := w.parent(s)
+	p := &v1alpha1.UnitedDeployment{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: *w.Status(s).DeepCopy()}
+	p.Generation = int64(s.Generation)
+	p.Annotations = map[string]string{}
+	if s.Approved != 0 {
+		p.Annotations[v1alpha1.AnnotationApproved] = w.texts.values[s.Approved]
+	}
+	if s.Forced != 0 {
+		p.Annotations[v1alpha1.AnnotationForceUpdate] = w.texts.values[s.Forced]
+	}
+	return &planner.Input{
+		Parent: p, Spec: spec, Now: At(s.Now), Children: map[string]*planner.Child{}, Pods: map[string][]*corev1.Pod{},
+		Related: map[string][]*unstructured.Unstructured{}, Outlived: map[string][]corev1.Pod{},
+		Revisions: slices.Clone(w.Revisions), Update: w.Revisions[s.Version-1],
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// Hold is a step as it is carried out.
+type Hold = subset.Step
+
+// Write is one write of a pass to a child.
+type Write struct {
+	Child          int
+	Action         subset.Action
+	Remove, Shrink bool
+	// Remind is the version that the child is to make protected replicas of, written into its status.
+	Remind                                        uint8
+	Template, Replicas, Partition, MaxUnavailable uint8
+	Record                                        uint32
+	Generation                                    uint8
+	// Paused is spec.paused of the child.
+	Paused bool
+}
+
+func (x Write) String() string {
+	switch {
+	case x.Remove:
+		return SubsetName(x.Child) + ":remove"
+	case x.Remind != 0:
+		return fmt.Sprintf("%s:remind of v%d", SubsetName(x.Child), x.Remind)
+	}
+	return fmt.Sprintf("%s:%s v%d r%d p%d mu%d%s", SubsetName(x.Child), x.Action, x.Template, x.Replicas, x.Partition, x.MaxUnavailable,
+		strings.Repeat(" paused", Int(x.Paused)))
+}
+
+// Deletion is a replica that a pass deletes.
+type Deletion struct{ Child, Replica int }
+
+func (d Deletion) String() string { return fmt.Sprintf("delete %s-%d", SubsetName(d.Child), d.Replica) }
+
+// Pass is what the manager has decided, on what it has read.
+type Pass struct {
+	// Core is what it had read, less the children.
+	Core    Core
+	In      *planner.Input
+	Plan    *planner.Plan
+	Writes  []Write
+	Deletes []Deletion
+}
+
+// Does are its writes in words.
+func (x *Pass) Does() []string {
+	var said []string
+	for _, wr := range x.Writes {
+		said = append(said, wr.String())
+	}
+	for _, d := range x.Deletes {
+		said = append(said, d.String())
+	}
+	return said
+}
+
+// WithoutReminders is a pass less what moves nothing.
+func (x *Pass) WithoutReminders() *Pass {
+	less := *x
+	less.Writes = slices.DeleteFunc(slices.Clone(x.Writes), func(wr Write) bool { return wr.Remind != 0 })
+	return &less
+}
+
+func (x *Pass) results() planner.Results {
+	results := planner.Results{}
+	for _, sub := range x.Plan.Subsets {
+		results[sub.Name] = &planner.Result{}
+	}
+	return results
+}
+
+// WriteOf is what a step writes to a child that has what has says, if it exists; false when nothing differs. What a child
+// is reminded of is for its kind to say.
+func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Write) (Write, bool) {
+	switch step.Action {
+	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
+		x := built(step)
+		x.Child, x.Action, x.Generation = has.Child, step.Action, uint8(step.Child.ParentGeneration)
+		differs := !exists || x.Template != has.Template || x.Replicas != has.Replicas || x.Partition != has.Partition ||
+			x.MaxUnavailable != has.MaxUnavailable || x.Paused != has.Paused || w.compared[x.Record] != w.compared[has.Record]
+		return x, differs
+	case subset.ActionShrink:
+		x := has
+		x.Action, x.Shrink, x.Replicas = step.Action, true, uint8(step.Child.Replicas)
+		return x, exists && x.Replicas != has.Replicas
+	case subset.ActionRemove:
+		return Write{Child: has.Child, Action: step.Action, Remove: true}, exists
+	case subset.ActionRemind, subset.ActionSeek, subset.ActionWait, subset.ActionHalt:
+	}
+	return Write{}, false
+}
+
+// decide is a pass as far as it reads and decides. It is remembered by all that a pass can see.
+func (k *walk[S]) decide(s, theirs *S) *Pass {
+	h := maphash.Comparable(k.seed, [2]S{k.Seen(s), k.Seen(theirs)})
+	if x := k.passes[h]; x != nil {
+		return x
+	}
+	in := k.w.Input(k.Core(s))
+	k.Read(in, s, theirs)
+	x := &Pass{Core: *k.Core(s), In: in, Plan: planner.Make(in)}
+	if k.w.Mutant != nil {
+		k.w.Mutant(x.Plan)
+	}
+	results := x.results()
+	for _, sub := range x.Plan.Order(in) {
+		step, _ := x.Plan.Hold(in, sub, results)
+		wr, differs := k.Writes(s, sub, step)
+		if differs && !sub.Deferred {
+			x.Writes = append(x.Writes, wr)
+		}
+		if !differs { // a child that had to be written is to be observed first
+			x.Deletes = append(x.Deletes, k.DeletionsOf(sub)...)
+		}
+	}
+	if len(k.passes) > 20_000 {
+		clear(k.passes)
+	}
+	k.passes[h] = x
+	return x
+}
+
+// disturbed is what has happened since a pass has read the world: which child has changed, whether the status has,
+// and after how many writes the pass dies. read is what it had read.
+type disturbed[S comparable] struct {
+	child  int // -1 if none
+	status bool
+	dies   int
+	read   *S
+}
+
+// execute carries a pass out. It gives the status when the pass has come to its end.
+func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploymentStatus {
+	results, stale := x.results(), false
+	for n, wr := range x.Writes {
+		if d.dies > 0 && n == d.dies {
+			return nil
+		}
+		r := results[SubsetName(wr.Child)]
+		if d.child == wr.Child || !k.Exists(s, wr.Child) && (wr.Shrink || wr.Action == subset.ActionApply) {
+			r.Stale, stale = true, true
+			continue
+		}
+		k.Carry(x, s, wr)
+		switch {
+		case wr.Remove:
+			r.Deleted = true
+		case wr.Remind == 0:
+			r.Child = k.Observed(s, wr.Child)
+		}
+	}
+	for n, del := range x.Deletes {
+		if d.dies > 0 && n+len(x.Writes) == d.dies {
+			return nil
+		}
+		k.Delete(s, del, d.read)
+	}
+	if d.dies > 0 || d.status {
+		return nil
+	}
+	status, _ := planner.Status(x.In, x.Plan, results)
+	k.Published(s, status)
+	core := k.Core(s)
+	k.w.Publish(core, status)
+	if !stale {
+		core.PassGeneration = uint8(x.In.Parent.Generation)
+	}
+	return status
+}
+
+// passWhole is a whole pass on what is there now.
+func (k *walk[S]) passWhole(s *S) (S, *Pass, *v1alpha1.UnitedDeploymentStatus) {
+	x, after := k.decide(s, s), *s
+	status := k.execute(x, &after, disturbed[S]{child: -1})
+	if core := k.Core(&after); len(x.Writes)+len(x.Deletes) == 0 && core.Race {
+		core.Race = !k.settled(&after)
+	}
+	k.Tidy(&after)
+	return after, x, status
+}

@@ -1,0 +1,147 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// All is a partition that protects whatever there may be ("a hold"). On a child it is the highest number.
+const All = 255
+
+// StrategyOf is spec.updateStrategy.
+func (w *World) StrategyOf(s *Core) *v1alpha1.UpdateStrategy {
+	p, _ := w.parent(s)
+	return &p.Spec.UpdateStrategy
+}
+
+// Rolling reports whether the rollout is coordinated.
+func (w *World) Rolling(s *Core) bool {
+	return w.StrategyOf(s).Type == v1alpha1.RollingUpdateStrategy
+}
+
+// Allotted is how many replicas a subset gets: the numbers that are wished for, and the rest shared evenly, more to
+// those in front. There are no worlds in which the wishes are more than there is, but for none at all.
+func (w *World) Allotted(s *Core, k int) int {
+	left, sharing, before := int(s.Replicas), 0, 0
+	for i, wish := range w.Wishes {
+		if n, err := strconv.Atoi(wish); err == nil && s.Has(i) {
+			if left -= n; i == k {
+				return min(n, int(s.Replicas))
+			}
+		} else if s.Has(i) {
+			sharing++
+			before += Int(i < k)
+		}
+	}
+	if left = max(0, left); sharing == 0 {
+		return 0
+	}
+	return left/sharing + Int(before < left%sharing)
+}
+
+// Partition is how many replicas of a subset the spec protects, as things stand: below it none is moved.
+func (w *World) Partition(s *Core, k int) int {
+	u := w.StrategyOf(s)
+	switch {
+	case w.Rolling(s):
+		return w.coordinated(s, k, u.RollingUpdate)
+	case u.ManualUpdate == nil:
+		return 0
+	}
+	if v, ok := u.ManualUpdate.Partitions[SubsetName(k)]; ok {
+		return w.number(s, k, &v)
+	}
+	return w.number(s, k, u.ManualUpdate.DefaultPartition)
+}
+
+// number is a partition as a number: "ceil(p * R / 100) of the subset's own allocated replicas".
+func (w *World) number(s *Core, k int, v *intstr.IntOrString) int {
+	switch {
+	case v == nil, v.String() == "100%":
+		return All
+	case v.Type == intstr.Int:
+		return v.IntValue()
+	}
+	percent, _ := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%"))
+	return (percent*w.Allotted(s, k) + 99) / 100
+}
+
+// Floor is spec.updateStrategy.rollingUpdate.partition in a subset.
+func (w *World) Floor(s *Core, k int) int {
+	if r := w.StrategyOf(s).RollingUpdate; r.Partition != nil {
+		return w.number(s, k, r.Partition)
+	}
+	return 0
+}
+
+// coordinated is the higher of the floor and of the target of the steps up to the running one, which the way back
+// passes by. Before the rollout is on record all is protected ("Nothing is acted on that is not on record").
+func (w *World) coordinated(s *Core, k int, r *v1alpha1.RollingUpdate) int {
+	floor, status := w.Floor(s, k), w.Status(s)
+	switch {
+	case w.GoingBack(s):
+		return floor
+	case !w.Begun(s):
+		return All
+	case int(status.Rollout.Step) >= len(r.Steps):
+		return floor
+	}
+	target := All
+	for _, step := range r.Steps[:status.Rollout.Step+1] {
+		if len(step.Subsets) > 0 && !slices.Contains(step.Subsets, SubsetName(k)) {
+			continue
+		}
+		n := w.number(s, k, step.Partition)
+		if step.Partition == nil {
+			n = 0
+		}
+		if n != All { // "below 100% it releases at least one replica of each of its subsets"
+			n = min(n, max(0, w.Allotted(s, k)-1))
+		}
+		target = min(target, n)
+	}
+	return max(floor, target)
+}
+
+// Begun reports whether the rollout is on record.
+func (w *World) Begun(s *Core) bool {
+	rollout := w.Status(s).Rollout
+	return rollout != nil && rollout.Revision == w.UpdateRevision(s)
+}
+
+// GoingBack reports whether the update revision is the one that all replicas ran last.
+func (w *World) GoingBack(s *Core) bool { return w.Status(s).CurrentRevision == w.UpdateRevision(s) }
+
+// Bound is maxUnavailable.
+func (w *World) Bound(s *Core) int {
+	r := w.StrategyOf(s).RollingUpdate
+	if r.MaxUnavailable == nil {
+		return 1
+	}
+	if r.MaxUnavailable.Type == intstr.String {
+		percent, _ := strconv.Atoi(strings.TrimSuffix(r.MaxUnavailable.StrVal, "%"))
+		return max(1, percent*int(s.Replicas)/100)
+	}
+	return r.MaxUnavailable.IntValue()
+}
+
+// ToRelease is how many replicas of a subset lie above the floor.
+func (w *World) ToRelease(s *Core, k int) int { return w.Allotted(s, k) - w.Floor(s, k) }
+
+// MaxSkew is what the strategy says, in percent; -1 if it says nothing.
+func (w *World) MaxSkew(s *Core) int {
+	text := w.StrategyOf(s).RollingUpdate.MaxSkew
+	if text == "" {
+		return -1
+	}
+	percent, _ := strconv.Atoi(strings.TrimSuffix(text, "%"))
+	return percent
+}

@@ -1,0 +1,57 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// Status is that of the UnitedDeployment.
+func (w *World) Status(s *Core) *v1alpha1.UnitedDeploymentStatus { return w.statuses.values[s.Status] }
+
+// Initialized reports whether a replica was ready once.
+func (w *World) Initialized(s *Core) bool {
+	return meta.IsStatusConditionTrue(w.Status(s).Conditions, v1alpha1.ConditionInitialized)
+}
+
+// ApprovalKey is what the running step is approved with; 0 when there is nothing to approve.
+func (w *World) ApprovalKey(s *Core) uint32 {
+	if rollout := w.Status(s).Rollout; rollout != nil {
+		return w.Text(rollout.ApprovalKey)
+	}
+	return 0
+}
+
+// Publish writes the status, less what no pass decides by.
+func (w *World) Publish(s *Core, status *v1alpha1.UnitedDeploymentStatus) {
+	kept := status.DeepCopy()
+	kept.ReplicaCounts, kept.Summary = v1alpha1.ReplicaCounts{}, ""
+	kept.LastProgressTime, kept.Selector, kept.Conditions = nil, "", nil
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
+		kept.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue}}
+	}
+	for i := range kept.Subsets {
+		sub := &kept.Subsets[i]
+		sub.ReplicaCounts, sub.Phase, sub.Message = v1alpha1.ReplicaCounts{}, "", ""
+	}
+	if kept.Rollout != nil {
+		kept.Rollout.Message, kept.Rollout.LastProgressTime = "", nil
+	}
+	raw, err := json.Marshal(kept)
+	if err != nil {
+		panic(err)
+	}
+	s.Status = w.statuses.id(string(raw), func() *v1alpha1.UnitedDeploymentStatus {
+		back := &v1alpha1.UnitedDeploymentStatus{}
+		if err := json.Unmarshal(raw, back); err != nil {
+			panic(err)
+		}
+		return back
+	})
+}

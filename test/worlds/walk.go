@@ -1,0 +1,204 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worlds
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// node is a state, and how it was reached first.
+type node[S comparable] struct {
+	s    S
+	from int
+	how  string
+}
+
+// Walker walks through all that can happen, breadth first, so that the first way to a state is a shortest one.
+type Walker[S comparable] struct {
+	*walk[S]
+	nodes []node[S]
+	known map[uint64]bool
+	well  []map[uint64]bool // of each kindness, see schedule
+	// found are the breaches, each told once, by what it is.
+	found map[string]*Finding
+	order []string
+	// looked is how many states were looked at.
+	looked int
+}
+
+// Finding is a breach with the way to it.
+type Finding struct {
+	Breach
+	Count int
+	Story string
+}
+
+// Found are the breaches, in the order in which they were found.
+func (k *Walker[S]) Found() (all []*Finding) {
+	for _, key := range k.order {
+		all = append(all, k.found[key])
+	}
+	return all
+}
+
+// Told is how far the walk came.
+func (k *Walker[S]) Told() string {
+	whole := ""
+	if k.looked == len(k.nodes) {
+		whole = " (all there are)"
+	}
+	return fmt.Sprintf("%d states, %d of them looked at%s, depth %d; exceptions: %v", len(k.nodes), k.looked, whole, k.depth(), k.w.Excepted)
+}
+
+// root is the first version at rest.
+func (k *walk[S]) root() S {
+	var s S
+	core := k.Core(&s)
+	core.Version, core.Replicas, core.Subsets, core.Generation = k.w.Versions[0], k.w.Replicas, k.w.First, 1
+	kind := kindnesses()[1]
+	for range mostKindSteps {
+		what, next, _ := k.next(kind, &s)
+		if what == "" {
+			break
+		}
+		s = next
+	}
+	k.Age(&s)
+	core.Budget, core.Race = k.w.Budget, false
+	k.Tidy(&s)
+	return s
+}
+
+// Walk looks at so many states.
+func Walk[S comparable](g Game[S], most int) *Walker[S] {
+	w := newWalk(g)
+	k := &Walker[S]{walk: w, nodes: []node[S]{{s: w.root(), from: -1}}, known: map[uint64]bool{}, found: map[string]*Finding{}}
+	k.known[w.hash(&k.nodes[0].s)] = true
+	for range kindnesses() {
+		k.well = append(k.well, map[uint64]bool{})
+	}
+	for ; k.looked < min(most, len(k.nodes)); k.looked++ {
+		k.look(k.looked)
+	}
+	return k
+}
+
+// look asks what can happen in a state.
+func (k *Walker[S]) look(n int) {
+	s := k.nodes[n].s
+	next, x, _ := k.passWhole(&s)
+	for _, b := range k.Judge(x, &s) {
+		k.tell(n, b, fmt.Sprint("pass: ", x.Does()))
+	}
+	k.add(n, next, fmt.Sprintf("pass %v", x.Does()))
+	happens := k.events(&s)
+	for _, b := range happens.Breaches {
+		k.tell(n, b, "")
+	}
+	for _, e := range happens.List {
+		k.add(n, e.Next, e.Name)
+	}
+	k.faults(n, &s, x, happens.List)
+	k.onceIsEnough(n, &s)
+	for i, kind := range kindnesses() {
+		if wrong, trace := k.endsOf(&s, kind, k.well[i]); wrong != "" {
+			if len(trace) > 24 {
+				trace = slices.Concat(trace[:4], trace[len(trace)-20:])
+			}
+			k.tell(n, Breach{"I6", kind.name + ": " + wrong}, "    "+strings.Join(trace, "\n    "))
+		}
+	}
+}
+
+// faults are passes that die, and passes that act on what is not so any more (I7).
+func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
+	budget := &k.Core(s).Budget
+	if budget[Deaths] > 0 {
+		for m := 1; m <= len(x.Does()); m++ {
+			dead := *s
+			k.Core(&dead).Budget[Deaths]--
+			k.execute(x, &dead, disturbed[S]{child: -1, dies: m})
+			k.add(n, dead, fmt.Sprintf("pass dies after %v", x.Does()[:m]))
+		}
+	}
+	for _, e := range happens {
+		if budget[Stales] > 0 {
+			late := e.Raw
+			core := k.Core(&late)
+			core.Budget[Stales]--
+			k.execute(x, &late, disturbed[S]{child: e.Child, status: core.Status != k.Core(s).Status, read: s})
+			k.add(n, late, fmt.Sprintf("stale pass after [%s] %v", e.Name, x.Does()))
+		}
+		if budget[Lags] > 0 {
+			k.lag(n, s, &e)
+		}
+	}
+}
+
+// lag is a pass that has seen an event on everything but what is the children's.
+func (k *Walker[S]) lag(n int, s *S, e *Event[S]) {
+	late := e.Raw
+	core := k.Core(&late)
+	core.Budget[Lags]--
+	core.Race = true
+	x := k.decide(&e.Raw, s)
+	k.execute(x, &late, disturbed[S]{child: -1, read: s})
+	k.add(n, late, fmt.Sprintf("after [%s] a pass on what was the children's before %v", e.Name, x.Does()))
+}
+
+func (k *Walker[S]) add(from int, s S, how string) {
+	k.Tidy(&s)
+	if h := k.hash(&s); !k.known[h] {
+		k.known[h] = true
+		k.nodes = append(k.nodes, node[S]{s, from, how})
+	}
+}
+
+// different is what differs from one breach of a kind to the next.
+var different = regexp.MustCompile(`\b[abc]: |[0-9a-f]{10}|\d+`)
+
+// tell notes a breach, the first of each kind with the way to it.
+func (k *Walker[S]) tell(n int, b Breach, more string) {
+	key := b.Rule
+	if b.Rule == "I6" {
+		key += " " + different.ReplaceAllString(b.What, "_")
+	}
+	if k.found[key] == nil {
+		k.found[key] = &Finding{Breach: b, Story: k.way(n) + "\n" + more}
+		k.order = append(k.order, key)
+	}
+	k.found[key].Count++
+}
+
+// way is how a state was reached.
+func (k *Walker[S]) way(n int) string {
+	var lines []string
+	for ; n >= 0; n = k.nodes[n].from {
+		lines = append(lines, fmt.Sprintf("  %-40s => %s", k.nodes[n].how, k.show(&k.nodes[n].s)))
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
+}
+
+// show is a state in a line.
+func (k *walk[S]) show(s *S) string {
+	core := k.Core(s)
+	line := fmt.Sprintf("v%d R%d strategy%d subsets%b paused=%v now%d race=%v", core.Version, core.Replicas, core.Strategy, core.Subsets,
+		core.Paused, core.Now, core.Race)
+	if rollout := k.w.Status(core).Rollout; rollout != nil {
+		line += fmt.Sprintf(" step%d/%s", rollout.Step, rollout.Phase)
+	}
+	return line + k.Show(s)
+}
+
+// depth is how many events it takes to the last state that was looked at.
+func (k *Walker[S]) depth() (depth int) {
+	for n := k.looked - 1; n > 0; n = k.nodes[n].from {
+		depth++
+	}
+	return depth
+}
