@@ -35,6 +35,7 @@ var samples = map[string]func(t *testing.T){
 	"disruption-budget.yaml":   testSampleDisruptionBudget,
 	"volume-claims.yaml":       testSampleVolumeClaims,
 	"roles.yaml":               testSampleRoles,
+	"bounds.yaml":              testSampleBounds,
 	"gitops":                   testSampleGitOps,
 	"helm":                     testSampleHelm,
 }
@@ -97,6 +98,36 @@ func testSampleWeb(t *testing.T) {
 	scale := w.Kubectl("get", "united", "web", "--subresource=scale",
 		"-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.selector}")
 	w.Expect(scale).To(HavePrefix("6 6 app=web"))
+}
+
+func testSampleBounds(t *testing.T) {
+	w := applySample(t, "bounds.yaml", "cache")
+	w.Settle()
+	w.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1 v1"}))
+	for _, step := range []struct {
+		replicas int32
+		want     images
+	}{
+		{3, images{"zone-a": "v1", "zone-b": "v1", "zone-c": "v1"}},
+		{4, images{"zone-a": "v1 v1", "zone-b": "v1", "zone-c": "v1"}},
+		{6, images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}},
+	} {
+		w.Scale(step.replicas)
+		w.Settle()
+		w.Expect(w.Images()).To(Equal(step.want))
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+	}
+	// Held, they are split in the same way, and what is added is protected.
+	w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1},"defaultPartition":"100%%"}}}}`)
+	w.SetImage("v2")
+	w.Scale(8)
+	w.Runs(images{"zone-a": "v1 v2", "zone-b": "v1 v1", "zone-c": "v1 v1 v1 v1"})
+	w.Settle()
+	w.Scale(2)
+	w.Settle()
+	w.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1"}))
+	w.IsReady(v1alpha1.ReasonReplicasNotHonored)
+	w.Expect(condition(w.Parent(), v1alpha1.ConditionReplicasHonored).Message).To(ContainSubstring("zone-c gets 0 (asks for at least 1)"))
 }
 
 func testSampleRollingUpdate(t *testing.T) {

@@ -109,7 +109,7 @@ metadata: {name: rolling, namespace: default}
 spec:
   selector: {matchLabels: {app: web}}
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
-  topology: {subsets: [{name: a}]}
+  topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}]}
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxSkew: "10%", order: Parallel,
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
 `, `

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/allocation"
@@ -96,11 +95,7 @@ func (o *Oracle) fate(subset string) *fate {
 
 // shares are how many replicas each subset of a parent is allotted.
 func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
-	wishes := make([]*intstr.IntOrString, len(parent.Spec.Topology.Subsets))
-	for i, s := range parent.Spec.Topology.Subsets {
-		wishes[i] = s.Replicas
-	}
-	result := allocation.Allocate(replicasOf(parent), wishes)
+	result := allocation.Split(replicasOf(parent), parent.Spec.Topology.Subsets)
 	all := map[string]int32{}
 	for i, s := range parent.Spec.Topology.Subsets {
 		all[s.Name] = result.Replicas[i]

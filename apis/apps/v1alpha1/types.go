@@ -215,6 +215,9 @@ type WorkloadTemplate struct {
 }
 
 // Topology has the subsets over which the replicas are spread.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.minReplicas) || has(s.maxReplicas)) || !self.subsets.exists(s, has(s.replicas))",fieldPath=".subsets",message="replicas cannot be combined with minReplicas and maxReplicas, also not of another subset: use one or the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || size(self.subsets) == 0 || self.subsets.exists(s, !has(s.maxReplicas))",fieldPath=".subsets",message="at least one subset must have no maxReplicas, to take the replicas that the others do not"
 type Topology struct {
 	// Subsets are the parts of the workload. If an even split leaves a remainder, the
 	// first ones get it. Adding a subset creates its child workload, and removing a subset
@@ -233,6 +236,8 @@ type Topology struct {
 }
 
 // Subset is one part of the workload, with one child workload of its own.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",fieldPath=".minReplicas",message="must not be above maxReplicas"
 type Subset struct {
 	// Name is a DNS label, unique among the subsets. The name of the child workload is
 	// "<metadata.name>-<name>", with at most 52 characters, or 63 for a Deployment.
@@ -266,6 +271,27 @@ type Subset struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+
+	// MinReplicas is how many replicas this subset gets before any subset gets more than its
+	// minimum: a number, or a percentage of spec.replicas, rounded up. If any subset has a
+	// minimum or a maximum, the replicas are not split evenly, but fill the subsets in list
+	// order: first the minimums, then up to the maximums, and the rest goes to the first subset
+	// without a maximum. Scaling down takes replicas in reverse order. If spec.replicas is below
+	// the sum of the minimums, the first subsets get theirs, and the condition
+	// ReplicasHonored is False.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is how many replicas this subset gets at most: a number, or a percentage of
+	// spec.replicas, rounded down. At least one subset must have none.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
+	// +optional
+	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
 	// Patch is a strategic merge patch on the workload template {metadata, spec} for this
 	// subset. Lists with a merge key, such as containers, merge by it; others, such as

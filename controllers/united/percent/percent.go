@@ -70,8 +70,13 @@ func (a Amount) String() string {
 }
 
 // Ceil is ceil(percent * replicas / 100), exactly, for a percent of 0 to 100.
-// Replicas below 0 count as 0. It is the only rounding routine: floor(percent *
-// replicas / 100) is replicas - Ceil(100-percent, replicas).
+// Replicas below 0 count as 0. It is the only rounding routine.
 func Ceil(percent, replicas int32) int32 {
 	return int32((int64(percent)*int64(max(replicas, 0)) + 99) / 100)
+}
+
+// Floor is floor(percent * replicas / 100), exactly, for a percent of 0 to 100. Replicas below 0
+// count as 0.
+func Floor(percent, replicas int32) int32 {
+	return max(replicas, 0) - Ceil(100-percent, replicas)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -75,12 +74,8 @@ type SubsetPlan struct {
 
 // Make decides one pass.
 func Make(in *Input) *Plan {
-	wishes := make([]*intstr.IntOrString, len(in.Spec.Subsets))
-	for i, sub := range in.Spec.Subsets {
-		wishes[i] = sub.Replicas
-	}
 	p := &Plan{
-		Allocation:      allocation.Allocate(replicasOf(in.Parent), wishes),
+		Allocation:      allocation.Split(replicasOf(in.Parent), in.Parent.Spec.Topology.Subsets),
 		Initialized:     in.Initialized(),
 		believedCurrent: in.believedCurrent(),
 	}

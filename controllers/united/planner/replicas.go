@@ -5,6 +5,7 @@ package planner
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -101,8 +102,8 @@ func (p *Plan) split() string {
 			continue
 		}
 		text := fmt.Sprintf("%s gets %d", s.Name, s.Desired)
-		if s.Replicas != nil {
-			text += " (asks for " + s.Replicas.String() + ")"
+		if asked := asksFor(s.Subset); asked != "" {
+			text += " (asks for " + asked + ")"
 		}
 		said = append(said, text)
 	}
@@ -112,14 +113,43 @@ func (p *Plan) split() string {
 // shortfall says that a subset does not have the replicas that it asks for; "" where it does, or
 // asks for none.
 func (p *Plan) shortfall(s *SubsetPlan) string {
-	if p.Allocation.Honored || s.Replicas == nil || *s.Replicas == intstr.FromInt32(s.Desired) {
+	asked := asksFor(s.Subset)
+	if p.Allocation.Honored || asked == "" || s.Replicas != nil && *s.Replicas == intstr.FromInt32(s.Desired) || within(s) {
 		return ""
 	}
 	of := " replicas"
-	if s.Replicas.Type == intstr.String {
+	if strings.HasSuffix(asked, "%") {
 		of = " of all replicas"
 	}
-	return fmt.Sprintf("asks for %s%s, gets %d", s.Replicas, of, s.Desired)
+	return fmt.Sprintf("asks for %s%s, gets %d", asked, of, s.Desired)
+}
+
+// asksFor is what a subset asks for, in words; "" if it takes what comes.
+func asksFor(s *v1alpha1.Subset) string {
+	switch {
+	case s.MinReplicas != nil && s.MaxReplicas != nil:
+		return s.MinReplicas.String() + " to " + s.MaxReplicas.String()
+	case s.MinReplicas != nil:
+		return "at least " + s.MinReplicas.String()
+	case s.MaxReplicas != nil:
+		return "at most " + s.MaxReplicas.String()
+	case s.Replicas != nil:
+		return s.Replicas.String()
+	}
+	return ""
+}
+
+// within reports whether a subset has a minimum or a maximum, as a number, and gets no less and no more.
+func within(s *SubsetPlan) bool {
+	number := func(bound *intstr.IntOrString, absent int32) (int32, bool) {
+		if bound == nil {
+			return absent, true
+		}
+		return bound.IntVal, bound.Type == intstr.Int
+	}
+	low, isLow := number(s.MinReplicas, 0)
+	high, isHigh := number(s.MaxReplicas, math.MaxInt32)
+	return (s.MinReplicas != nil || s.MaxReplicas != nil) && isLow && isHigh && s.Desired >= low && s.Desired <= high
 }
 
 // joined joins texts, less those that are empty.

@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/percent"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -100,7 +101,37 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		}
 		s.Subsets = append(s.Subsets, sub)
 	}
+	if err := checkBounds(parent.Spec.Topology.Subsets, at); err != nil {
+		return err
+	}
 	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
+}
+
+// checkBounds refuses minimums and maximums that contradict each other, or that are there beside replicas.
+func checkBounds(subsets []v1alpha1.Subset, at *field.Path) error {
+	bounded := slices.IndexFunc(subsets, func(sub v1alpha1.Subset) bool { return sub.MinReplicas != nil || sub.MaxReplicas != nil })
+	if bounded < 0 {
+		return nil
+	}
+	for i := range subsets {
+		sub := &subsets[i]
+		if sub.Replicas != nil {
+			return field.Forbidden(at.Key(sub.Name).Child("replicas"), "cannot be combined with minReplicas and maxReplicas, also not of another subset")
+		}
+		if sub.MinReplicas == nil || sub.MaxReplicas == nil {
+			continue
+		}
+		low, badLow := percent.Parse(*sub.MinReplicas)
+		high, badHigh := percent.Parse(*sub.MaxReplicas)
+		if badLow == nil && badHigh == nil && low.IsPercent == high.IsPercent && low.Value > high.Value {
+			return field.Invalid(at.Key(sub.Name).Child("minReplicas"), sub.MinReplicas.String(), "must not be above maxReplicas")
+		}
+	}
+	if !slices.ContainsFunc(subsets, func(sub v1alpha1.Subset) bool { return sub.MaxReplicas == nil }) {
+		return field.Invalid(at.Key(subsets[bounded].Name).Child("maxReplicas"), subsets[bounded].MaxReplicas.String(),
+			"at least one subset must have no maxReplicas, to take the replicas that the others do not")
+	}
+	return nil
 }
 
 // checkStrategy refuses a strategy that cannot be read.
