@@ -228,6 +228,15 @@ func (r Replica) WhyUnavailable() string {
 	return "not ready since " + since
 }
 
+// HasNoImage reports whether an image of the replica cannot be pulled, although that was tried again.
+func (r *Replica) HasNoImage() bool {
+	switch r.Failure {
+	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+		return true
+	}
+	return false
+}
+
 // Available reports whether the replica has been ready for minReadySeconds at
 // now; if only time is missing, when it will be.
 func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool, at time.Time) {

@@ -28,12 +28,15 @@ import (
 // repaired.
 func TestContestedPartition(t *testing.T) {
 	t.Parallel()
+	const lowered, none = `{"rollingUpdate":{"partition":0}}`, `{"type":"OnDelete","rollingUpdate":null}`
 	for name, tc := range map[string]struct {
-		strategy edit
-		every    time.Duration
+		strategy     edit
+		every        time.Duration
+		patch, field string
 	}{
-		"Manual":        {partitions(parts{"zone-a": 2}), 500 * time.Millisecond},
-		"RollingUpdate": {rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`), 2 * time.Second},
+		"Manual":           {partitions(parts{"zone-a": 2}), 500 * time.Millisecond, lowered, "rollingUpdate.partition"},
+		"RollingUpdate":    {rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`), 2 * time.Second, lowered, "rollingUpdate.partition"},
+		"another strategy": {partitions(parts{"zone-a": 2}), 500 * time.Millisecond, none, "type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
@@ -41,8 +44,8 @@ func TestContestedPartition(t *testing.T) {
 				control.Settle()
 				w := e.inMidCanary(p, tc.strategy)
 				mark, from := e.AuditMark(), e.History.Mark()
-				said := fmt.Sprintf("StatefulSet web-zone-a: spec.updateStrategy.rollingUpdate.partition was changed by %q", "kubectl-fighter")
-				contest := w.contest("zone-a", tc.every, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+				said := fmt.Sprintf("StatefulSet web-zone-a: spec.updateStrategy.%s was changed by %q", tc.field, "kubectl-fighter")
+				contest := w.contest("zone-a", tc.every, `{"spec":{"updateStrategy":`+tc.patch+`}}`)
 				w.Stalls("zone-a", v1alpha1.ReasonOverridden, said)
 				e.Expect(contest.rounds()).To(BeNumerically(">", 10), "positive control")
 				raised := w.childWrites(mark)

@@ -89,7 +89,8 @@ const (
 	// ReasonReplicaFailed: An updated replica failed: it crashed, cannot start, or was not available
 	// within progressDeadlineSeconds. Stalled is True unless the replica crashed just once and may
 	// still recover. With type RollingUpdate the rollout stops in all subsets; with type Manual it
-	// stops nothing.
+	// stops nothing. Until the first replica has been ready, only an image that cannot be pulled
+	// counts as a failure.
 	ReasonReplicaFailed = "ReplicaFailed"
 	// ReasonBlocked: Type RollingUpdate: replicas that cannot be released yet are unavailable and
 	// use up maxUnavailable, so no healthy replica will be disrupted. Also: a child workload cannot

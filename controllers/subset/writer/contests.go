@@ -39,13 +39,13 @@ type contest struct {
 	generation  int64
 	since, last time.Time
 	count       int
-	// by is who did it last.
-	by string
+	// by is who did it last, field how: the partition, or the strategy that has none.
+	by, field string
 }
 
-// recordLowered notes that by has lowered the partition of a child. Passes that find the same
-// spec count once.
-func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by string, now time.Time) {
+// recordLowered notes that by has lowered the partition of a child, by way of a field. Passes that find the
+// same spec count once.
+func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by, field string, now time.Time) {
 	c.DeleteFunc(parent, func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
 	found := c.Get(parent, child.GetName())
 	if found == nil || found.uid != child.GetUID() {
@@ -56,7 +56,7 @@ func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructure
 	if now.Sub(found.last) >= contestQuiet {
 		found.since = now
 	}
-	found.generation, found.last, found.by = child.GetGeneration(), now, by
+	found.generation, found.last, found.by, found.field = child.GetGeneration(), now, by, field
 	found.count++
 	c.Set(parent, child.GetName(), found)
 }
@@ -82,18 +82,33 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 	}
 	now := w.Now()
 	if observed.Partition < subset.RecordedPartition(observed) {
-		by, err := OwnerOf(w.partition().path, current.GetManagedFields(), "")
+		by, field, err := w.loweredBy(current, observed)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", current.GetName(), err)
 		}
 		if by != "" {
-			w.Contests.recordLowered(parent, current, by, now)
+			w.Contests.recordLowered(parent, current, by, field, now)
 		}
 	}
 	if contest := w.Contests.find(parent, current.GetName(), now); contest != nil && contest.uid == current.GetUID() {
 		return contest.last.Add(contestQuiet), nil
 	}
 	return time.Time{}, nil
+}
+
+// loweredBy gives who has lowered the partition of a child, and which field that is: another strategy, such as
+// OnDelete, takes the partition with it, and whoever sets that owns the strategy alone.
+func (w *Writer) loweredBy(current *unstructured.Unstructured, observed *adapters.Observed) (by, field string, err error) {
+	places := []fieldLocation{w.partition()}
+	if observed.NoPartition {
+		places = append(places, fieldAt(w.Adapter.FieldPaths().Strategy...))
+	}
+	for _, at := range places {
+		if by, err = OwnerOf(at.path, current.GetManagedFields(), ""); by != "" || err != nil {
+			return by, at.text, err
+		}
+	}
+	return "", "", nil
 }
 
 // contested is what to say of a contest about a child; nil when there is none now.
@@ -103,7 +118,7 @@ func (w *Writer) contested(parent types.NamespacedName, name string) *Overridden
 		return nil
 	}
 	return &OverriddenError{
-		Object: w.object(name), Override: Override{Field: w.partition().text, By: contest.by}, Until: contest.last.Add(contestQuiet),
+		Object: w.object(name), Override: Override{Field: contest.field, By: contest.by}, Until: contest.last.Add(contestQuiet),
 		Lasting: contest.last.Sub(contest.since) >= contestQuiet, Contested: true,
 	}
 }

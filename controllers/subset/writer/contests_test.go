@@ -54,6 +54,40 @@ func (a *arena) lowered(by string) *arena {
 	return a.is(next)
 }
 
+// without: by has given the child a strategy that knows no partition.
+func (a *arena) without(by string) *arena {
+	strategy := fieldpath.MakePathOrDie("spec", "updateStrategy", "type")
+	next := a.asStored(childSpec(), func(ours *fieldpath.Set) {
+		*ours = *ours.Difference(fieldpath.NewSet(strategy, fieldpath.MakePathOrDie("spec", "updateStrategy", "rollingUpdate", "partition")))
+	})
+	if err := unstructured.SetNestedMap(next.Object, map[string]any{"type": "OnDelete"}, "spec", "updateStrategy"); err != nil {
+		a.t.Fatal(err)
+	}
+	raw, err := fieldpath.NewSet(strategy).ToJSON()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	next.SetManagedFields(append(next.GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager: by, Operation: metav1.ManagedFieldsOperationUpdate, Time: ptr.To(metav1.NewTime(a.now)), FieldsV1: metav1.NewFieldsV1(string(raw)),
+	}))
+	return a.is(next)
+}
+
+// TestContestedStrategy: who takes the strategy takes the partition with it, and is named with the strategy.
+func TestContestedStrategy(t *testing.T) {
+	a := newArena(t)
+	for range contestedAfter {
+		a.now = a.now.Add(time.Second)
+		a.raised().without("fighter").contestedFor()
+	}
+	if a.contestedFor() != contestQuiet {
+		t.Error("it is no contest:", a.contestedFor())
+	}
+	if e := a.Writer.contested(webParent, a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
+		t.Error(e)
+	}
+}
+
 // raised: it is as it was written again.
 func (a *arena) raised() *arena { return a.is(a.asStored(childSpec(), nil)) }
 
@@ -168,7 +202,7 @@ func TestContestsAreForgotten(t *testing.T) {
 	a := newArena(t)
 	for i := range 100 {
 		a.current.SetName("web-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
-		a.Contests.recordLowered(webParent, a.current, "other", a.now)
+		a.Contests.recordLowered(webParent, a.current, "other", "spec.updateStrategy.rollingUpdate.partition", a.now)
 		a.now = a.now.Add(time.Second)
 	}
 	n := 0

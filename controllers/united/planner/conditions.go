@@ -25,7 +25,7 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	setReplicasHonored(p, set)
 	setAvailable(in, status, set)
 
-	ready, reason, message := readiness(in, tallies, status)
+	ready, reason, message := readiness(in, p, tallies, status)
 	if ready && !p.Allocation.Honored {
 		reason, message = notHonored(p, reason, message)
 	}
@@ -113,7 +113,7 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 }
 
 // readiness reports whether the cluster is what the spec asks for now.
-func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
+func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
 	if said := errorsOf(status); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
@@ -128,7 +128,7 @@ func readiness(in *Input, tallies []*tally, status *v1alpha1.UnitedDeploymentSta
 	case phase.failureReason != "":
 		return false, phase.failureReason, rollout.Message
 	}
-	if failed, _ := in.replicaFailed(tallies); failed != "" {
+	if failed, _ := in.replicaFailed(p, tallies); failed != "" {
 		return false, v1alpha1.ReasonReplicaFailed, failed
 	}
 	if said := unschedulableMessages(tallies, in.Now); len(said) > 0 {
@@ -262,7 +262,7 @@ func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tal
 	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
-	if failed, stalled := in.replicaFailed(tallies); stalled {
+	if failed, stalled := in.replicaFailed(p, tallies); stalled {
 		return v1alpha1.ReasonReplicaFailed, failed
 	}
 	return "", ""

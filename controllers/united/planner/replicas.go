@@ -49,12 +49,37 @@ func (t *tally) unschedulableAt(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// failedByHand are the updated replicas of a child that failed, while the user releases by hand. It
-// freezes nothing: whoever releases by hand decides what becomes of it. Before the first
-// replica was ready nothing has failed, it has not come up yet; and what all replicas ran
-// before has proven itself.
-func (in *Input) failedByHand(p *Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
-	if in.coordinates() || in.paused() || !p.Initialized || !onUpdate || !observed.SpecObserved || in.Update.Name == p.CurrentRevision {
+// failed gives the replicas of a child that failed on the update revision, where no coordinated rollout
+// looks at them. It freezes nothing.
+func (in *Input) failed(p *Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
+	switch {
+	case in.paused() || !onUpdate || !observed.SpecObserved:
+		return nil
+	case !p.Initialized:
+		return failedFirst(observed)
+	case in.coordinates():
+		return nil
+	}
+	return in.failedByHand(p, observed)
+}
+
+// failedFirst gives the replicas whose image cannot be pulled, before the first replica was ready. Other
+// failures do not count by then: a container that crashes may wait for something else that is
+// installed along with it.
+func failedFirst(observed *adapters.Observed) []*adapters.Replica {
+	var failed []*adapters.Replica
+	for i := range observed.Pods {
+		if r := &observed.Pods[i]; r.HasNoImage() && !r.Terminating {
+			failed = append(failed, r)
+		}
+	}
+	return failed
+}
+
+// failedByHand gives the updated replicas of a child that failed, while the user releases by hand. The user
+// decides what to do about it. A revision that all replicas ran before has proven itself.
+func (in *Input) failedByHand(p *Plan, observed *adapters.Observed) []*adapters.Replica {
+	if in.Update.Name == p.CurrentRevision {
 		return nil
 	}
 	var failed []*adapters.Replica
@@ -67,9 +92,9 @@ func (in *Input) failedByHand(p *Plan, observed *adapters.Observed, onUpdate boo
 	return failed
 }
 
-// replicaFailed is the failure of an updated replica that the user has released by hand: which
+// replicaFailed is the failure of an updated replica that no coordinated rollout looks at: which
 // replicas, and whether waiting alone will not help; "" where none has failed.
-func (in *Input) replicaFailed(tallies []*tally) (message string, stalled bool) {
+func (in *Input) replicaFailed(p *Plan, tallies []*tally) (message string, stalled bool) {
 	var said []string
 	for _, t := range tallies {
 		for _, r := range t.failed {
@@ -81,7 +106,11 @@ func (in *Input) replicaFailed(tallies []*tally) (message string, stalled bool) 
 	if len(said) == 0 {
 		return "", false
 	}
-	return shortenTo(said, ", ", "replicas") + " failed; fix the template, or go back to the previous one", stalled
+	remedy := " failed; fix the template"
+	if p.Initialized {
+		remedy += ", or go back to the previous one"
+	}
+	return shortenTo(said, ", ", "replicas") + remedy, stalled
 }
 
 // notHonored is the reason and the message of Ready where all is as it should be, but for the

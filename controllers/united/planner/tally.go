@@ -63,7 +63,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	}
 	onUpdate := in.onUpdate(s, observed)
 	t.count(observed, onUpdate, in.Now)
-	t.failed = in.failedByHand(p, observed, onUpdate)
+	t.failed = in.failed(p, observed, onUpdate)
 	if !observed.SpecObserved {
 		// The hashes speak of an older spec: what was known of this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
