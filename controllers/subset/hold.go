@@ -14,7 +14,7 @@ import "github.com/unitedworkloads/united/adapters"
 // protects all that is left of the child. Replicas, and what is released, wait for the template.
 // A child that has yet to come up for the first time is not held, or it would be on what never worked.
 func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) {
-	if g.Has == nil || RevisionOf(o) == g.Update.Revision || FirstRolloutPending(o) || g.MissedProtectedRevision {
+	if g.Has == nil || RevisionOf(o) == g.Update.Revision || FirstRolloutPending(o) || g.MissedProtectedRevision || g.lacksOrdinals(o) {
 		return Step{}, false
 	}
 	partition := max(g.Child.Partition, RecordedPartition(o))
@@ -27,4 +27,13 @@ func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) 
 	child := g.child(*g.Has)
 	child.Replicas, child.Partition, child.Seeding = o.Replicas, partition, Seeding(o)
 	return Step{Action: ActionApply, Child: child, Reason: reason}, true
+}
+
+// lacksOrdinals reports whether a child whose replicas have ordinals has fewer of them than it is to get.
+//
+// Trap: the controller of a StatefulSet counts a replica above these as an updated one until that is gone. With fewer
+// replicas it may so have finished its template while a protected one is missing, and held, that
+// replica would come back on it.
+func (g *Goal) lacksOrdinals(o *adapters.Observed) bool {
+	return o.Traits.Partition != adapters.ByCount && o.Replicas < g.Child.Replicas
 }

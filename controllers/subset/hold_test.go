@@ -32,8 +32,9 @@ func TestHoldFirst(t *testing.T) {
 		{"on, and staged by a rollout", aGoal().update("r3").has("r2").partition(2147483647), releasedUnseen(), "Apply r2 x4 p2147483647 protects r1", "protecting replicas"},
 		{"on, with the same partition", aGoal().update("r3").has("r2").partition(1), releasedUnseen(), "Wait", "to observe its latest spec"},
 		{"on, and lowered", aGoal().update("r3").has("r2").partition(0), releasedUnseen(), "Wait", "to observe its latest spec"},
-		{"on, raised, and scaled up", aGoal().update("r3").has("r2").replicas(9), releasedUnseen(), "Apply r2 x4 p3 protects r1", "protecting replicas"},
-		{"on, held, and scaled up", aGoal().update("r3").has("r2").replicas(9).partition(9), releasedUnseen(), "Apply r2 x4 p9 protects r1", "protecting replicas"},
+		{"on, raised, and scaled up", aGoal().update("r3").has("r2").replicas(9), releasedUnseen(), "Wait", "to observe its latest spec"}, // see lacksOrdinals
+		{"on, raised, and scaled up, of a kind that counts", aGoal().update("r3").has("r2").replicas(9), releasedUnseen().byCount(), "Apply r2 x4 p3 protects r1", "protecting replicas"},
+		{"on, held, and scaled up, of a kind that counts", aGoal().update("r3").has("r2").replicas(9).partition(9), releasedUnseen().byCount(), "Apply r2 x4 p9 protects r1", "protecting replicas"},
 		{"on, held, and scaled down", aGoal().update("r3").has("r2").replicas(2).partition(2), releasedUnseen(), "Apply r2 x4 p4 protects r1", "protecting replicas"},
 		{"on, and scaled to 0", aGoal().update("r3").has("r2").replicas(0).partition(0), releasedUnseen(), "Wait", "to observe its latest spec"},
 		{"on, and somebody has lowered it", aGoal().update("r3").has("r2").partition(1), releasedUnseen().partition(0), "Apply r2 x4 p1 protects r1", "protecting replicas"},
@@ -62,7 +63,7 @@ func TestHoldFirst(t *testing.T) {
 
 // It is written once: the same goal waits after that.
 func TestHoldFirstOnce(t *testing.T) {
-	for _, goal := range []*goalBuilder{back(), back().partition(0), aGoal().update("r3").has("r2"), aGoal().update("r3").has("r2").replicas(9).partition(7)} {
+	for _, goal := range []*goalBuilder{back(), back().partition(0), aGoal().update("r3").has("r2"), aGoal().update("r3").has("r2").replicas(3).partition(2)} {
 		child := releasedUnseen()
 		s := Next(goal.Goal, child.observed())
 		if s.Action != ActionApply {

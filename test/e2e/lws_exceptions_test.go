@@ -109,7 +109,7 @@ func TestLeaderWorkerSetVolumeClaims(t *testing.T) {
 	before := w.uids()
 	const at = "/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/volumeClaimTemplates"
 	w.JSONPatch(`[{"op":"add","path":%q,"value":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}]}]`, at)
-	w.Eventually(func() string { return w.Status("zone-a").Message }).Should(ContainSubstring("kubectl describe leaderworkerset web-zone-a"))
+	w.Eventually(func() string { return w.Status("zone-a").Message }).Should(MatchRegexp(`kubectl describe leaderworkerset\S* -n \S+ web-zone-a$`))
 	w.Expect(w.uids()).To(Equal(before))
 	w.JSONPatch(`[{"op":"remove","path":%q}]`, at)
 	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())

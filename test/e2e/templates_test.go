@@ -27,7 +27,6 @@ func TestUnknownFields(t *testing.T) {
 		{"of the workload", "/spec/surge", ".spec.surge: field not declared in schema"},
 		{"of a pod", "/spec/template/spec/warmUp", ".spec.template.spec.warmUp: field not declared in schema"},
 		{"of a container", "/spec/template/spec/containers/0/warmUp", `.spec.template.spec.containers[name="web"].warmUp: field not declared in schema`},
-		{"of the metadata", "/metadata/colour", ".metadata.colour: field not declared in schema"},
 	} {
 		t.Run(unknown.name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +177,7 @@ func TestPatches(t *testing.T) {
 			},
 		},
 		{
-			"ours-stays-ours", `{"metadata":{"name":"x","namespace":"y","labels":{"united.dev/name":"x"},"ownerReferences":[],"annotations":{"united.dev/revision":"x"}},
+			"ours-stays-ours", `{"metadata":{"labels":{"united.dev/name":"x"},"annotations":{"united.dev/revision":"x"}},
 				"spec":{"replicas":null,"selector":null,"updateStrategy":{"rollingUpdate":{"partition":null}},"template":{"metadata":{"labels":{"united.dev/subset":"x"}}}}}`, // with values they are refused
 			func(g Gomega, set *appsv1.StatefulSet, _ corev1.PodSpec) {
 				g.Expect(*set.Spec.Replicas).To(BeEquivalentTo(1))

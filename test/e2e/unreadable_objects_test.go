@@ -151,7 +151,7 @@ func (w *Workload) tellsUnreadable() {
 	}).Should(Succeed())
 	log, err := os.ReadFile(shared.manager.LogPath())
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(string(log)).To(MatchRegexp(`UnitedDeployment cannot be read.*"name": ?"%s"`, w.Name))
+	w.Expect(string(log)).To(MatchRegexp(`cannot decode UnitedDeployment.*"name": ?"%s"`, w.Name))
 }
 
 // refuses: the CRD refuses every time that Go does.

@@ -66,7 +66,7 @@ func TestFightsAreTheReason(t *testing.T) {
 		{"it has stalled", v1alpha1.PhaseStalled, []*tally{fight}, v1alpha1.ReasonApplyFailed, "zone-c: m"},
 	} {
 		status := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "zone-c", Phase: tc.phase, Message: "m"}}}
-		if ready, reason, message := readiness(in, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
+		if ready, reason, message := readiness(in, &Plan{Initialized: true}, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
 			t.Error(tc.name, ready, reason, message)
 		}
 	}

@@ -318,14 +318,20 @@ func (j *judged) judgeWrite(k int) {
 }
 
 // judgeLeft: what is protected by now is not left to a template that it was released to before: not while
-// another one is asked for, nor under paused.
+// another one is asked for, nor under paused. An exception is a child that is to get more replicas at the
+// same time, as after somebody has scaled it: that waits (docs/design.md, hold.go).
 func (j *judged) judgeLeft(k int) {
 	is, kid := &j.after[k], &j.s.kids[k]
 	if !is.Exists || kid.protects == 0 || kid.protects&bit(is.Template) != 0 || !j.s.parent.has(k) {
 		return
 	}
 	below := j.target[k]
-	if kid.protects&bit(j.version) != 0 || j.s.parent.paused {
+	switch {
+	case j.s.parent.paused:
+		below = j.allotted[k]
+	case is.Replicas < j.allotted[k]:
+		return
+	case kid.protects&bit(j.version) != 0:
 		below = j.allotted[k]
 	}
 	for i := int(is.Partition); i < min(int(below), int(is.Replicas)); i++ {
