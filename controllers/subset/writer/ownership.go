@@ -94,11 +94,27 @@ func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return "", fmt.Errorf("managedFields of %s: %w", entry.Manager, err)
 		}
-		if owned.Has(at) && (owner == "" || entry.Time != nil && !entry.Time.Before(&since)) {
+		if ownsIn(owned, at) && (owner == "" || entry.Time != nil && !entry.Time.Before(&since)) {
 			owner, since = entry.Manager, ptr.Deref(entry.Time, since)
 		}
 	}
 	return owner, nil
+}
+
+// ownsIn reports whether a field is in a set, or something inside it. Of an object with nothing but an atomic list, such as
+// a node affinity, managedFields name the list alone.
+func ownsIn(owned *fieldpath.Set, at fieldpath.Path) bool {
+	if owned.Has(at) {
+		return true
+	}
+	for _, element := range at {
+		inside, ok := owned.Children.Get(element)
+		if !ok {
+			return false
+		}
+		owned = inside
+	}
+	return !owned.Empty()
 }
 
 // ownedFields are the fields of an object that are ours; nil when nothing is.

@@ -305,3 +305,25 @@ func TestTaken(t *testing.T) {
 		t.Error("an earlier version wrote no checksum:", taken, err)
 	}
 }
+
+// Who has a field inside has changed it: of a node affinity managedFields name its terms alone.
+func TestOwnerOfWhatIsInside(t *testing.T) {
+	managed := []metav1.ManagedFieldsEntry{{
+		Manager: "fighter", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(
+			`{"f:spec":{"f:template":{"f:spec":{"f:affinity":{"f:nodeAffinity":{"f:requiredDuringSchedulingIgnoredDuringExecution":{}}}}}}}`),
+	}}
+	for _, tc := range []struct {
+		at   []any
+		want string
+	}{
+		{[]any{"spec", "template", "spec", "affinity"}, "fighter"},
+		{[]any{"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}, "fighter"},
+		{[]any{"spec", "template", "spec", "affinity", "podAffinity"}, ""},
+		{[]any{"spec", "replicas"}, ""},
+	} {
+		by, err := OwnerOf(fieldpath.MakePathOrDie(tc.at...), managed, "")
+		if err != nil || by != tc.want {
+			t.Errorf("%v: %q, %v; want %q", tc.at, by, err, tc.want)
+		}
+	}
+}
