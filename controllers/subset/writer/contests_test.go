@@ -83,7 +83,7 @@ func TestContestedStrategy(t *testing.T) {
 	if a.contestedFor() != contestQuiet {
 		t.Error("it is no contest:", a.contestedFor())
 	}
-	if e := a.Writer.contested(webParent, a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
+	if e := a.contested(webParent, a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
 		t.Error(e)
 	}
 }
