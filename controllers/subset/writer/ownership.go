@@ -141,13 +141,16 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 // Taken gives what of a child another has changed or removed since United wrote it. partition is the
 // path of its partition, nil where its kind has none.
 func Taken(child metav1.Object, partition []string) (subset.Taken, error) {
-	annotations, err := TakenAnnotations(child)
-	if err != nil || len(annotations) == 0 || partition == nil {
-		return subset.Taken{Annotations: annotations}, err
-	}
 	owned, err := ownedFields(child)
+	if err != nil {
+		return subset.Taken{}, err
+	}
+	annotations := takenAnnotations(child, owned)
+	if len(annotations) == 0 || partition == nil {
+		return subset.Taken{Annotations: annotations}, nil
+	}
 	ours := owned != nil && owned.Has(fieldAt(partition...).path)
-	return subset.Taken{Annotations: annotations, Partition: !ours}, err
+	return subset.Taken{Annotations: annotations, Partition: !ours}, nil
 }
 
 // TakenAnnotations gives those of the recorded annotations that another has removed or changed
@@ -158,6 +161,11 @@ func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return takenAnnotations(meta, owned), nil
+}
+
+// takenAnnotations is TakenAnnotations of an object of which these fields are ours, nil if none.
+func takenAnnotations(meta metav1.Object, owned *fieldpath.Set) []string {
 	var taken []string
 	for _, key := range adapters.RecordKeys() {
 		if _, there := meta.GetAnnotations()[key]; !there || owned == nil || !owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", key)) {
@@ -169,7 +177,7 @@ func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	if ours := owned != nil && owned.Has(fieldpath.MakePathOrDie("metadata", "annotations", sum)); ours != there {
 		taken = append(taken, sum)
 	}
-	return taken, nil
+	return taken
 }
 
 // forged gives the place of an annotation that is not as it was written, where the
