@@ -72,7 +72,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"a held pod is updated", staged, change("web-zone-c-0", func(p *pod) { p.image = newImage }), "pod web-zone-c-0 has image"},
 		{"the image is not staged", staged, func(p *picture) { p.templates["web-zone-b"] = oldImage }, "StatefulSet web-zone-b"},
 		{"a released pod stays", zoneA, change("web-zone-a-0", func(p *pod) { p.uid, p.image = "web-zone-a-0"+types.UID(oldImage), oldImage }),
-			"pod web-zone-a-0 was released and has not moved"},
+			"pod web-zone-a-0 was released and is not updated"},
 		{"a finished zone moves again", halfB, change("web-zone-a-0", func(p *pod) { p.uid = "other" }), "pod web-zone-a-0 was replaced"},
 		{"a pod is in another zone", halfB, change("web-zone-b-2", func(p *pod) { p.zone = "zone-c" }), "pod web-zone-b-2 of zone-b"},
 		{"a pod is not ready", halfB, change("web-zone-b-2", func(p *pod) { p.ready = false }), "pod web-zone-b-2 is not ready"},
