@@ -206,6 +206,9 @@ type Child struct {
 	Pace *Pace
 	// Paused: the child keeps the mix of revisions that it has, of a kind that can.
 	Paused bool
+	// Surplus is how many replicas a paused child keeps beyond Replicas, of a kind that creates some before it deletes
+	// others. With another number its controller would create or delete replicas though it is paused.
+	Surplus int32
 	// Seeding: Revision is the protected one, and is there only until the replicas are.
 	Seeding bool
 	// ParentGeneration is the parent's metadata.generation.

@@ -27,6 +27,8 @@ type Observed struct {
 	// Paused and Pace are as in Child; Pace is nil where the kind has none.
 	Paused bool
 	Pace   *Pace
+	// Surplus is as in Child: what a paused child keeps, or would keep if it were paused now.
+	Surplus int32
 	// NoPartition: its strategy knows no partition, whatever the spec says of one.
 	NoPartition bool
 	// MinReadySeconds is what the child's spec says.

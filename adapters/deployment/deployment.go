@@ -8,7 +8,10 @@
 package deployment
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -90,5 +93,30 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			rolling["maxSurge"] = int64(1)
 		}
 	}
+	if c.Paused {
+		if err := keepSurplus(spec, c.Surplus); err != nil {
+			return err
+		}
+	}
 	return owned.SetCommon(spec, c)
+}
+
+// keepSurplus makes a paused Deployment keep the replicas that it has.
+//
+// Trap: a Deployment that is paused does not update, but it does scale, to replicas and maxSurge, and distributes what
+// it adds or deletes among its ReplicaSets. With more surge than it uses it would create replicas of the new
+// version, and with less it would delete available ones of the old.
+func keepSurplus(spec map[string]any, surplus int32) error {
+	if kind, _, _ := unstructured.NestedString(spec, "strategy", "type"); kind == string(appsv1.RecreateDeploymentStrategyType) {
+		return nil // it has no surplus replicas, and may not say how many
+	}
+	rolling, err := owned.EnsureRolling(spec, "strategy")
+	if err != nil {
+		return err
+	}
+	rolling["maxSurge"] = int64(surplus)
+	if unavailable := fmt.Sprint(rolling["maxUnavailable"]); surplus == 0 && (unavailable == "0" || unavailable == "0%") {
+		rolling["maxUnavailable"] = int64(1) // the API server refuses both 0; it does not matter while paused
+	}
+	return nil
 }

@@ -256,9 +256,16 @@ func TestOwn(t *testing.T) {
 			"paused: false, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 30%}}",
 		},
 		{"handed none", "", &adapters.Pace{}, false, "paused: false, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"},
-		{"stopped", "", nil, true, "paused: true"},
+		{"paused", "", nil, true, "paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2}}"},
+		{
+			"paused, with room", "strategy: {rollingUpdate: {maxSurge: 30%, maxUnavailable: 0}}", nil, true,
+			"paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}",
+		},
+		{"paused while it was handed some", "", &adapters.Pace{MaxUnavailable: 3}, true, "paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 3, maxSurge: 2}}"},
+		{"paused with Recreate", "strategy: {type: Recreate}", nil, true, "paused: true, strategy: {type: Recreate}"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			c.Surplus = 2
 			workload := object(t, "{apiVersion: v1, kind: X, spec: {"+tc.spec+"}}").Object
 			c.Pace, c.Paused = tc.pace, tc.paused
 			if err := deployment.New().SetControllerFields(workload, c); err != nil {
@@ -269,6 +276,40 @@ func TestOwn(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The API server refuses a strategy in which maxSurge and maxUnavailable are both 0.
+func TestPausedStrategyIsValid(t *testing.T) {
+	for unavailable, want := range map[string]any{"0": int64(1), "0%": int64(1), "2": int64(2), "25%": "25%"} {
+		workload := object(t, "{apiVersion: v1, kind: X, spec: {strategy: {rollingUpdate: {maxUnavailable: "+unavailable+"}}}}").Object
+		if err := deployment.New().SetControllerFields(workload, &adapters.Child{Paused: true, Selector: &metav1.LabelSelector{}}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := unstructured.NestedFieldNoCopy(workload, "spec", "strategy", "rollingUpdate", "maxUnavailable"); got != want {
+			t.Errorf("maxUnavailable %s: got %v, want %v", unavailable, got, want)
+		}
+	}
+}
+
+func TestSurplus(t *testing.T) {
+	sets := []*unstructured.Unstructured{
+		replicaSet(t, "v1", scaled(3)), replicaSet(t, "v2", scaled(2)),
+		replicaSet(t, "v3", scaled(9), func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }),
+	}
+	const rolling = ", strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: %s}}"
+	for spec, want := range map[string]int32{
+		"":                        3, // of the 2 that it is asked for it has 5
+		fmt.Sprintf(rolling, "0"): 3,
+		", paused: true":          0, // without a strategy
+		fmt.Sprintf(rolling, "1") + ", paused: true":   1, // it keeps what it was told
+		fmt.Sprintf(rolling, "60%") + ", paused: true": 2,
+		", strategy: {type: Recreate}, paused: true":   0,
+	} {
+		o, err := deployment.New().Observe(child(t, spec, ""), adapters.Dependents{Related: sets})
+		if err != nil || o.Surplus != want {
+			t.Errorf("%s: got %d, want %d; %v", spec, o.Surplus, want, err)
+		}
 	}
 }
 

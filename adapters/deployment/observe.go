@@ -6,6 +6,7 @@ package deployment
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -58,6 +59,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			own[set.GetUID()] = set.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
 		}
 	}
+	o.Surplus = surplusOf(d, have.Related, own)
 	o.UpdateHash = updateHash(child, have.Related, own)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
@@ -96,6 +98,36 @@ func conforms(o *adapters.Observed, related []*unstructured.Unstructured, own ma
 		}
 	}
 	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
+}
+
+// surplusOf is how many replicas a Deployment that is paused keeps beyond those it is asked for; or how many it has, if it
+// is not paused.
+func surplusOf(d *appsv1.Deployment, related []*unstructured.Unstructured, own map[types.UID]string) int32 {
+	wanted := ptr.Deref(d.Spec.Replicas, 1)
+	if d.Spec.Paused {
+		return maxSurge(d, wanted)
+	}
+	have := int64(0)
+	for _, set := range related {
+		if _, ok := own[set.GetUID()]; ok {
+			replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+			have += replicas
+		}
+	}
+	return int32(max(0, have-int64(wanted)))
+}
+
+// maxSurge is what a Deployment's controller makes of that field.
+func maxSurge(d *appsv1.Deployment, replicas int32) int32 {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil || d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
+		return 0
+	}
+	surge, err := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxSurge, intstr.FromString("25%"))), int(replicas), true)
+	if err != nil {
+		return 0
+	}
+	return int32(min(surge, math.MaxInt32))
 }
 
 // terminated reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another

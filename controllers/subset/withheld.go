@@ -52,6 +52,9 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	child := g.child(*version)
 	lost := o.Untouched() && len(o.Pods) == 0 // one that is paused would make none of them again
 	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
+	if child.Paused {
+		child.Surplus = o.Surplus
+	}
 	return Step{Action: ActionApply, Child: child}
 }
 

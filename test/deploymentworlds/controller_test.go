@@ -51,7 +51,7 @@ func (c *child) isScalingEvent() bool {
 
 // annotate is SetReplicasAnnotations.
 func (w *world) annotate(c *child, r *replicaSet) {
-	r.Desired, r.Max = c.Replicas, c.Replicas+w.surge
+	r.Desired, r.Max = c.Replicas, c.Replicas+c.maxSurge()
 }
 
 // newReplicas is NewRSNewReplicas.
@@ -60,7 +60,7 @@ func (w *world) newReplicas(c *child) uint8 {
 	if newest.Replicas > c.Replicas {
 		return c.Replicas
 	}
-	most, have := c.Replicas+w.surge, c.asked()
+	most, have := c.Replicas+c.maxSurge(), c.asked()
 	if have >= most {
 		return newest.Replicas
 	}
@@ -70,10 +70,25 @@ func (w *world) newReplicas(c *child) uint8 {
 // maxUnavailable is MaxUnavailable: what ResolveFenceposts makes of it.
 func (w *world) maxUnavailable(c *child) int {
 	most := int(c.MaxUnavailable)
-	if most == ofTemplate || most == 0 && w.surge == 0 {
+	switch {
+	case most != ofTemplate:
+	case w.unsaid:
+		most = int(c.Replicas) / 4 // the API server's 25%, rounded down
+	default:
+		most = 1
+	}
+	if most == 0 && c.maxSurge() == 0 {
 		most = 1
 	}
 	return min(most, int(c.Replicas))
+}
+
+// maxSurge is MaxSurge: as it was written, or the API server's 25%, rounded up.
+func (c *child) maxSurge() uint8 {
+	if c.MaxSurge == unsaid {
+		return (c.Replicas + 3) / 4
+	}
+	return c.MaxSurge
 }
 
 // old are the versions of ReplicaSets but that of the template, the oldest first.
@@ -174,7 +189,7 @@ func (c *child) activeOrLatest() (version uint8, found bool) {
 func (w *world) scaleInProportion(c *child) {
 	allowed := 0
 	if c.Replicas > 0 {
-		allowed = int(c.Replicas) + int(w.surge)
+		allowed = int(c.Replicas) + int(c.maxSurge())
 	}
 	toAdd := allowed - int(c.asked())
 	active := c.active()

@@ -17,9 +17,19 @@ func (w *world) Look(s *state) worlds.Look {
 			l.Arrived = l.Arrived && !c.Exists
 			continue
 		}
-		l.Total += c.count()
+		l.Total += w.owed(s, k)
 		l.AllReady = l.AllReady && c.count(func(p *pod) bool { return p.Phase != ready }) == 0
 		l.Arrived = l.Arrived && (w.held(&s.Core, k) || c.count(of(s.Version)) == c.count())
 	}
 	return l
+}
+
+// owed is how many replicas of a child count for the total: all of them, less the surplus that it may keep.
+func (w *world) owed(s *state, k int) int {
+	c := &s.Children[k]
+	most, n := int(c.Replicas), c.count()
+	if n > most && n <= most+int(c.maxSurge()) && c.Paused && w.held(&s.Core, k) && w.Except(surplusKept) {
+		return most
+	}
+	return n
 }

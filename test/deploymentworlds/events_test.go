@@ -76,7 +76,7 @@ func (w *world) losses(e *events, k int) {
 		return
 	}
 	e.Spend("delete "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
-		after.Children[k] = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, Protects: c.Protects}
+		after.Children[k] = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, MaxSurge: w.templateSurge(), Protects: c.Protects}
 	})
 	e.Spend("orphan "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
 		after.Children[k].Exists, after.Children[k].Orphaned = false, true

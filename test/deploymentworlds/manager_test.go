@@ -57,7 +57,7 @@ func (w *world) Delete(*state, worlds.Deletion, *state) {}
 func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
-	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Paused: c.Paused, MaxUnavailable: c.MaxUnavailable,
+	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Paused: c.Paused, MaxUnavailable: c.MaxUnavailable, MaxSurge: c.MaxSurge,
 		Record: c.Record, Generation: c.ParentGeneration}
 	return w.WriteOf(has, c.Exists, step, func(step worlds.Hold) worlds.Write { return w.built(k, step) })
 }
@@ -69,10 +69,13 @@ func (w *world) built(k int, step worlds.Hold) worlds.Write {
 		panic(err)
 	}
 	spec := u.Object["spec"].(map[string]any)
-	x := worlds.Write{Replicas: uint8(number(spec["replicas"])), MaxUnavailable: ofTemplate, Record: w.RecordOf(u)}
+	x := worlds.Write{Replicas: uint8(number(spec["replicas"])), MaxUnavailable: ofTemplate, MaxSurge: unsaid, Record: w.RecordOf(u)}
 	x.Paused, _, _ = unstructured.NestedBool(spec, "paused")
 	if most, found, _ := unstructured.NestedFieldNoCopy(spec, "strategy", "rollingUpdate", "maxUnavailable"); found && step.Child.Pace != nil {
 		x.MaxUnavailable = uint8(number(most))
+	}
+	if most, found, _ := unstructured.NestedFieldNoCopy(spec, "strategy", "rollingUpdate", "maxSurge"); found {
+		x.MaxSurge = uint8(number(most))
 	}
 	template := spec["template"].(map[string]any)
 	containers, _, _ := unstructured.NestedFieldNoCopy(template, "spec", "containers")
@@ -99,7 +102,7 @@ func number(v any) int64 {
 func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	c := &s.Children[wr.Child]
 	if wr.Remove {
-		*c = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, Protects: c.Protects}
+		*c = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, MaxSurge: w.templateSurge(), Protects: c.Protects}
 		return
 	}
 	if !c.Exists {
@@ -111,6 +114,7 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 		}
 	}
 	was := *c
+	c.MaxSurge = wr.MaxSurge
 	c.Template, c.Replicas, c.MaxUnavailable, c.Paused, c.Record, c.ParentGeneration = wr.Template, wr.Replicas, wr.MaxUnavailable, wr.Paused, wr.Record, wr.Generation
 	if *c != was {
 		c.Observed = false

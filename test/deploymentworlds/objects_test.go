@@ -26,7 +26,7 @@ func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetNam
 
 // generation is another one for each content of the spec, and of the annotations, which count for a Deployment.
 func (c *child) generation() int64 {
-	g := int64(2) + 1<<16*int64(c.Record) + 1<<40*int64(c.ParentGeneration) + int64(c.Replicas) + 16*int64(c.MaxUnavailable) + 16*128*int64(c.Template)
+	g := int64(2) + 1<<16*int64(c.Record) + 1<<40*int64(c.ParentGeneration) + int64(c.Replicas) + 1<<48*int64(c.MaxSurge) + 16*int64(c.MaxUnavailable) + 16*128*int64(c.Template)
 	if c.Paused {
 		g += 16 * 128 * 8
 	}
@@ -52,14 +52,10 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	annotations := w.Annotations(c.Record, c.ParentGeneration)
 	annotations["deployment.kubernetes.io/revision"] = "1"
-	pace := int64(c.MaxUnavailable)
-	if pace == ofTemplate {
-		pace = 1
-	}
 	spec := map[string]any{
 		"replicas": int64(c.Replicas), "progressDeadlineSeconds": int64(600), "revisionHistoryLimit": int64(10),
 		"selector": map[string]any{"matchLabels": labels(k)},
-		"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(w.surge), "maxUnavailable": pace}},
+		"strategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(c.maxSurge()), "maxUnavailable": int64(w.maxUnavailable(c))}},
 		"template": w.templates[[2]uint8{uint8(k), c.Template}],
 	}
 	if w.MinReady {

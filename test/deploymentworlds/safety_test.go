@@ -28,6 +28,8 @@ const (
 	// workloads.md: "Its ReplicaSets are its memory: when somebody deletes that of the old version, its
 	// controller makes the rest on the new one".
 	oldLost = "the old ReplicaSet of a mix that is held is lost"
+	// workloads.md, of a Deployment that is held on its way: "it keeps the surplus replicas that maxSurge allowed".
+	surplusKept = "what is held on its way keeps its surplus replicas"
 	// workloads.md: "What is held stays what it is". A child that was released, and stopped before anything of
 	// it moved, gets back the template of what it runs, under spec.paused too: it moves nothing.
 	neverBegan = "a child that was stopped before it moved gets its template back"
@@ -70,7 +72,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 			continue
 		}
 		c := &j.after[wr.Child]
-		c.Exists, c.Template, c.Replicas, c.Paused, c.MaxUnavailable = true, wr.Template, wr.Replicas, wr.Paused, wr.MaxUnavailable
+		c.Exists, c.Template, c.Replicas, c.Paused, c.MaxUnavailable, c.MaxSurge = true, wr.Template, wr.Replicas, wr.Paused, wr.MaxUnavailable, wr.MaxSurge
 	}
 	if !w.Initialized(&s.Core) {
 		return nil // nothing is protected before a replica was ready once

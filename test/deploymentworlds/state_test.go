@@ -83,6 +83,9 @@ const (
 // ofTemplate is the maxUnavailable of a Deployment that is left to the template, which says 1.
 const ofTemplate = 99
 
+// unsaid is the maxSurge of a Deployment that is left to the API server.
+const unsaid = 99
+
 // child is a Deployment with its ReplicaSets and pods.
 type child struct {
 	// Orphaned: it is gone, and its ReplicaSets outlived it.
@@ -91,6 +94,7 @@ type child struct {
 	Template, Replicas uint8
 	Paused             bool
 	MaxUnavailable     uint8
+	MaxSurge           uint8
 	// Record are its annotations, ParentGeneration is one of them.
 	Record           uint32
 	ParentGeneration uint8
@@ -119,6 +123,8 @@ type setting struct {
 
 // ways are how Deployments go about it in a world: their maxSurge, and whether deletions may be of ReplicaSets too.
 type ways struct {
+	// unsaid: the template says nothing of maxSurge and maxUnavailable.
+	unsaid          bool
 	surge           uint8
 	loseReplicaSets bool
 }
@@ -138,13 +144,23 @@ func newWorld(c *setting) *world {
 
 // template is that of a version, as the user wrote it.
 func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
-	pace := `,"maxUnavailable":1`
-	if coordinated {
-		pace = "" // it is refused there
+	strategy := fmt.Sprintf(`"strategy":{"rollingUpdate":{"maxSurge":%d,"maxUnavailable":1}},`, w.surge)
+	switch {
+	case w.unsaid:
+		strategy = ""
+	case coordinated: // maxUnavailable is refused there
+		strategy = fmt.Sprintf(`"strategy":{"rollingUpdate":{"maxSurge":%d}},`, w.surge)
 	}
 	return v1alpha1.WorkloadTemplate{DeploymentTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil,
-		`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":%d%s}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"v%d"}]}}}}`,
-		w.surge, pace, version)}}
+		`{"spec":{%s"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"v%d"}]}}}}`, strategy, version)}}
+}
+
+// templateSurge is the maxSurge of a Deployment that the template alone decides on.
+func (w *world) templateSurge() uint8 {
+	if w.unsaid {
+		return unsaid
+	}
+	return w.surge
 }
 
 func (w *world) Base() *worlds.World         { return w.World }
@@ -208,7 +224,7 @@ func (w *world) Tidy(s *state) {
 		})
 		c.rankReplicaSets()
 		if !c.Exists && !c.Orphaned {
-			c.MaxUnavailable = ofTemplate
+			c.MaxUnavailable, c.MaxSurge = ofTemplate, w.templateSurge()
 		}
 		// A subset has finished when all of its replicas are updated and ready; then that is what it protects.
 		n := c.count(of(c.Template), func(p *pod) bool { return p.Phase == ready })

@@ -141,6 +141,20 @@ func settings() []setting {
 			},
 		},
 		{
+			ways: ways{unsaid: true}, Setting: worlds.Setting{
+				Name: "switch-unsaid", Wishes: []string{"", ""}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1, worlds.HoldAll}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 2},
+				Meets: []string{oldScaledDown},
+			},
+		},
+		{
+			ways: ways{unsaid: true}, Setting: worlds.Setting{
+				Name: "manual-unsaid", Wishes: []string{"", ""}, First: 1, Replicas: 3, ScaledTo: []uint8{5},
+				Strategies: []string{worlds.HoldAll, worlds.FreeA}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 2, worlds.Scales: 1},
+				Meets: []string{surplusKept, mixGrows},
+			},
+		},
+		{
 			Setting: worlds.Setting{
 				Name: "roll-subsets", Wishes: []string{"", "", ""}, First: 3, Replicas: 3, SubsetsTo: []uint8{3, 7, 6, 5},
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 2, worlds.Crashes: 1},

@@ -25,8 +25,10 @@ type Write struct {
 	// Remind is the version that the child is to make protected replicas of, written into its status.
 	Remind                                        uint8
 	Template, Replicas, Partition, MaxUnavailable uint8
-	Record                                        uint32
-	Generation                                    uint8
+	// MaxSurge is for Deployments alone.
+	MaxSurge   uint8
+	Record     uint32
+	Generation uint8
 	// Paused is spec.paused of the child.
 	Paused bool
 }
@@ -38,8 +40,16 @@ func (x Write) String() string {
 	case x.Remind != 0:
 		return fmt.Sprintf("%s:remind of v%d", SubsetName(x.Child), x.Remind)
 	}
-	return fmt.Sprintf("%s:%s v%d r%d p%d mu%d%s", SubsetName(x.Child), x.Action, x.Template, x.Replicas, x.Partition, x.MaxUnavailable,
+	return fmt.Sprintf("%s:%s v%d r%d p%d mu%d%s%s", SubsetName(x.Child), x.Action, x.Template, x.Replicas, x.Partition, x.MaxUnavailable, x.surge(),
 		strings.Repeat(" paused", Int(x.Paused)))
+}
+
+// surge is the maxSurge of a write, if it has one.
+func (x *Write) surge() string {
+	if x.MaxSurge == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" ms%d", x.MaxSurge)
 }
 
 // Deletion is a replica that a pass deletes.
@@ -92,7 +102,7 @@ func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Writ
 		x := built(step)
 		x.Child, x.Action, x.Generation = has.Child, step.Action, uint8(step.Child.ParentGeneration)
 		differs := !exists || x.Template != has.Template || x.Replicas != has.Replicas || x.Partition != has.Partition ||
-			x.MaxUnavailable != has.MaxUnavailable || x.Paused != has.Paused || w.compared[x.Record] != w.compared[has.Record]
+			x.MaxUnavailable != has.MaxUnavailable || x.MaxSurge != has.MaxSurge || x.Paused != has.Paused || w.compared[x.Record] != w.compared[has.Record]
 		return x, differs
 	case subset.ActionShrink:
 		x := has

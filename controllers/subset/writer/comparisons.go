@@ -54,6 +54,7 @@ type desiredChild struct {
 	replicas         int32
 	partition        int32
 	paused, seeding  bool
+	surplus          int32
 	pace             adapters.Pace
 	paced            bool
 }
@@ -62,7 +63,7 @@ func desiredChildOf(c *adapters.Child) desiredChild {
 	w := desiredChild{
 		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
 		revisionTemplate: reflect.ValueOf(c.RevisionTemplate).Pointer(), revisionPatch: reflect.ValueOf(c.RevisionPatch).Pointer(),
-		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding,
+		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding, surplus: c.Surplus,
 	}
 	if c.Pace != nil {
 		w.pace, w.paced = *c.Pace, true
