@@ -85,7 +85,7 @@ func (w *contracted) growsProtected() {
 		released := w.awaitStarting("quiet-5").Subset
 		other := map[string]string{"zone-a": "zone-b", "zone-b": "zone-a"}[released]
 		w.Scale(8)
-		w.Eventually(func() string { return w.mix()[other] }).Should(Equal("4 v4"))
+		w.Eventually(func() string { return w.mix()[other] }).WithTimeout(rolloutTimeout).Should(Equal("4 v4"))
 		if !w.whole {
 			w.Expect(w.mix()[released]).To(MatchRegexp(`^1 quiet-5\?, [23] v4$`))
 		}
@@ -121,12 +121,12 @@ func (w *contracted) leavesStrangers() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"zone-c","replicas":1}},{"op":"replace","path":"/spec/replicas","value":7}]`)
 		w.setImage("v7")
 		w.Stalls("zone-c", v1alpha1.ReasonNameConflict, "web-zone-c exists and is not controlled by this UnitedDeployment")
-		w.Eventually(func() []string { return w.tagsBut("zone-c") }).Should(Equal([]string{"v7"}))
+		w.Eventually(func() []string { return w.tagsBut("zone-c") }).WithTimeout(rolloutTimeout).Should(Equal([]string{"v7"}))
 		w.Expect(w.child("zone-c").Object["spec"]).To(Equal(before))
 		w.Expect(w.child("zone-c").GetOwnerReferences()).To(BeEmpty())
 		w.Expect(w.Delete(w.ctx, stranger)).To(Succeed())
 		w.Disturbed()
-		w.Eventually(func() string { return w.mix()["zone-c"] }).Should(Equal("1 v7"), "the control: then it is made")
+		w.Eventually(func() string { return w.mix()["zone-c"] }).WithTimeout(rolloutTimeout).Should(Equal("1 v7"), "the control: then it is made")
 	})
 }
 
@@ -173,7 +173,7 @@ func (w *contracted) awaitStarting(tag string) (starting pod) {
 		g.Expect(waiting[0].Image).To(Equal(tag))
 		g.Expect(waiting[0].Running).To(BeTrue())
 		starting = waiting[0]
-	}).Should(Succeed())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
 	return starting
 }
 
@@ -198,7 +198,7 @@ func (w *contracted) turnAll(tag, a, b string) {
 		}
 		g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": a, "zone-b": b}))
 		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
-	}).Should(Succeed())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
 }
 
 // TestContractForgotten: in mid-canary the controller of a child forgets what its protected replicas run, as one can after a

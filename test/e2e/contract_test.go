@@ -142,8 +142,15 @@ func (w *contracted) comesTo(a, b, c string, more ...string) {
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.mix()).To(Equal(want))
 		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
-	}).Should(Succeed())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
 }
+
+// rolloutTimeout is how long a rollout of several replicas, one after the other, may take on a busy machine.
+//
+// A group of a LeaderWorkerSet can take a minute by itself there. It gets its workers from a StatefulSet whose name, and
+// whose pods' names, an earlier one had. As long as the garbage collector leaves one of those pods, the new StatefulSet
+// fails to create its own; the end of the old pod does not wake it, and its controller doubles the delay each time.
+const rolloutTimeout = 3 * waitTimeout
 
 func (w *contracted) setImage(tag string) {
 	w.t.Helper()

@@ -377,6 +377,7 @@ func (e *env) describe(ctx context.Context) string {
 		{"get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName,HASH:.metadata.labels.controller-revision-hash,READY:.status.conditions[?(@.type==\"Ready\")].status,DELETED:.metadata.deletionTimestamp"},
 		{"get", "united", "-o", "yaml"},
 		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
+		{"get", "events.events.k8s.io", "--field-selector=type=Warning"},
 	} {
 		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
 		fmt.Fprintf(&text, "$ kubectl %s\n%s\n", strings.Join(args, " "), out)
