@@ -6,6 +6,7 @@ package e2e
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +66,7 @@ func TestCloneSetCounts(t *testing.T) {
 		w.SetPartitions(parts{"zone-a": 2})
 		w.comesTo("2 v1, 2 v2", "", "")
 		for _, tag := range []string{"v1", "v2"} {
+			w.untilYounger()
 			w.deleteImage(tag)
 			w.comesTo("2 v1, 2 v2", "", "")
 		}
@@ -121,6 +123,21 @@ func (w *contracted) hashOf(field string) any {
 	w.t.Helper()
 	status, _ := w.child("zone-a").Object["status"].(map[string]any)
 	return status[field]
+}
+
+// untilYounger waits until pods that are created from now on are younger than all others. A CloneSet updates the youngest
+// first, and compares their times to the second: of equals it takes any, also one of those that were protected so far.
+func (w *contracted) untilYounger() {
+	w.t.Helper()
+	newest := time.Time{}
+	for _, p := range w.podsOf("zone-a") {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.LastTransitionTime.After(newest) {
+				newest = c.LastTransitionTime.Time
+			}
+		}
+	}
+	w.Eventually(time.Now).Should(BeTemporally(">=", newest.Add(time.Second)))
 }
 
 // deleteImage deletes the pods that run a tag, and waits until they are gone.
