@@ -41,6 +41,7 @@ type options struct {
 	metricsAddress string
 	metricsSecure  bool
 	probeAddress   string
+	pprofAddress   string
 	workers        int
 	namespaces     []string
 
@@ -67,6 +68,7 @@ func newCommand() *cobra.Command {
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", `address of the metrics endpoint; "0" turns it off`)
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to clients that may get the non-resource URL /metrics")
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", `address of /healthz and /readyz; "0" turns them off`)
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", `address of /debug/pprof, which is open to everybody who reaches it; "0" turns it off`)
 	f.IntVar(&o.workers, "workers", 8, "number of UnitedDeployments that are reconciled at the same time")
 	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to watch; all if not given")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "run only while holding the Lease united-manager")
@@ -138,6 +140,7 @@ func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {
 		},
 		Metrics:                       o.metricsOptions(),
 		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "united-manager",
 		LeaderElectionNamespace:       o.leaderElectionNamespace,

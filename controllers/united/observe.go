@@ -194,7 +194,7 @@ type lists func(context.Context, client.ObjectList, ...client.ListOption) error
 func labelled(ctx context.Context, from lists, parent *v1alpha1.UnitedDeployment, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
-	if err := from(ctx, list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: parent.Name},
+	if err := from(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{v1alpha1.LabelName: parent.Name},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list %ss: %w", gvk.Kind, err)
 	}
@@ -279,7 +279,7 @@ func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstr
 func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (map[string][]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingFields{podParentIndex: parent.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{v1alpha1.LabelName: parent.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := map[string][]*corev1.Pod{}

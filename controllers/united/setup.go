@@ -48,9 +48,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// podParentIndex indexes the cached pods by the UnitedDeployment they belong to.
-const podParentIndex = "united.dev/name"
-
 const (
 	// lookAgain is how often each parent is looked at though nothing has happened. It
 	// writes nothing where all is well; it bounds what a missed wake-up could cost.
@@ -161,13 +158,23 @@ func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus
 	return kept
 }
 
-// SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are those that it caches, nil for all.
-func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podParentIndex, func(o client.Object) []string {
+// indexByParent lets a cache find the objects of a parent without looking at all others of its namespace.
+func indexByParent(ctx context.Context, in client.FieldIndexer, object client.Object) error {
+	err := in.IndexField(ctx, object, v1alpha1.LabelName, func(o client.Object) []string {
 		return []string{o.GetLabels()[v1alpha1.LabelName]}
 	})
 	if err != nil {
-		return fmt.Errorf("index pods: %w", err)
+		return fmt.Errorf("index %T by parent: %w", object, err)
+	}
+	return nil
+}
+
+// SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are those that it caches, nil for all.
+func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config) error {
+	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		if err := indexByParent(ctx, mgr.GetFieldIndexer(), object); err != nil {
+			return err
+		}
 	}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
@@ -196,10 +203,17 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	for kind, cached := range related {
 		r.Related[kind] = cached
 	}
+	indexed := map[watched]bool{}
 	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), watch: func(w watched) error {
 		from := mgr.GetCache()
 		if apart := related[w.of]; apart != nil {
 			from = apart
+		}
+		if !indexed[w] { // a watch that failed is tried again, and an index can be added only once
+			if err := indexByParent(ctx, from, objectOf(w.kind)); err != nil {
+				return err
+			}
+			indexed[w] = true
 		}
 		return c.Watch(source.Kind[client.Object](from, objectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
 	}}

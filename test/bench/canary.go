@@ -44,7 +44,7 @@ func hold(partitions map[string]intstr.IntOrString) v1alpha1.UpdateStrategy {
 }
 
 func runCanary(ctx context.Context, o *options, r *report) error {
-	return with(ctx, func(ctx context.Context, e *env) error {
+	return with(ctx, o, func(ctx context.Context, e *env) error {
 		c := &canary{env: e}
 		if err := c.setUp(ctx, o.parents); err != nil {
 			return err

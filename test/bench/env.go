@@ -31,10 +31,12 @@ type env struct {
 	cluster *cluster.Cluster
 	sight   *sight
 	manager *manager
+	// pprof is the address at which the manager serves profiles; "0" for nowhere.
+	pprof string
 }
 
 // with runs a part in a cluster of its own.
-func with(ctx context.Context, run func(context.Context, *env) error) (err error) {
+func with(ctx context.Context, o *options, run func(context.Context, *env) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := cluster.Start(ctx, cluster.Options{Zones: zones(), AuditReads: true, Log: os.Stderr})
@@ -45,7 +47,7 @@ func with(ctx context.Context, run func(context.Context, *env) error) (err error
 	if err := install.Chart(ctx, c); err != nil {
 		return err
 	}
-	e := &env{cluster: c}
+	e := &env{cluster: c, pprof: o.pprof}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
@@ -57,7 +59,7 @@ func with(ctx context.Context, run func(context.Context, *env) error) (err error
 	if err != nil {
 		return err
 	}
-	if e.manager, err = startManager(ctx, c); err != nil {
+	if e.manager, err = startManager(ctx, c, o.pprof); err != nil {
 		return err
 	}
 	return run(ctx, e)

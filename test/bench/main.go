@@ -33,6 +33,7 @@ type options struct {
 	foreign  int
 	sizes    string
 	deadline time.Duration
+	pprof    string
 }
 
 // part is one part of the benchmark.
@@ -63,6 +64,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")
 	flag.StringVar(&o.sizes, "sizes", "20,200", "size: UnitedDeployments, of 5 subsets of 10 each, in rising order")
 	flag.DurationVar(&o.deadline, "deadline", 2*time.Hour, "when to give up")
+	flag.StringVar(&o.pprof, "pprof", "0", "address at which the manager serves profiles while it is measured, such as 127.0.0.1:6060")
 	flag.Parse()
 	wanted := strings.Split(o.parts, ",")
 	for _, name := range wanted {

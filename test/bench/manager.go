@@ -33,12 +33,12 @@ type manager struct {
 // startManager starts the manager as the chart does, but for its metrics, which
 // it serves to everybody: with the metrics of the chart each look at them would
 // cost it a TokenReview, which is a write.
-func startManager(ctx context.Context, c *cluster.Cluster) (*manager, error) {
+func startManager(ctx context.Context, c *cluster.Cluster, pprof string) (*manager, error) {
 	d, err := install.FromChart(ctx, c, install.Namespace, install.Deployment)
 	if err != nil {
 		return nil, err
 	}
-	d.Args = append(d.Args, "--metrics-secure=false")
+	d.Args = append(d.Args, "--metrics-secure=false", "--pprof-bind-address="+pprof)
 	started, err := d.Start(ctx, c, "united-manager")
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (e *env) restart(ctx context.Context) error {
 		return err
 	}
 	var err error
-	e.manager, err = startManager(ctx, e.cluster)
+	e.manager, err = startManager(ctx, e.cluster, e.pprof)
 	return err
 }
 

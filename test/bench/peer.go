@@ -58,7 +58,7 @@ type phase struct {
 // runPeer gives OpenKruise's UnitedDeployment and United the same to do, one after the other, on one
 // control plane.
 func runPeer(ctx context.Context, o *options, r *report) error {
-	return with(ctx, func(ctx context.Context, e *env) error {
+	return with(ctx, o, func(ctx context.Context, e *env) error {
 		if err := e.cluster.StartKruise(ctx); err != nil {
 			return err
 		}

@@ -50,8 +50,8 @@ func contestants() []*contestant {
 // runRollout rolls all contestants out at the same moment. A new pod is ready 5 to
 // 6 seconds after its start: that is what a rollout waits for, so a busy machine
 // and the other contestants change little.
-func runRollout(ctx context.Context, _ *options, r *report) error {
-	return with(ctx, func(ctx context.Context, e *env) error {
+func runRollout(ctx context.Context, o *options, r *report) error {
+	return with(ctx, o, func(ctx context.Context, e *env) error {
 		all := contestants()
 		if err := inParallel(all, func(c *contestant) error { return c.setUp(ctx, e) }); err != nil {
 			return err

@@ -43,7 +43,7 @@ func runSize(ctx context.Context, o *options, r *report) error {
 		}
 		sizes = append(sizes, n)
 	}
-	return with(ctx, func(ctx context.Context, e *env) error {
+	return with(ctx, o, func(ctx context.Context, e *env) error {
 		s := &sizing{env: e, options: o, table: r.table(
 			fmt.Sprintf("The manager, %d subsets of %d each, beside %d pods that are not its own", sizeSubsets, sizeEach, o.foreign*sizeEach),
 			"parents (pods)", "RSS", "Go heap", "CPU to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "peak RSS")}

@@ -87,9 +87,6 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// podParentIndex is the index of the controller's cache of pods.
-const podParentIndex = "united.dev/name"
-
 // selects reports whether an object is one of those that a list asks for: by labels, or
 // by the fields that the controller lists by.
 func selects(options *client.ListOptions, o metav1.Object) bool {
@@ -100,7 +97,7 @@ func selects(options *client.ListOptions, o metav1.Object) bool {
 		if name, ok := s.RequiresExactMatch("metadata.name"); ok && name != o.GetName() {
 			return false
 		}
-		if parent, ok := s.RequiresExactMatch(podParentIndex); ok && parent != o.GetLabels()[v1alpha1.LabelName] {
+		if parent, ok := s.RequiresExactMatch(v1alpha1.LabelName); ok && parent != o.GetLabels()[v1alpha1.LabelName] {
 			return false
 		}
 	}

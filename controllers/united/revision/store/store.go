@@ -51,11 +51,11 @@ type Spacing interface {
 // taken, for Adopt to put back. One that cannot be read is
 // left out: whoever needs it by name is told that it is lost. It does not wait until the
 // cache has what was written, since that would be for all parents; Ensure finds out when
-// it lags.
+// it lags. Client has an index of them by that label.
 func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
-		client.MatchingLabels{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	key := client.ObjectKeyFromObject(parent)

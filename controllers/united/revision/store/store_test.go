@@ -44,7 +44,9 @@ func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
 		t.Fatal(err)
 	}
 	h := &history{t: t}
-	h.server = fake.NewClientBuilder().WithScheme(scheme).Build()
+	h.server = fake.NewClientBuilder().WithScheme(scheme).WithIndex(&appsv1.ControllerRevision{}, v1alpha1.LabelName, func(o client.Object) []string {
+		return []string{o.GetLabels()[v1alpha1.LabelName]}
+	}).Build()
 	for _, cr := range kept {
 		h.put(cr)
 	}
