@@ -17,12 +17,19 @@ import (
 
 // takesOver lets somebody set a number of a subset's child, as kubectl patch does.
 func (s *scene) takesOver(subset string, n int64, path ...string) *scene {
-	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	elements := make([]any, 0, len(path))
 	for _, p := range path {
 		elements = append(elements, p)
 	}
-	field := fieldpath.NewSet(fieldpath.MakePathOrDie(elements...))
+	return s.takesOwnership(subset, elements, func(u *unstructured.Unstructured) error {
+		return unstructured.SetNestedField(u.Object, n, path...)
+	})
+}
+
+// takesOwnership changes a child as somebody else, who owns the field at the path from now on.
+func (s *scene) takesOwnership(subset string, path []any, change func(*unstructured.Unstructured) error) *scene {
+	u := s.API.Live.Sets["web-"+subset].DeepCopy()
+	field := fieldpath.NewSet(fieldpath.MakePathOrDie(path...))
 	ours, theirs := &fieldpath.Set{}, metav1.ManagedFieldsEntry{Manager: "other", Operation: metav1.ManagedFieldsOperationUpdate}
 	managed := u.GetManagedFields()
 	err := ours.FromJSON(managed[0].FieldsV1.GetRawReader())
@@ -34,7 +41,7 @@ func (s *scene) takesOver(subset string, n int64, path ...string) *scene {
 		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	}
 	if err == nil {
-		err = unstructured.SetNestedField(u.Object, n, path...)
+		err = change(u)
 	}
 	if err != nil {
 		s.Fail("%v", err)

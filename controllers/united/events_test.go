@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -80,6 +83,7 @@ func TestEvents(t *testing.T) {
 			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
 	} {
+		s.later(time.Second)
 		move.play()
 		got := s.heard()
 		if diff := cmp.Diff(move.want, got, cmp.Comparer(startsLike)); diff != "" {
@@ -147,7 +151,7 @@ func TestChildCorrected(t *testing.T) {
 func TestEventsAreNotOneForEachReplica(t *testing.T) {
 	s := newScene(t).rolling().replicas(8).settled()
 	s.heard()
-	s.image("v2").settled()
+	s.later(time.Second).image("v2").settled()
 	heard := s.heard()
 	for event, want := range map[string]int{
 		"Normal PartitionChanged web-a": 2, "Normal PartitionChanged web-b": 2, // protected while it is staged, and released
@@ -157,10 +161,46 @@ func TestEventsAreNotOneForEachReplica(t *testing.T) {
 			t.Errorf("%s %d times: %v", event, got, heard)
 		}
 	}
-	s.replicas(10).settled()
-	s.API.DeletePod(s.API.Live.Pods["web-b-0"])
-	s.settled()
-	if heard := s.heard(); slices.ContainsFunc(heard, func(e string) bool { return strings.Contains(e, "RolloutComplete") }) {
-		t.Error("a scaling, and a repair:", heard)
+}
+
+// changesImage changes the image of a child as somebody else.
+func (s *scene) changesImage(subset string) *scene {
+	path := []any{"spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "web"), "image"}
+	return s.takesOwnership(subset, path, func(u *unstructured.Unstructured) error {
+		return unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "web", "image": "theirs"}}, "spec", "template", "spec", "containers")
+	})
+}
+
+// Going back is a rollout that has an end; scaling, repair and a partition are none.
+func TestRolloutCompleteIsOfRolloutsOnly(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) *scene{
+		"Manual":        func(t *testing.T) *scene { return newScene(t).partition("a", "0").partition("b", "0") },
+		"RollingUpdate": func(t *testing.T) *scene { return newScene(t).rolling() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			completes := func(what string, want int, play func(*scene)) {
+				t.Helper()
+				s.later(time.Second)
+				play(s)
+				s.settled()
+				heard := s.heard()
+				events := slices.DeleteFunc(slices.Clone(heard), func(e string) bool { return !strings.Contains(e, "RolloutComplete") })
+				if len(events) != want {
+					t.Errorf("%s: %d events, not %d: %v", what, len(events), want, heard)
+				}
+			}
+			completes("it comes up", 1, func(*scene) {})
+			completes("it scales up", 0, func(s *scene) { s.replicas(10) })
+			completes("a pod is deleted", 0, func(s *scene) { s.API.DeletePod(s.API.Live.Pods["web-b-0"]) })
+			completes("somebody raises a partition", 0, func(s *scene) { s.takesOver("b", 2, "spec", "updateStrategy", "rollingUpdate", "partition") })
+			completes("somebody changes an image", 0, func(s *scene) { s.changesImage("b").moves("b") })
+			completes("a new image", 1, func(s *scene) { s.image("v2") })
+			if name == "RollingUpdate" {
+				completes("it goes back in the middle", 1, func(s *scene) { s.image("v3").pass(); s.image("v2") })
+			} else {
+				completes("a partition is raised and lowered", 0, func(s *scene) { s.partition("b", "1").settled().partition("b", "0") })
+			}
+		})
 	}
 }

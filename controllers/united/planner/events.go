@@ -224,18 +224,20 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 	return list
 }
 
-// rolledOut reports whether it is the end of a rollout that all replicas run the update revision
-// and are ready now, and not of a scaling or a repair. On the way back by hand that cannot be told
-// where the last replicas were merely not ready any more: then there is no event.
+// rolledOut reports whether the end of a rollout is why all replicas run the update revision and are
+// ready now, and not that of a scaling or a repair: Ready was False since before the first replica
+// was ready, or since the rollout started. When a user goes back by hand, the status does not have
+// the time of that, so there is no event.
 func rolledOut(before, after *v1alpha1.UnitedDeploymentStatus) bool {
-	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	initialized := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionInitialized)
 	switch {
 	case before.CurrentRevision != after.CurrentRevision, before.UpdateRevision != after.UpdateRevision, before.UpdateRevision != before.CurrentRevision:
 		return true
-	case was == nil, !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
+	case ready == nil, initialized == nil, initialized.Status != metav1.ConditionTrue:
 		return true
-	case before.Rollout != nil && after.Rollout != nil && meaningOf(before.Rollout, false).done != meaningOf(after.Rollout, false).done:
+	case ready.LastTransitionTime.Unix() <= initialized.LastTransitionTime.Unix():
 		return true
 	}
-	return was.Reason == v1alpha1.ReasonRollingOut || was.Reason == v1alpha1.ReasonReplicaFailed
+	return before.Rollout != nil && before.Rollout.StartTime != nil && ready.LastTransitionTime.Unix() <= before.Rollout.StartTime.Unix()
 }

@@ -146,11 +146,14 @@ func (p *Plan) shortfall(s *SubsetPlan) string {
 	if p.Allocation.Honored || asked == "" || s.Replicas != nil && *s.Replicas == intstr.FromInt32(s.Desired) || within(s) {
 		return ""
 	}
-	of := " replicas"
-	if strings.HasSuffix(asked, "%") {
-		of = " of all replicas"
+	of := "replicas"
+	switch {
+	case strings.HasSuffix(asked, "%"):
+		of = "of all replicas"
+	case asked == "1", strings.HasSuffix(asked, " 1"):
+		of = replicasWord(1)
 	}
-	return fmt.Sprintf("asks for %s%s, gets %d", asked, of, s.Desired)
+	return fmt.Sprintf("asks for %s %s, gets %d", asked, of, s.Desired)
 }
 
 // asksFor is what a subset asks for, in words; "" if it takes what comes.
