@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -146,16 +148,24 @@ func TestChildCorrected(t *testing.T) {
 	}
 }
 
-// Of a coordinated rollout the release of a subset is told once, not each of its replicas; and a
-// scaling is not the end of a rollout.
+// A coordinated rollout tells of the release of a subset once, and not of each of its replicas, even if
+// United deletes them because the StatefulSet would replace one after the other.
 func TestEventsAreNotOneForEachReplica(t *testing.T) {
-	s := newScene(t).rolling().replicas(8).settled()
-	s.heard()
+	s := newScene(t).rolling().replicas(20)
+	s.Edit("four at once", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(4))}
+	})
+	s.settled().heard()
+	before := len(s.API.Writes)
 	s.later(time.Second).image("v2").settled()
 	heard := s.heard()
+	deleted := slices.DeleteFunc(slices.Clone(s.API.Writes[before:]), func(w string) bool { return !strings.HasPrefix(w, "delete *v1.Pod") })
+	if len(deleted) == 0 {
+		t.Error("the control: a StatefulSet does not replace four at once, so released replicas are deleted:", s.API.Writes[before:])
+	}
 	for event, want := range map[string]int{
 		"Normal PartitionChanged web-a": 2, "Normal PartitionChanged web-b": 2, // protected while it is staged, and released
-		"Normal RolloutComplete": 1,
+		"Normal RolloutComplete": 1, "Normal ReplicaDeleted": 0,
 	} {
 		if got := len(slices.DeleteFunc(slices.Clone(heard), func(e string) bool { return !strings.HasPrefix(e, event) })); got != want {
 			t.Errorf("%s %d times: %v", event, got, heard)

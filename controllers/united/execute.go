@@ -219,10 +219,13 @@ func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o 
 		if err := e.writer.DeleteReplica(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
 			return fmt.Errorf("delete the replica %s: %w", d.Name, err)
 		}
-		if d.Unreleased {
+		switch {
+		case d.Unreleased:
 			o.DeletedUnreleased = append(o.DeletedUnreleased, d.Name)
-		} else {
+		case !d.Ready:
 			o.DeletedStuck = append(o.DeletedStuck, d.Name)
+		default: // no event: it was released, and the release has one
+			ctrl.LoggerFrom(ctx).Info("deleted a released replica that its controller does not replace yet", "pod", d.Name)
 		}
 	}
 	return nil

@@ -100,3 +100,11 @@ func TestFailedByHand(t *testing.T) {
 		t.Error("the control: what all replicas ran has proven itself:", c.Reason)
 	}
 }
+
+// A subset that gets nothing although it asked for a replica says so.
+func TestShortfallOfOne(t *testing.T) {
+	s := newScene(t).wish("a", "1").wish("b", "90").replicas(2).settled()
+	if got := s.told(); !strings.Contains(got, "asks for 1 replica, gets 0") || !strings.Contains(got, "asks for 90 replicas, gets 2") {
+		t.Error(got)
+	}
+}

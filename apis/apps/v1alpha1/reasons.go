@@ -130,12 +130,13 @@ const (
 	// EventChildCorrected: Somebody changed a child workload, and United restored it. The note names
 	// the field and its field manager.
 	EventChildCorrected = "ChildCorrected"
-	// EventStuckReplicaDeleted: Type Manual: United deleted a replica that its controller would not
-	// replace, because the replica is broken, or because another one is unavailable.
+	// EventStuckReplicaDeleted: Type Manual: United deleted a replica that was not ready, because its
+	// controller would not replace it. There is no such event for a ready replica that was released.
 	EventStuckReplicaDeleted = "StuckReplicaDeleted"
-	// EventReplicaDeleted: United deleted a replica to replace it. Type RollingUpdate: it was
-	// released, and its controller would not replace it soon. Either type: it was updated without
-	// being released, and comes back on the revision of its subset.
+	// EventReplicaDeleted: United deleted a replica to replace it. Type RollingUpdate: it was not
+	// ready, and its controller would not replace it soon. There is no such event for a ready replica
+	// that was released. Either type: it was updated without being released, and comes back on the
+	// revision of its subset.
 	EventReplicaDeleted = "ReplicaDeleted"
 	// EventProtectionLost: A Warning: a child workload has forgotten which revision its protected
 	// replicas run, or one of them was updated without being released. United restores the record

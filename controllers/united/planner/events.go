@@ -182,7 +182,7 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 				reason = v1alpha1.EventReplicaDeleted
 			}
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s, because it is broken or was released and does not run %s", s.Name, strings.Join(o.DeletedStuck, ", "), after.UpdateRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s, because %s", s.Name, strings.Join(o.DeletedStuck, ", "), whyStuck(len(o.DeletedStuck), after.UpdateRevision)), s.Workload})
 		}
 		if o := results.of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventReplicaDeleted, "Restore",
@@ -222,6 +222,14 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 		}
 	}
 	return list
+}
+
+// whyStuck is why so many replicas that were not ready were deleted.
+func whyStuck(count int, update string) string {
+	if count == 1 {
+		return "it is broken or was released and does not run " + update
+	}
+	return "they are broken or were released and do not run " + update
 }
 
 // rolledOut reports whether the end of a rollout is why all replicas run the update revision and are

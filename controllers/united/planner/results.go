@@ -26,8 +26,8 @@ type Result struct {
 	Child *Child
 	// Deleted: the child was deleted.
 	Deleted bool
-	// DeletedStuck are the stuck replicas that were deleted, DeletedUnreleased those that had come up on
-	// the update revision without having been released.
+	// DeletedStuck are the deleted replicas that were not ready, DeletedUnreleased those that had come up
+	// on the update revision without having been released. Other deleted replicas are in neither.
 	DeletedStuck, DeletedUnreleased []string
 	// NotRetried: what failed is the template of the pods, which is not written again.
 	NotRetried bool
