@@ -83,7 +83,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// run works until ctx is done, then lets what is under way end.
+// run runs the manager until ctx is done, then waits for work in progress to end.
 func (o *options) run(ctx context.Context) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
 	limitMemory()
@@ -91,7 +91,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
-	// The API server's priority and fairness is the better judge.
+	// Leave the rate limit to the API server's priority and fairness.
 	restConfig.QPS = -1
 	restConfig.Wrap(united.Transport())
 	mgr, err := o.newManager(restConfig)
@@ -104,23 +104,23 @@ func (o *options) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// ofMemoryLimit is the part of the container's memory limit at which the garbage collector works
-// harder. The rest is for what it does not count.
-const ofMemoryLimit = 0.9
+// memoryLimitFraction is the fraction of the container's memory limit at which the garbage collector
+// works harder. The rest is for memory that it does not count.
+const memoryLimitFraction = 0.9
 
-// limitMemory lets the garbage collector know the memory limit of the container, unless
-// GOMEMLIMIT says another. Trap: without it the heap grows to twice what is in use, and a
-// manager that starts beside many large objects is killed with half of its memory free.
+// limitMemory tells the garbage collector the memory limit of the container, unless GOMEMLIMIT is
+// set. Trap: without a limit, the heap grows to twice the memory in use, and a manager that starts
+// while there are many large objects is killed with half of its memory free.
 func limitMemory() {
-	limit, err := memlimit.Set(memlimit.WithRatio(ofMemoryLimit), memlimit.WithProvider(memlimit.FromCgroup))
-	if err != nil { // there is no limit, or this is no Linux
+	limit, err := memlimit.Set(memlimit.WithRatio(memoryLimitFraction), memlimit.WithProvider(memlimit.FromCgroup))
+	if err != nil { // there is no limit, or this is not Linux
 		ctrl.Log.V(1).Info("no memory limit", "reason", err.Error())
 		return
 	}
 	ctrl.Log.V(1).Info("memory limit", "bytes", limit)
 }
 
-// known are the kinds of children.
+// known returns the adapters of all kinds of child workloads.
 func known() adapters.Registry {
 	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New()}
 }
@@ -135,7 +135,7 @@ func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {
 		Scheme: newScheme(),
 		Cache:  cached,
 		Client: client.Options{
-			// A pass never works from less than what the passes before it wrote.
+			// A pass must see what the passes before it wrote.
 			Cache: &client.CacheOptions{Unstructured: true, EnableReadYourWritesConsistency: ptr.To(true)},
 		},
 		Metrics:                       o.metricsOptions(),
@@ -183,8 +183,8 @@ func (o *options) metricsOptions() metricsserver.Options {
 	m := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if o.metricsSecure {
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
-		// HTTP/2 has a history of denial of service by stream resets, and nothing
-		// here needs it.
+		// HTTP/2 has a history of denial-of-service attacks by stream resets, and nothing here needs
+		// it.
 		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return m

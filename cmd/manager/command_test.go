@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestFlagsAreDocumented wants a row with the default for each flag in
-// docs/operations.md, and no flag there that does not exist.
+// TestFlagsAreDocumented requires that docs/operations.md has a row with the default for each flag,
+// and no row for a flag that does not exist.
 func TestFlagsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	var flags []string

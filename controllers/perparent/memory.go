@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package perparent keeps what is remembered of UnitedDeployments from pass to pass. It is lost with the
-// process, so nothing may rest on it but how much is done, and how often.
+// Package perparent remembers data about UnitedDeployments between passes. The data is lost when the
+// process ends, so it may only decide how much is done, and how often, and never what is right.
 package perparent
 
 import (
@@ -12,23 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory remembers a T by parent, and by the name of what it is about: a subset, or a child; "" for
-// the parent itself. The zero value remembers nothing yet.
+// Memory stores a T for each parent and name. The name is that of a subset or of a child, or "" for
+// the parent itself. The zero value is empty and ready to use.
 //
-// It is safe for concurrent use. What a T points at is not guarded: one worker at a time has a parent.
+// Memory is safe for concurrent use. It does not guard what a T points at: only one worker at a time
+// works on a parent.
 type Memory[T any] struct {
 	mu   sync.Mutex
 	kept map[types.NamespacedName]map[string]T
 }
 
-// Get is what is remembered; the zero value if nothing is.
+// Get returns the stored value, or the zero value if there is none.
 func (m *Memory[T]) Get(parent types.NamespacedName, name string) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.kept[parent][name]
 }
 
-// Set remembers, in the place of what was.
+// Set stores a value and replaces the previous one.
 func (m *Memory[T]) Set(parent types.NamespacedName, name string, what T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,12 +42,12 @@ func (m *Memory[T]) Set(parent types.NamespacedName, name string, what T) {
 	m.kept[parent][name] = what
 }
 
-// Delete drops what is remembered of one thing.
+// Delete removes the value of a name.
 func (m *Memory[T]) Delete(parent types.NamespacedName, name string) {
 	m.DeleteFunc(parent, func(of string, _ T) bool { return of == name })
 }
 
-// DeleteFunc drops what is remembered of some things of a parent.
+// DeleteFunc removes the values of a parent for which drop returns true.
 func (m *Memory[T]) DeleteFunc(parent types.NamespacedName, drop func(name string, what T) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +56,7 @@ func (m *Memory[T]) DeleteFunc(parent types.NamespacedName, drop func(name strin
 	}
 }
 
-// Forget drops all that is remembered of a parent, which is gone.
+// Forget removes all values of a parent that no longer exists.
 func (m *Memory[T]) Forget(parent types.NamespacedName) {
 	m.DeleteFunc(parent, func(string, T) bool { return true })
 }

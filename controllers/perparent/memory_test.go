@@ -45,7 +45,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Workers have different parents at the same time (go test -race).
+// Workers use different parents at the same time (go test -race).
 func TestMemoryOfManyWorkers(t *testing.T) {
 	m, workers := &Memory[int]{}, sync.WaitGroup{}
 	for i := range 8 {

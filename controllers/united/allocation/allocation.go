@@ -1,27 +1,23 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allocation splits the replicas of a UnitedDeployment over its
-// subsets. It is a pure function of the spec: the controller and a plan made on
-// a laptop get the same answer.
+// Package allocation splits the replicas of a UnitedDeployment over its subsets. It is a pure
+// function of the spec, so the controller and a plan made on a laptop give the same answer.
 //
-// A wish is a number, a percentage of the total, or absent. Numbers take their
-// value. The seats they leave are shared among the others by Webster's method
-// (Sainte-Laguë; see share), ties in spec order. The weight of a percentage p is
-// p * total / 100; absent subsets have equal weights, which make up what the
-// numbers and percentages leave of the total.
+// The wish of a subset is a number, a percentage of the total, or absent. Numbers get their value.
+// Webster's method (Sainte-Laguë; see share) splits the remaining seats among the others, with ties
+// in spec order. The weight of a percentage p is p * total / 100. Absent subsets have equal weights,
+// which add up to the part of the total that numbers and percentages leave.
 //
-// Wishes cannot be met when numbers and percentages together exceed the total,
-// or when no subset is absent and they fall short of it. Then they all become
-// weights, a number n with the weight n, and all seats are shared by Webster's
-// method; an absent subset has weight 0, for nothing is left to it. Weights that
-// are all zero count as equal.
+// The wishes cannot be met if numbers and percentages together exceed the total, or if no subset is
+// absent and they fall short of it. Then all of them become weights, a number n with the weight n,
+// and Webster's method splits all seats; an absent subset has weight 0, because nothing is left for
+// it. If all weights are zero, they count as equal.
 //
-// The sum is always the total. Unless numbers and percentages are mixed, the
-// weights keep their proportions at every total, so scaling up by one never takes
-// a replica from a subset (Webster's method is house-monotone). Mixed, they shift
-// with the total, and rounding can follow: [35%, -, 6, -] of 10 is 4, 0, 6, 0,
-// and of 11 it is 3, 1, 6, 1.
+// The sum is always the total. Unless numbers and percentages are mixed, the weights keep their
+// proportions at every total, so scaling up by one never takes a replica from a subset (Webster's
+// method is house-monotone). If they are mixed, the proportions change with the total, and rounding
+// can follow: [35%, -, 6, -] of 10 is 4, 0, 6, 0, and of 11 it is 3, 1, 6, 1.
 package allocation
 
 import (
@@ -33,28 +29,27 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
-// Result is a split, and whether it is what the subsets wished for.
+// Result is a split, and whether the subsets get what they ask for.
 type Result struct {
-	// Replicas per subset, in the order of the wishes and as many; they add up
-	// to the total, unless there is no subset to put them in.
+	// Replicas has one entry for each wish, in the same order. The entries add up to the total,
+	// unless there are no subsets.
 	Replicas []int32
-	// Honored is false when the wishes could not be met, or one was malformed.
+	// Honored is false if the wishes could not be met, or if one was malformed.
 	Honored bool
-	// Reason is one sentence, never empty. When the wishes are not honoured it
-	// gives the numbers that do not fit.
+	// Reason is one sentence, never empty. If the wishes are not honored, it has the numbers that do
+	// not add up.
 	Reason string
 }
 
-// Allocate splits total over the subsets: wishes[i] is subsets[i].replicas, nil
-// when absent. It never fails, so that an autoscaler can drive any total; a
-// negative one counts as 0.
+// Allocate splits total over the subsets: wishes[i] is subsets[i].replicas, or nil if that is absent.
+// It never fails, so that an autoscaler can set any total; a negative one counts as 0.
 //
-// Admission refuses a malformed wish. One that got past it counts as absent, not
-// as 0: where the others add up this is the share that was meant, and a typing
-// error does not scale a subset that serves to nothing. The result is then not
-// honoured and the reason names its position.
+// Admission rejects a malformed wish. One that exists all the same counts as absent and not as 0: if
+// the others add up, this is the share that the user meant, and a typing error does not scale a
+// subset that serves traffic to zero. The result is then not honored, and the reason has the position
+// of the wish.
 func Allocate(total int32, wishes []*intstr.IntOrString) Result {
-	r := read(max(total, 0), wishes)
+	r := parse(max(total, 0), wishes)
 	result := Result{Honored: r.met() && len(r.malformed) == 0, Reason: r.reason()}
 	if r.met() {
 		result.Replicas = r.grant()
@@ -64,19 +59,19 @@ func Allocate(total int32, wishes []*intstr.IntOrString) Result {
 	return result
 }
 
-// reading is the wishes, understood.
-type reading struct {
+// parsedWishes are the wishes, parsed and added up.
+type parsedWishes struct {
 	total int64
-	// amounts in spec order; nil where absent or malformed.
+	// amounts are in spec order; nil if absent or malformed.
 	amounts []*percent.Amount
-	// numbers and percents are sums, absent counts the nil amounts.
+	// numbers and percents are sums; absent is the number of nil amounts.
 	numbers, percents, absent int64
-	// malformed says what is wrong, per wish that is.
+	// malformed has a message for each malformed wish.
 	malformed []string
 }
 
-func read(total int32, wishes []*intstr.IntOrString) reading {
-	r := reading{total: int64(total), amounts: make([]*percent.Amount, len(wishes))}
+func parse(total int32, wishes []*intstr.IntOrString) parsedWishes {
+	r := parsedWishes{total: int64(total), amounts: make([]*percent.Amount, len(wishes))}
 	for i, wish := range wishes {
 		if wish == nil {
 			r.absent++
@@ -98,25 +93,25 @@ func read(total int32, wishes []*intstr.IntOrString) reading {
 	return r
 }
 
-// asked is what numbers and percentages come to, in hundredths of a replica:
-// the unit in which a percentage of the total is an integer.
-func (r reading) asked() int64 {
+// asked is the sum of numbers and percentages in hundredths of a replica, the unit in which a
+// percentage of the total is an integer.
+func (r parsedWishes) asked() int64 {
 	return 100*r.numbers + r.percents*r.total
 }
 
-// left is the total less what is asked, in hundredths of a replica.
-func (r reading) left() int64 {
+// left is what asked leaves of the total, in hundredths of a replica.
+func (r parsedWishes) left() int64 {
 	return 100*r.total - r.asked()
 }
 
-func (r reading) met() bool {
+func (r parsedWishes) met() bool {
 	return r.left() == 0 || r.left() > 0 && r.absent > 0
 }
 
-// grant gives numbers their value and shares the seats left among the others.
-// Weights are hundredths of a replica times the number of absent subsets, the
-// unit in which an equal part of what is left is an integer too.
-func (r reading) grant() []int32 {
+// grant gives numbers their value and splits the remaining seats among the others. The unit of the
+// weights is a hundredth of a replica divided by the number of absent subsets, so that an equal part
+// of what is left is an integer too.
+func (r parsedWishes) grant() []int32 {
 	weights := make([]uint64, len(r.amounts))
 	for i, amount := range r.amounts {
 		switch {
@@ -135,9 +130,9 @@ func (r reading) grant() []int32 {
 	return replicas
 }
 
-// proportions are the weights when the wishes cannot be met, in hundredths of a
-// replica. An absent subset has none: it is there only when too much is asked.
-func (r reading) proportions() []uint64 {
+// proportions returns the weights for wishes that cannot be met, in hundredths of a replica. The
+// weight of an absent subset is 0, because there is one only if the others ask for too much.
+func (r parsedWishes) proportions() []uint64 {
 	weights := make([]uint64, len(r.amounts))
 	for i, amount := range r.amounts {
 		switch {
@@ -151,7 +146,7 @@ func (r reading) proportions() []uint64 {
 	return weights
 }
 
-func (r reading) reason() string {
+func (r parsedWishes) reason() string {
 	var parts []string
 	if len(r.malformed) > 0 {
 		part := r.malformed[0]
@@ -169,8 +164,8 @@ func (r reading) reason() string {
 	return strings.Join(parts, "; ")
 }
 
-// mismatch says by how much the wishes miss the total, and what is done.
-func (r reading) mismatch() string {
+// mismatch says by how much the wishes miss the total, and what happens then.
+func (r parsedWishes) mismatch() string {
 	if len(r.amounts) == 0 {
 		return fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed", r.total)
 	}
@@ -192,7 +187,7 @@ func (r reading) mismatch() string {
 	return fmt.Sprintf("the subsets ask for %s, but spec.replicas is %d; replicas are split %s", sum, r.total, split)
 }
 
-// hundredths prints 330 as 3.3.
+// hundredths formats 330 as 3.3.
 func hundredths(n int64) string {
 	s := fmt.Sprintf("%d.%02d", n/100, n%100)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/allocation"
 )
 
-// wishes reads "1, 50%, -": a dash is an absent wish, what is no number a string.
+// wishes parses "1, 50%, -": a dash is an absent wish; what is not a number is a string.
 func wishes(list string) []*intstr.IntOrString {
 	if list == "" {
 		return nil
@@ -42,7 +42,7 @@ func TestAllocate(t *testing.T) {
 		want   []int32
 		reason string
 	}{
-		// The numbers that the design gives.
+		// The numbers of the design.
 		{"1, 50%, -", 6, []int32{1, 3, 2}, honoured},
 		{"50%, 50%", 5, []int32{3, 2}, honoured},
 		{"33%, 33%, 34%", 10, []int32{3, 3, 4}, honoured},
@@ -62,7 +62,7 @@ func TestAllocate(t *testing.T) {
 		{"-, 1, 50%", 0, []int32{0, 0, 0}, "the subsets ask for 1 replicas (1 + 50% of 0), but spec.replicas is 0; replicas are split in proportion"},
 		{"-, -", -4, []int32{0, 0}, honoured},
 
-		// Absent subsets take what is left, also nothing.
+		// Absent subsets take what is left, even if that is nothing.
 		{"-", 7, []int32{7}, honoured},
 		{"4, -", 4, []int32{4, 0}, honoured},
 		{"50%, 50%, -", 9, []int32{5, 4, 0}, honoured},
@@ -70,7 +70,7 @@ func TestAllocate(t *testing.T) {
 		{"4, 4, -", 4, []int32{2, 2, 0}, "the subsets ask for 8 replicas, but spec.replicas is 4; replicas are split in proportion"},
 		{"2, 70%, -", 6, []int32{2, 4, 0}, "the subsets ask for 6.2 replicas (2 + 70% of 6), but spec.replicas is 6; replicas are split in proportion"},
 
-		// Numbers and percentages that add up exactly, and those that do not.
+		// Numbers and percentages that add up exactly, and some that do not.
 		{"3, 50%", 6, []int32{3, 3}, honoured},
 		{"3, 50%", 5, []int32{3, 2}, "the subsets ask for 5.5 replicas (3 + 50% of 5), but spec.replicas is 5; replicas are split in proportion"},
 		{"2, 4", 6, []int32{2, 4}, honoured},
@@ -79,7 +79,7 @@ func TestAllocate(t *testing.T) {
 		{"0%, 0%", 5, []int32{3, 2}, "the subsets ask for 0 replicas, but spec.replicas is 5; replicas are split equally"},
 		{"100%, 100%, 100%", 4, []int32{2, 1, 1}, "the subsets ask for 12 replicas (300% of 4), but spec.replicas is 4; replicas are split in proportion"},
 
-		// The largest numbers there are.
+		// The largest possible numbers.
 		{"-, -", maxInt, []int32{1 << 30, 1<<30 - 1}, honoured},
 		{"2147483647, 2147483647", maxInt, []int32{1 << 30, 1<<30 - 1}, "the subsets ask for 4294967294 replicas, but spec.replicas is 2147483647; replicas are split in proportion"},
 		{"2147483647, 0, -", maxInt, []int32{maxInt, 0, 0}, honoured},
@@ -102,7 +102,7 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// A type that intstr does not know can only come from code; it must not panic.
+// Only code can produce a type that intstr does not know; it must not cause a panic.
 func TestAllocateUnknownType(t *testing.T) {
 	got := allocation.Allocate(4, []*intstr.IntOrString{{Type: 9}, nil})
 	if !slices.Equal(got.Replicas, []int32{2, 2}) || got.Honored {
@@ -110,8 +110,8 @@ func TestAllocateUnknownType(t *testing.T) {
 	}
 }
 
-// Where numbers and percentages are mixed, scaling up can move a replica from one
-// subset to another. The package comment says so; this is its example.
+// If numbers and percentages are mixed, scaling up can move a replica from one subset to another.
+// This is the example in the package comment.
 func TestMixedWishesCanShift(t *testing.T) {
 	list := wishes("35%, -, 6, -")
 	for total, want := range map[int32][]int32{10: {4, 0, 6, 0}, 11: {3, 1, 6, 1}} {

@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
-// Split splits total over the subsets of a spec: with Fill if any of them has a bound, else with
-// Allocate.
+// Split splits total over the subsets of a spec: with Fill if any of them has a minimum or maximum,
+// otherwise with Allocate.
 func Split(total int32, subsets []v1alpha1.Subset) Result {
 	wishes, bounds, bounded := make([]*intstr.IntOrString, len(subsets)), make([]Bounds, len(subsets)), false
 	for i := range subsets {
@@ -28,19 +28,20 @@ func Split(total int32, subsets []v1alpha1.Subset) Result {
 	return Allocate(total, wishes)
 }
 
-// Bounds are the minimum and the maximum of a subset: a number, a percentage of the total, or nil.
-// Percentages of a minimum are rounded up, those of a maximum down.
+// Bounds are the minimum and the maximum of a subset: a number, a percentage of the total, or nil. A
+// minimum is rounded up, a maximum down.
 type Bounds struct{ Min, Max *intstr.IntOrString }
 
-// Fill splits total over subsets that have bounds, in list order: first each subset gets its minimum,
-// as far as the total goes; then each that has a maximum is filled up to it; what is left goes to
-// the first one without a maximum. So scaling down takes replicas in reverse. It never fails, and a
-// negative total counts as 0.
+// Fill splits total over subsets that have bounds, in list order. First each subset gets its minimum,
+// until nothing is left; then each subset with a maximum is filled up to it; the first subset without
+// a maximum gets the rest. Scaling down therefore takes replicas in reverse order. Fill never fails,
+// and a negative total counts as 0.
 //
-// The result is not honoured when the minimums exceed the total; when a maximum is below the minimum
-// of its subset, as rounding can make it ("50%" and "50%" of 5 are at least 3 and at most 2): the
-// minimum counts; when every subset has a maximum and they do not hold the total: the last subset
-// gets the rest; and when a value is malformed: it counts as absent. Admission refuses the last two.
+// The result is not honored in these cases: the minimums exceed the total; a maximum is below the
+// minimum of its subset, which rounding can cause ("50%" and "50%" of 5 are at least 3 and at most
+// 2), and then the minimum counts; every subset has a maximum and they add up to less than the total,
+// and then the last subset gets the rest; or a value is malformed, and then it counts as absent.
+// Admission rejects the last two.
 func Fill(total int32, bounds []Bounds) Result {
 	f := filling{total: max(total, 0), bounds: make([]bound, len(bounds)), replicas: make([]int32, len(bounds))}
 	for i, b := range bounds {
@@ -53,19 +54,19 @@ func Fill(total int32, bounds []Bounds) Result {
 	return Result{Replicas: f.replicas, Reason: f.trouble}
 }
 
-// filling is one run of Fill.
+// filling is the state of one run of Fill.
 type filling struct {
 	total    int32
 	bounds   []bound
 	replicas []int32
-	// trouble is the first thing that keeps the split from what was asked for.
+	// trouble is the first reason why the subsets do not get what they ask for.
 	trouble string
 }
 
-// bound is Bounds in replicas.
+// bound is Bounds converted to replicas.
 type bound struct{ min, max int32 }
 
-// noMaximum is the maximum of a subset that has none. No total is above it.
+// noMaximum is the maximum of a subset without one. No total exceeds it.
 const noMaximum = math.MaxInt32
 
 func (f *filling) read(i int, b Bounds) bound {

@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/allocation"
 )
 
-// bounds reads "1..2, 50%.., ..3, -".
+// bounds parses "1..2, 50%.., ..3, -".
 func bounds(list string) []allocation.Bounds {
 	var out []allocation.Bounds
 	for text := range strings.SplitSeq(list, ",") {
@@ -43,7 +43,7 @@ func TestFill(t *testing.T) {
 		want   []int32
 		reason string
 	}{
-		// The numbers that were asked for.
+		// Bounds as given in the feature request.
 		{"1..2, 1..2, 1..", 3, []int32{1, 1, 1}, within},
 		{"1..2, 1..2, 1..", 7, []int32{2, 2, 3}, within},
 		{"1..2, 1..2, 1..", 1, []int32{1, 0, 0}, "the subsets ask for at least 3 replicas, but spec.replicas is 1; the first ones get theirs"},
@@ -52,7 +52,7 @@ func TestFill(t *testing.T) {
 		{"..2, ..2, -", 3, []int32{2, 1, 0}, within},
 		{"..2, ..2, -", 5, []int32{2, 2, 1}, within},
 
-		// Those with a maximum come first, wherever they are; of those without, the first takes the rest.
+		// Subsets with a maximum come first, wherever they are; the first one without takes the rest.
 		{"-, ..2, -", 5, []int32{3, 2, 0}, within},
 		{"1.., ..2, 3..", 9, []int32{4, 2, 3}, within},
 
@@ -64,7 +64,7 @@ func TestFill(t *testing.T) {
 		{"50%..50%, -", 4, []int32{2, 2}, within},
 		{"3..50%, -", 4, []int32{3, 1}, "maxReplicas of spec.topology.subsets[0] is 2, below its minReplicas, 3; the minimum counts"},
 
-		// What admission refuses.
+		// Values that admission rejects.
 		{"..1, ..2", 5, []int32{1, 4}, "the subsets take at most 3 replicas, but spec.replicas is 5; the last one gets the rest"},
 		{"five.., -", 2, []int32{2, 0}, `spec.topology.subsets[0].minReplicas: "five" is neither a number of at least 0 nor a percentage from "0%" to "100%"; a malformed value counts as absent`},
 		{"1..-3, -", 2, []int32{2, 0}, `spec.topology.subsets[0].maxReplicas: -3 is neither a number of at least 0 nor a percentage from "0%" to "100%"; a malformed value counts as absent`},
@@ -82,9 +82,9 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// The oracle gives out one replica after the other: to the first subset below its minimum, else to the
-// first below its maximum, else to the first without one. So the sum is exact, and scaling up by one
-// takes no replica from a subset.
+// The oracle gives out one replica at a time: to the first subset below its minimum, else to the
+// first one below its maximum, else to the first one without a maximum. So the sum is exact, and
+// scaling up by one takes no replica from a subset.
 func TestFillOneByOne(t *testing.T) {
 	maybe := func(g *rapid.Generator[int32]) *rapid.Generator[*int32] { return rapid.Ptr(g, true) }
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,7 +115,7 @@ func TestFillOneByOne(t *testing.T) {
 // numbers are the bounds of a subset.
 type numbers struct{ low, high *int32 }
 
-// next is the subset that gets the next replica.
+// next returns the subset that gets the next replica.
 func next(has []int32, list []numbers) int {
 	for _, wants := range []func(i int, n numbers) bool{
 		func(i int, n numbers) bool { return n.low != nil && has[i] < *n.low },
@@ -131,7 +131,7 @@ func next(has []int32, list []numbers) int {
 	return len(list) - 1
 }
 
-// Whatever is asked for, the sum is exact, and nothing is negative.
+// For all wishes, the sum is exact and nothing is negative.
 func TestFillIsSane(t *testing.T) {
 	anything := rapid.OneOf(absents, percentages, fair, small, anyNumber, malformed)
 	rapid.Check(t, func(t *rapid.T) {

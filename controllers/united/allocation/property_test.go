@@ -28,7 +28,7 @@ func percentage(p int) *intstr.IntOrString {
 var (
 	absents     = rapid.Just((*intstr.IntOrString)(nil))
 	percentages = rapid.Map(rapid.IntRange(0, 100), percentage)
-	// fair are percentages of which several fit into the total.
+	// fair are percentages small enough that several of them fit into the total.
 	fair      = rapid.Map(rapid.IntRange(0, 15), percentage)
 	small     = rapid.Map(rapid.Int32Range(0, 12), number)
 	anyNumber = rapid.Map(rapid.Int32Min(0), number)
@@ -77,8 +77,8 @@ func assertSane(t interface{ Fatalf(string, ...any) }, total int32, list []*ints
 	}
 }
 
-// The design promises it for percentages and absents; it holds for numbers and
-// absents too.
+// The design promises this for percentages and absent subsets; it is also true for numbers and absent
+// subsets.
 func TestScalingUpTakesNoReplica(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		assertNoneShrinks(t, anyTotal.Draw(t, "total"), rapid.OneOf(shares, counts).Draw(t, "wishes"))
@@ -104,7 +104,7 @@ func TestAbsentSubsetsAreEqual(t *testing.T) {
 	})
 }
 
-// The oracle gives out seat by seat, in fractions, straight from the design.
+// The oracle gives out one seat at a time, in fractions, straight from the design.
 func TestSeatBySeat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total, list := smallTotal.Draw(t, "total"), wellFormed.Draw(t, "wishes")
@@ -132,9 +132,9 @@ func TestSeatBySeat(t *testing.T) {
 	})
 }
 
-// Webster's split is the only one in which no seat given has a lower quotient
-// than a seat not given, or the same and a later place. This holds it to that
-// where seat by seat would take for ever.
+// Webster's split is the only one in which no granted seat has a lower quotient than a seat that was
+// not granted, or the same quotient and a later place. This checks large totals, for which giving out
+// one seat at a time would take too long.
 func TestNoSeatIsMisplaced(t *testing.T) {
 	list := rapid.SliceOfN(rapid.OneOf(absents, percentages, fair, small, anyNumber), 1, 12)
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,13 +156,13 @@ func TestNoSeatIsMisplaced(t *testing.T) {
 	})
 }
 
-// quotient is that of the k-th seat, k from 1.
+// quotient returns the quotient of the k-th seat, with k from 1.
 func quotient(weight *big.Rat, k int32) *big.Rat {
 	return new(big.Rat).Quo(weight, big.NewRat(2*int64(k)-1, 1))
 }
 
-// oracle reads section 3 of the design in fractions: the weights, the replicas
-// that are given beforehand, and whether the wishes can be met.
+// oracle computes section 3 of the design in fractions: the weights, the replicas that are granted
+// beforehand, and whether the wishes can be met.
 func oracle(total int32, list []*intstr.IntOrString) ([]*big.Rat, []int32, bool) {
 	weights, fixed := make([]*big.Rat, len(list)), make([]int32, len(list))
 	rest := big.NewRat(int64(total), 1)

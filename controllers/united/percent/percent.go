@@ -1,13 +1,12 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package percent reads the "number or percentage" values of the API and
-// rounds percentages of replicas. It is the only place that does either, so
-// that allocation, coordination and the checks behind admission cannot disagree
-// about what "80%" is.
+// Package percent parses the "number or percentage" values of the API and rounds percentages of
+// replicas. Nothing else does either, so allocation, coordination and the checks that repeat
+// admission cannot disagree about the meaning of "80%".
 //
-// It does not use intstr.GetScaledValueFromIntOrPercent: that one rounds in
-// floating point and takes "-1%", "+5%", "050%" and "900%".
+// It does not use intstr.GetScaledValueFromIntOrPercent, which rounds in floating point and accepts
+// "-1%", "+5%", "050%" and "900%".
 package percent
 
 import (
@@ -18,18 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Amount is a well-formed value: a number of replicas, or a percentage of some.
+// Amount is a well-formed value: a number of replicas, or a percentage of them.
 type Amount struct {
 	// Value is 0 to MaxInt32 for a number, 0 to 100 for a percentage.
 	Value int32
-	// IsPercent tells a percentage from a number.
+	// IsPercent is true if Value is a percentage.
 	IsPercent bool
 }
 
-// Parse reads a value as admission accepts it: a number of at least 0, or a
-// percentage from "0%" to "100%" in decimal digits without sign, blank, fraction
-// or leading zero. The error names the value, cut to a length that fits into a
-// condition.
+// Parse parses a value as admission accepts it: a number of at least 0, or a percentage from "0%" to
+// "100%" in decimal digits without sign, blank, fraction or leading zero. The error contains the
+// value, truncated to a length that fits into a condition.
 func Parse(value intstr.IntOrString) (Amount, error) {
 	switch {
 	case value.Type == intstr.Int && value.IntVal >= 0:
@@ -57,7 +55,7 @@ func parsePercent(s string) (int32, bool) {
 	if err != nil || p < 0 || p > 100 {
 		return 0, false
 	}
-	// Only the canonical spelling: ParseInt also takes "+5", "-0" and "050".
+	// Accept only the canonical spelling: ParseInt also accepts "+5", "-0" and "050".
 	return int32(p), strconv.FormatInt(p, 10) == digits
 }
 
@@ -69,13 +67,13 @@ func (a Amount) String() string {
 	return strconv.Itoa(int(a.Value))
 }
 
-// Ceil is ceil(percent * replicas / 100), exactly, for a percent of 0 to 100.
-// Replicas below 0 count as 0. It is the only rounding routine.
+// Ceil returns ceil(percent * replicas / 100), exactly, for a percent of 0 to 100. Replicas below 0
+// count as 0.
 func Ceil(percent, replicas int32) int32 {
 	return int32((int64(percent)*int64(max(replicas, 0)) + 99) / 100)
 }
 
-// Floor is floor(percent * replicas / 100), exactly, for a percent of 0 to 100. Replicas below 0
+// Floor returns floor(percent * replicas / 100), exactly, for a percent of 0 to 100. Replicas below 0
 // count as 0.
 func Floor(percent, replicas int32) int32 {
 	return max(replicas, 0) - Ceil(100-percent, replicas)
