@@ -20,7 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// values are what a template may hold, two levels deep.
+// values generates what a template may contain, two levels deep.
 var (
 	scalars = rapid.OneOf(
 		rapid.Map(rapid.Int64(), func(i int64) any { return i }),
@@ -100,8 +100,8 @@ func TestFindsWhatIsKept(t *testing.T) {
 	})
 }
 
-// Subsets come and go, and never make a revision; whatever is known of a living
-// one when it changes does.
+// Adding and removing subsets never makes a revision; changing anything that a revision has of an
+// existing subset does.
 func TestSubsetsThatComeAndGoMakeNoRevision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := contents.Draw(t, "content")
@@ -179,8 +179,8 @@ func TestNumbersOrderWhatIsKept(t *testing.T) {
 	})
 }
 
-// FuzzParse: what is in a cluster may have been written by anybody. It is read
-// or refused, and what was read says the same when it is written again.
+// FuzzParse: anybody may have written the data in a cluster. Parse accepts or rejects it, and what it
+// accepts stays the same when it is written again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"template":{"spec":{"a":1}},"subsets":{"x":{"patch":{"b":[null,1.5]}}}}`), `{"x":null,"y":{"tolerations":[{"key":"k"}]}}`)
 	f.Add([]byte(`{"template":{},"subsets":{"x":null}}`), `null`)

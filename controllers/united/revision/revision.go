@@ -1,17 +1,15 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision names, compares and finds the revisions of a
-// UnitedDeployment.
+// Package revision names, compares and finds the revisions of a UnitedDeployment.
 //
-// A revision is what reaches pods: the pod part of the template, and for each
-// subset what its patch and its tolerations change in it. It is kept as a
-// ControllerRevision of the parent, whose data can never be changed. A subset
-// that comes later is therefore recorded in an annotation of the revision, and
-// one that goes is struck out there: adding or removing a subset makes no
-// revision, and a later change of its patch is still told from what it was.
+// A revision is what reaches pods: the pod part of the template, and for each subset what its patch
+// and its tolerations change in that part. It is stored as a ControllerRevision of the parent, whose
+// data are immutable. Therefore an annotation of the revision records the subsets that are added
+// later, and those that are removed: adding or removing a subset makes no revision, and a later
+// change of its patch is still detected.
 //
-// All of it is pure. Package store writes them.
+// The package is pure. Package store writes the revisions.
 package revision
 
 import (
@@ -37,17 +35,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Content is what pods are made of.
+// Content is what determines the pods.
 type Content struct {
 	// Template is the pod part of the workload template.
 	Template map[string]any `json:"template"`
-	// Subsets holds what each subset changes in it, by name.
+	// Subsets holds the changes of each subset to the template, by name.
 	Subsets map[string]Overlay `json:"subsets"`
-	// pods is the template as it is compared, if it was marshalled already.
+	// pods is the template in the form in which it is compared, if it was marshaled already.
 	pods []byte
 }
 
-// Marshalled is the content, made ready to be compared again and again.
+// Marshalled returns the content with its template marshaled, for repeated comparisons.
 func (c Content) Marshalled() Content {
 	c.pods = marshal(c.Template)
 	return c
@@ -60,43 +58,43 @@ func (c *Content) comparable() []byte {
 	return marshal(c.Template)
 }
 
-// Overlay is what one subset changes in the pod part.
+// Overlay is what one subset changes in the pod part of the template.
 type Overlay struct {
 	// Patch is the pod part of the subset's patch.
 	Patch map[string]any `json:"patch,omitempty"`
-	// Tolerations are the subset's.
+	// Tolerations are the tolerations of the subset.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Revision is one revision that is kept.
+// Revision is one stored revision.
 type Revision struct {
 	// Name is the name of its ControllerRevision.
 	Name string
-	// Number orders the revisions by age: the one used last has the highest.
+	// Number orders the revisions by last use: the one used last has the highest.
 	Number int64
-	// Object is the ControllerRevision it was read from: read only.
+	// Object is the ControllerRevision that it was read from. Do not modify it.
 	Object *appsv1.ControllerRevision
 
 	template map[string]any
-	// pods is the template as it is compared: once for all subsets.
+	// pods is the template in the form in which it is compared, the same for all subsets.
 	pods []byte
-	// subsets is the data, overlaid with the annotation. A subset without an
-	// entry is not known to the revision.
+	// subsets is the data merged with the annotation. The revision does not know a subset without an
+	// entry.
 	subsets map[string]Overlay
-	// size is that of the data, in bytes.
+	// size is the size of the data in bytes.
 	size int
-	// damaged: somebody has made the annotation unreadable. What it said of subsets that
-	// came later is lost.
+	// damaged is true if the annotation cannot be parsed. What it said about subsets that were added
+	// later is lost.
 	damaged bool
 }
 
-// Parse reads a revision. It fails when the data are not what this package writes. The
-// annotation can be changed by everybody who may change a ControllerRevision: one that
-// cannot be read costs what it said, and Amend writes it anew.
+// Parse parses a revision. It fails if the data are not in the form that this package writes.
+// Everybody who may change a ControllerRevision can change the annotation: if that cannot be parsed,
+// only its content is lost, and Amend writes it again.
 func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	content := Content{}
-	// This Unmarshal keeps integers integers, so that the result can be
-	// deep-copied and merged like any unstructured object.
+	// This Unmarshal keeps integers, so the result can be deep-copied and merged like any
+	// unstructured object.
 	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
 		return nil, fmt.Errorf("ControllerRevision %s: data: %w", cr.Name, err)
 	}
@@ -122,7 +120,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	return r, nil
 }
 
-// amendments reads the annotation: a nil overlay is a subset struck out.
+// amendments parses the annotation: a nil overlay is a subset that was removed.
 func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 	amended := map[string]*Overlay{}
 	if text, ok := cr.Annotations[v1alpha1.AnnotationSubsets]; ok {
@@ -136,21 +134,21 @@ func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 	return amended, nil
 }
 
-// Template is the pod part of the template: read only.
+// Template returns the pod part of the template. Do not modify it.
 func (r *Revision) Template() map[string]any { return r.template }
 
-// Overlay is what the named subset changed in the revision; false when the
-// revision does not know the subset.
+// Overlay returns what the named subset changed in the revision; false if the revision does not know
+// the subset.
 func (r *Revision) Overlay(subset string) (Overlay, bool) {
 	o, ok := r.subsets[subset]
 	return o, ok
 }
 
-// Matches reports whether the revision makes the same pods as the content, as
-// far as it knows the subsets of the content.
+// Matches reports whether the revision makes the same pods as the content. Only subsets that both
+// know count.
 func (r *Revision) Matches(c Content) bool { return r.matches(c.comparable(), c) }
 
-// matches is Matches; pods is the template as it is compared.
+// matches is Matches with pods, the template of c in the form in which it is compared.
 func (r *Revision) matches(pods []byte, c Content) bool {
 	if !bytes.Equal(r.pods, pods) {
 		return false
@@ -163,8 +161,8 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 	return true
 }
 
-// SamePods reports whether the two revisions make the same pods in a subset.
-// today stands in for a revision that does not know the subset.
+// SamePods reports whether the two revisions make the same pods in a subset. If a revision does not
+// know the subset, today takes the place of its overlay.
 func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {
 		return true
@@ -172,7 +170,7 @@ func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	return bytes.Equal(a.pods, b.pods) && sameOverlay(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
 }
 
-// OverlayOr is Overlay with a stand-in for a subset that is not known.
+// OverlayOr is Overlay with a default for a subset that the revision does not know.
 func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
 	if o, ok := r.subsets[subset]; ok {
 		return o
@@ -180,8 +178,8 @@ func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
 	return today
 }
 
-// sameOverlay compares two by their JSON: a number is the same number however it was
-// decoded, and an empty patch is the same as none.
+// sameOverlay compares two overlays by their JSON, so that it does not matter how a number was
+// decoded, and an empty patch equals none.
 func sameOverlay(a, b Overlay) bool {
 	return a.empty() && b.empty() || bytes.Equal(marshal(a), marshal(b))
 }
@@ -191,17 +189,16 @@ func (o *Overlay) empty() bool { return len(o.Patch) == 0 && len(o.Tolerations) 
 func marshal(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		// Only channels, functions and cycles cannot be marshalled; nothing that
-		// was decoded from JSON holds any.
+		// Only channels, functions and cycles cannot be marshaled, and decoded JSON has none of
+		// these.
 		panic(fmt.Sprintf("revision: %v", err))
 	}
 	return raw
 }
 
-// canonical has the keys of every object in order, those of structs too. Trap: the
-// garbage collector patches a ControllerRevision to orphan it, the API server then
-// writes the data with sorted keys, and takes another order for a change of what
-// must not change.
+// canonical marshals with the keys of all objects sorted, also those of structs. Trap: when the
+// garbage collector patches a ControllerRevision to orphan it, the API server writes the data with
+// sorted keys, and it rejects another order as a change of immutable data.
 func canonical(v any) []byte {
 	var plain any
 	if err := utiljson.Unmarshal(marshal(v), &plain); err != nil {
@@ -210,12 +207,12 @@ func canonical(v any) []byte {
 	return marshal(plain)
 }
 
-// Find gives the revision that matches the content: the preferred one if it
-// does, else the one used last; nil when none does. Revisions are compared
-// whole, so going back to an earlier template finds its revision again.
+// Find returns the revision that matches the content: the preferred one if it does, else the one used
+// last, or nil if none does. Revisions are compared as a whole, so going back to an earlier template
+// finds its revision again.
 func Find(revisions []*Revision, c Content, preferred string) *Revision {
 	var found *Revision
-	pods := c.comparable() // once: it can be large, and there can be many revisions
+	pods := c.comparable() // only once: it can be large, and there can be many revisions
 	for _, r := range revisions {
 		if !r.matches(pods, c) {
 			continue
@@ -230,7 +227,7 @@ func Find(revisions []*Revision, c Content, preferred string) *Revision {
 	return found
 }
 
-// ByName gives the revision of a name, nil when there is none.
+// ByName returns the revision with a name, or nil.
 func ByName(revisions []*Revision, name string) *Revision {
 	i := slices.IndexFunc(revisions, func(r *Revision) bool { return r.Name == name })
 	if i < 0 {
@@ -239,7 +236,7 @@ func ByName(revisions []*Revision, name string) *Revision {
 	return revisions[i]
 }
 
-// NextNumber is higher than that of every revision.
+// NextNumber returns a number higher than that of every revision.
 func NextNumber(revisions []*Revision) int64 {
 	next := int64(1)
 	for _, r := range revisions {
@@ -248,8 +245,8 @@ func NextNumber(revisions []*Revision) int64 {
 	return next
 }
 
-// New is the ControllerRevision of a content. collision tells apart two
-// contents whose names clash; it is 0 but for a clash.
+// New returns the ControllerRevision of a content. collision is 0, unless the names of two contents
+// collide; then it distinguishes them.
 func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Content, number int64, collision int) *appsv1.ControllerRevision {
 	raw := canonical(c)
 	return &appsv1.ControllerRevision{
@@ -264,25 +261,25 @@ func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Conte
 	}
 }
 
-// nameOf is the name of the revision of a content in its canonical form.
+// nameOf returns the name of the revision of a content in canonical form.
 func nameOf(parent string, raw []byte, collision int) string {
 	sum := sha256.Sum256(fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision))
 	return parent + "-" + rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5]))
 }
 
-// MaxCollisions bounds the search for a free name. Two contents clash once in
-// 2^40; more clashes than this mean that something else is wrong.
+// MaxCollisions bounds the search for a free name. Two contents collide once in 2^40; if there are
+// more collisions than this, something else is wrong.
 const MaxCollisions = 8
 
-// Stray reports whether a ControllerRevision that nobody controls is one of the parent's:
-// its name tells of its content, which cannot be changed. Somebody has taken its owner.
+// Stray reports whether a ControllerRevision that has no controller belongs to the parent: its name
+// is that of its content, which is immutable. Somebody has removed its owner reference.
 func Stray(cr *appsv1.ControllerRevision, parent *v1alpha1.UnitedDeployment) bool {
 	return metav1.GetControllerOfNoCopy(cr) == nil && Genuine(cr, parent.Name)
 }
 
-// Genuine reports whether the name of a ControllerRevision tells of its content, as that of each
-// one does that United has made for the parent. Its content cannot be changed; but somebody may have
-// deleted it and made another one of that name.
+// Genuine reports whether the name of a ControllerRevision is that of its content, which is true for
+// all that United makes for the parent. The content is immutable, but somebody may have deleted the
+// object and created another one with its name.
 func Genuine(cr *appsv1.ControllerRevision, parent string) bool {
 	content := Content{}
 	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
@@ -297,10 +294,10 @@ func Genuine(cr *appsv1.ControllerRevision, parent string) bool {
 	return false
 }
 
-// Amend gives the annotation that a revision must carry to know every living
-// subset and none that is gone; false, and no annotation, when it does already.
+// Amend returns the annotation with which the revision knows every existing subset and no removed
+// one; false if the revision has that already.
 func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
-	amended, _ := amendments(r.Object) // none of what is damaged
+	amended, _ := amendments(r.Object) // empty if the annotation is damaged
 	changed := r.damaged
 	for name, overlay := range living {
 		if _, ok := r.subsets[name]; !ok {
@@ -318,8 +315,8 @@ func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 	return string(canonical(amended)), true
 }
 
-// LastCurrent gives the revision of the parent that became the current one last, as its
-// annotation records, and the number there; nil and 0 when none records it.
+// LastCurrent returns the revision of the parent that became the current one last, and its number, as
+// its annotation records them; nil and 0 if no revision has such a record.
 func LastCurrent(revisions []*Revision, parent types.UID) (*Revision, int64) {
 	last, number := (*Revision)(nil), int64(0)
 	for _, r := range revisions {
@@ -335,34 +332,33 @@ func (r *Revision) WasCurrent(parent types.UID) bool {
 	return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent) > 0
 }
 
-// CurrentRecord is the annotation of a revision that becomes the current one after that of
-// the number given.
+// CurrentRecord returns the annotation for a revision that becomes the current one after the revision
+// with the number last.
 func CurrentRecord(parent types.UID, last int64) string {
 	return fmt.Sprintf("%s/%d", parent, last+1)
 }
 
-// currentNumber reads what CurrentRecord writes; 0 where the parent is another one, as when
-// revisions outlived it, or the record cannot be read.
+// currentNumber parses what CurrentRecord returns. It is 0 if the record cannot be parsed, or is that
+// of another parent, for example if revisions outlived their parent.
 func currentNumber(record string, parent types.UID) int64 {
 	uid, text, _ := strings.Cut(record, "/")
 	if uid != string(parent) {
 		return 0
 	}
 	number, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || number == math.MaxInt64 { // there is none after that
+	if err != nil || number == math.MaxInt64 { // no number is higher
 		return 0
 	}
 	return number
 }
 
-// MaxHistoryBytes is how large the data of all revisions together may be that are kept
-// without being in use: a template may be a megabyte, each revision of it costs etcd as much and
-// the controller several times that, and spec.revisionHistoryLimit is for users to choose.
+// MaxHistoryBytes bounds the total size of the data of stored revisions that are not in use. A
+// template may have a megabyte, each revision of it costs that much in etcd and several times as much
+// in the controller, and users choose spec.revisionHistoryLimit.
 const MaxHistoryBytes = 4 << 20
 
-// Surplus gives the revisions to delete, oldest first: those that are not in
-// use, less the limit youngest of them, as far as these are not larger together than
-// MaxHistoryBytes.
+// Surplus returns the revisions to delete, oldest first: those that are not in use, except the
+// youngest ones, up to limit of them and up to MaxHistoryBytes together.
 func Surplus(revisions []*Revision, inUse map[string]bool, limit int) []*Revision {
 	idle := slices.DeleteFunc(slices.Clone(revisions), func(r *Revision) bool { return inUse[r.Name] })
 	slices.SortFunc(idle, func(a, b *Revision) int {

@@ -62,7 +62,7 @@ func parse(t testing.TB, cr *appsv1.ControllerRevision) *revision.Revision {
 	return r
 }
 
-// amend is a revision as it is once it knows the living subsets.
+// amend returns the revision with the annotation that knows the existing subsets.
 func amend(t testing.TB, r *revision.Revision, living overlays) *revision.Revision {
 	t.Helper()
 	annotation, changed := r.Amend(living)
@@ -95,8 +95,8 @@ func TestNameIsThatOfTheContent(t *testing.T) {
 	if again := name(content("a:1", overlays{"x": patched("b:1")}), 2, 0); again != first {
 		t.Error("the same content has two names:", first, again)
 	}
-	// A golden name: revisions in a cluster outlive a controller, so a new
-	// version of it must give the same names.
+	// Revisions in a cluster outlive a controller, so a new version of the controller must compute
+	// the same names.
 	if got := name(content("a:1", nil), 1, 0); got != "web-5c698fdz74" {
 		t.Error("the name of a revision changed:", got)
 	}
@@ -140,8 +140,7 @@ func TestParseReadsWhatNewWrites(t *testing.T) {
 	if _, known := r.Overlay("c"); known {
 		t.Error("a subset is known that the content does not have")
 	}
-	// What is read can be built from: the API machinery deep-copies it, and
-	// panics on an int.
+	// Children are built from the result: the API machinery deep-copies it, and panics on an int.
 	runtime.DeepCopyJSON(r.Template())
 }
 
@@ -164,8 +163,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// The annotation is in everybody's hands. What it said of subsets that came later is lost
-// when it cannot be read, and it is written anew; what the data say stays.
+// Anybody may change the annotation. If it cannot be parsed, what it said about subsets that were
+// added later is lost, and it is written again; the data are not affected.
 func TestParsePutsUpWithABrokenAnnotation(t *testing.T) {
 	for name, annotation := range map[string]string{
 		"no JSON": "{", "a list": "[]", "a patch of text": `{"a": {"patch": "x"}}`, "words": "garbage",
@@ -435,7 +434,7 @@ func TestByName(t *testing.T) {
 	}
 }
 
-// TestLastCurrent: the highest number that was recorded for this parent.
+// TestLastCurrent: the highest number recorded for this parent counts.
 func TestLastCurrent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		records []string
@@ -471,7 +470,7 @@ func TestLastCurrent(t *testing.T) {
 	}
 }
 
-// TestSurplusBySize: large revisions that nothing uses are not kept in any number.
+// TestSurplusBySize: only a few large revisions that are not in use are kept.
 func TestSurplusBySize(t *testing.T) {
 	large := strings.Repeat("x", revision.MaxHistoryBytes/4)
 	var revisions []*revision.Revision
@@ -483,7 +482,7 @@ func TestSurplusBySize(t *testing.T) {
 	for _, r := range revision.Surplus(revisions, inUse, 100) {
 		numbers = append(numbers, r.Number)
 	}
-	if !slices.Equal(numbers, []int64{2}) { // 3, 4 and 6 are just below the bound together
+	if !slices.Equal(numbers, []int64{2}) { // 3, 4 and 6 together are just below the bound
 		t.Error(numbers)
 	}
 }

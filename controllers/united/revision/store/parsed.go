@@ -13,13 +13,13 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Parsed remembers the revisions of each parent as they were parsed. They
-// hardly ever change, and each pass reads all of them. A nil *Parsed remembers nothing.
+// Parsed caches the parsed revisions of each parent. Revisions hardly ever change, and each pass
+// reads all of them. A nil *Parsed caches nothing.
 type Parsed struct {
 	perparent.Memory[map[types.UID]*revision.Revision]
 }
 
-// of are the revisions that the parent's last List gave.
+// of returns the revisions that the last List returned for the parent.
 func (p *Parsed) of(parent types.NamespacedName) map[types.UID]*revision.Revision {
 	if p == nil {
 		return nil
@@ -38,7 +38,7 @@ func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revisio
 	p.Set(parent, "", kept)
 }
 
-// parse is revision.Parse of what is genuine, or what that gave of the same object before.
+// parse parses a genuine revision, or returns the cached result for the same object.
 func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision, parent string) (*revision.Revision, error) {
 	if r := known[cr.UID]; r != nil && cr.UID != "" && r.Object.ResourceVersion == cr.ResourceVersion {
 		return r, nil

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps the revisions that package revision names.
+// Package store reads and writes the revisions that package revision names.
 package store
 
 import (
@@ -21,37 +21,37 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Store keeps revisions as ControllerRevisions.
+// Store stores revisions as ControllerRevisions.
 type Store struct {
-	// Client writes, and reads from a cache of the ControllerRevisions that carry
-	// the label united.dev/name and not united.dev/subset.
+	// Client writes, and reads from a cache of the ControllerRevisions with the label united.dev/name
+	// and without united.dev/subset.
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads from the API server and not from a cache.
 	Live client.Reader
-	// Confirm, when set, is asked before a revision is made or changed for a parent. Its
-	// error keeps that from being done, and is what the caller gets.
+	// Confirm, if set, is called before a revision of a parent is created or changed. If it returns
+	// an error, the revision is not written, and the caller gets that error.
 	Confirm func(ctx context.Context) error
-	// Parsed remembers what List has parsed. Nil remembers nothing.
+	// Parsed caches what List has parsed. It may be nil.
 	Parsed *Parsed
-	// Spacing, when set, spaces the changes that somebody undoes again and again.
+	// Spacing, if set, delays changes that somebody keeps undoing.
 	Spacing Spacing
 }
 
-// Spacing spaces changes of revisions that are undone each time. Its errors are what the caller gets.
+// Spacing delays changes of revisions that are undone each time. The caller gets its errors.
 type Spacing interface {
-	// Delay gives an error while a revision is not to be changed again from what it is to what is
-	// wanted. is is nil where there is none.
+	// Delay returns an error while it is too early to change a revision from is to wanted again. is
+	// is nil if the revision does not exist.
 	Delay(is, wanted *appsv1.ControllerRevision) error
-	// Wrote notes a change from what a revision was, nil if there was none, to what is wanted, and
-	// what the API server has made of it.
+	// Wrote records a change from was, which is nil if the revision did not exist, to wanted, and the
+	// object after, which the API server returned.
 	Wrote(was, wanted, after *appsv1.ControllerRevision)
 }
 
-// List gives the revisions that the parent controls, and those whose owner somebody has
-// taken, for Adopt to put back. One that cannot be read is
-// left out: whoever needs it by name is told that it is lost. It does not wait until the
-// cache has what was written, since that would be for all parents; Ensure finds out when
-// it lags. Client has an index of them by that label.
+// List returns the revisions that the parent controls, and those whose owner reference somebody has
+// removed, so that Adopt can restore it. It leaves out a revision that cannot be parsed: a caller
+// that needs it by name learns that it is lost. List does not wait until the cache has seen the last
+// writes, because that would delay all parents; Ensure notices a cache that lags. Client must have an
+// index of revisions by the label united.dev/name.
 func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
@@ -62,7 +62,7 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	known, revisions := s.Parsed.of(key), make([]*revision.Revision, 0, len(list.Items))
 	for i := range list.Items {
 		cr := &list.Items[i]
-		// A child's own ControllerRevisions carry the labels of its pods.
+		// The ControllerRevisions of a child carry the labels of its pods.
 		if _, ofChild := cr.Labels[v1alpha1.LabelSubset]; ofChild || !metav1.IsControlledBy(cr, parent) && !revision.Stray(cr, parent) {
 			continue
 		}
@@ -76,38 +76,37 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	return revisions, nil
 }
 
-// Unlabelled gives a revision of the parent that has lost the label by which List finds it,
-// and puts that back; nil when there is none of that name, or it is not the parent's, or
-// cannot be read.
+// Unlabelled returns a revision of the parent that has lost the label by which List finds it, and
+// restores the label. It returns nil if no revision has the name, or if it does not belong to the
+// parent or cannot be parsed.
 func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, name string) (*revision.Revision, error) {
 	live := &appsv1.ControllerRevision{}
 	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: name}, live); err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {
 			return nil, fmt.Errorf("get revision %s: %w", name, err)
 		}
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // it does not exist
 	}
 	r, err := parse(nil, live, parent.Name)
 	if err != nil || metav1.GetControllerOfNoCopy(live) != nil && !metav1.IsControlledBy(live, parent) {
-		return nil, nil //nolint:nilnil // it is none of ours
+		return nil, nil //nolint:nilnil // it is not ours
 	}
 	if adopted, _ := s.Adopt(ctx, parent, owner, r); adopted != nil {
 		return adopted, nil
 	}
-	return r, nil // it is there all the same; the next pass tries again
+	return r, nil // it exists all the same; the next pass tries again
 }
 
-// EnsureContent gives the revision of a content, and keeps it before anything is
-// made from it: an equal one that is kept already, brought to the front, or a
-// new one.
+// EnsureContent returns the revision of a content. It is stored before anything is made from it:
+// either an equal one exists, which becomes the latest, or a new one is created.
 func (s *Store) EnsureContent(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content,
 ) (*revision.Revision, error) {
 	return s.Ensure(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
 }
 
-// Ensure is EnsureContent where the revision of the content was looked for already. It is nil, or
-// not among those that are kept, when none is.
+// Ensure is EnsureContent for a caller that already has looked for the revision of the content. That
+// is nil, or not one of kept, if none is stored.
 func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content, found *revision.Revision,
 ) (*revision.Revision, error) {
@@ -121,7 +120,7 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		cr := revision.New(parent, owner, c, revision.NextNumber(kept), collision)
 		err := s.create(ctx, cr)
 		if apierrors.IsAlreadyExists(err) {
-			// A cache that lags, or another content or owner of the same name.
+			// The cache lags, or the name belongs to another content or owner.
 			live := &appsv1.ControllerRevision{}
 			if err := s.Live.Get(ctx, client.ObjectKeyFromObject(cr), live); err != nil {
 				return nil, fmt.Errorf("get revision %s: %w", cr.Name, err)
@@ -137,15 +136,15 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		}
 		made, err := revision.Parse(cr)
 		if err == nil && cr.Labels[v1alpha1.LabelName] != parent.Name {
-			err = errLabelTaken(cr.Name) // nothing is made of what would not be found again
+			err = errLabelTaken(cr.Name) // do not use a revision that List would not find again
 		}
 		return made, err
 	}
 	return nil, fmt.Errorf("found no free name for a ControllerRevision of %s after %d attempts: delete those named %[1]s-* that it does not control", parent.Name, revision.MaxCollisions)
 }
 
-// create makes a revision, and of cr what the API server answers. One that somebody deletes each time is
-// made less and less often.
+// create creates a revision and replaces *cr by the answer of the API server. If somebody deletes it
+// each time, it is created less and less often.
 func (s *Store) create(ctx context.Context, cr *appsv1.ControllerRevision) error {
 	if s.Spacing == nil {
 		return s.Client.Create(ctx, cr)
@@ -161,9 +160,9 @@ func (s *Store) create(ctx context.Context, cr *appsv1.ControllerRevision) error
 	return nil
 }
 
-// Adopt puts back the owner, and the label, of a revision from which somebody has taken
-// them; it writes nothing where they are there. It fails where they are taken as it does so, and
-// gives the revision as it is then.
+// Adopt restores the owner reference and the label of a revision from which somebody has removed
+// them, and returns the result. It writes nothing if they exist, and fails if somebody removes them
+// at the same time.
 func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, r *revision.Revision) (*revision.Revision, error) {
 	has := func(r *revision.Revision) bool {
 		return metav1.IsControlledBy(r.Object, parent) && r.Object.Labels[v1alpha1.LabelName] == parent.Name
@@ -186,8 +185,8 @@ func errLabelTaken(name string) error {
 	return fmt.Errorf("admission (a policy or webhook) removes the owner reference or the label %s from ControllerRevision %s", v1alpha1.LabelName, name)
 }
 
-// bringToFront gives a revision that is used again the highest number, so that
-// the history is truncated by last use. The update revision is there already.
+// bringToFront gives a revision that is used again the highest number, so that the history is
+// truncated by last use. The update revision already has the highest number.
 func (s *Store) bringToFront(ctx context.Context, kept []*revision.Revision, r *revision.Revision, updateRevision string) (*revision.Revision, error) {
 	next := revision.NextNumber(kept)
 	if r.Name == updateRevision || r.Number == next-1 {
@@ -196,8 +195,8 @@ func (s *Store) bringToFront(ctx context.Context, kept []*revision.Revision, r *
 	return s.patch(ctx, r, map[string]any{"revision": next})
 }
 
-// Amend records in a revision the subsets that came and went after it was
-// taken; it writes nothing when there are none.
+// Amend records in a revision which subsets were added or removed after it was made; it writes
+// nothing if there are none.
 func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[string]revision.Overlay) (*revision.Revision, error) {
 	annotation, changed := r.Amend(living)
 	if !changed {
@@ -208,8 +207,8 @@ func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[stri
 	})
 }
 
-// RecordCurrent records that a revision of the parent became the current one, after that
-// with the number last. See revision.LastCurrent.
+// RecordCurrent records that a revision of the parent became the current one, after the revision with
+// the number last. See revision.LastCurrent.
 func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeployment, r *revision.Revision, last int64) error {
 	_, err := s.patch(ctx, r, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last)}},
@@ -217,9 +216,9 @@ func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeploy
 	return err
 }
 
-// patch is fenced by the UID, since the name may have been given to another revision,
-// and by the resourceVersion. Trap: a client that waits to read its own writes waits
-// for ever for one that its cache has lost in the meantime.
+// patch is fenced by the UID, because another revision may have got the name, and by the
+// resourceVersion. Trap: a client that waits until it can read its own writes waits forever for an
+// object that its cache has lost in the meantime.
 func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[string]any) (*revision.Revision, error) {
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
@@ -257,7 +256,7 @@ func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[strin
 	return revision.Parse(cr)
 }
 
-// patched is what a revision is to be by a merge patch.
+// patched returns the revision that a merge patch makes.
 func patched(cr *appsv1.ControllerRevision, patch []byte) (*appsv1.ControllerRevision, error) {
 	before, err := json.Marshal(cr)
 	if err != nil {
@@ -281,9 +280,8 @@ func (s *Store) confirm(ctx context.Context) error {
 	return s.Confirm(ctx)
 }
 
-// Truncate deletes revisions that are not in use, but for the limit youngest. The
-// deletes are fenced by resourceVersion: a revision that is used again was brought
-// to the front since.
+// Truncate deletes revisions that are not in use, except the youngest ones, up to limit. The deletes
+// are fenced by the resourceVersion: a revision that is used again has been changed.
 func (s *Store) Truncate(ctx context.Context, kept []*revision.Revision, inUse map[string]bool, limit int) error {
 	for _, r := range revision.Surplus(kept, inUse, limit) {
 		uid, version := r.Object.UID, r.Object.ResourceVersion

@@ -23,16 +23,15 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 )
 
-// history is a store on a fake API server, and the writes it has seen. The fake
-// one knows what is used here, creates that clash and merge patches, but not
-// what fences a delete: that is only looked at.
+// history is a store on a fake API server, and the writes that the server has seen. The fake server
+// detects creates that collide and merges patches, but it does not check the preconditions of a
+// delete; the tests do.
 type history struct {
 	store.Store
 	t      *testing.T
 	server client.Client
 	writes []string
-	// deletes are the UIDs that deletes were fenced by, versions the
-	// resourceVersions.
+	// deletes are the UID preconditions of deletes, versions the resourceVersion preconditions.
 	deletes  []types.UID
 	versions []string
 }
@@ -95,7 +94,7 @@ func (h *history) put(cr *appsv1.ControllerRevision) {
 	}
 }
 
-// list is what the parent's revisions are, oldest first.
+// list returns the revisions of the parent, oldest first.
 func (h *history) list() []*revision.Revision {
 	h.t.Helper()
 	revisions, err := h.List(h.t.Context(), parent())
@@ -115,7 +114,7 @@ func (h *history) keep(p *v1alpha1.UnitedDeployment, c revision.Content) *revisi
 	return r
 }
 
-// wrote tells what was written since it was last asked.
+// wrote checks the writes since the last call.
 func (h *history) wrote(want ...string) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.writes); diff != "" {
@@ -151,8 +150,9 @@ func TestListLeavesOutWhatIsNotTheParents(t *testing.T) {
 	}
 }
 
-// One that somebody has replaced by another content, under its name, is none: whoever needs it is told
-// that it is lost. What another has put there is never taken for what protected replicas run.
+// A revision that somebody has replaced, with other content under its name, does not count: a caller
+// that needs it learns that it is lost. Content that somebody else has stored must never count as
+// what protected replicas run.
 func TestAReplacedRevisionIsNone(t *testing.T) {
 	replaced := of(content("a:1", nil), 1, func(cr *appsv1.ControllerRevision) { cr.Data = of(content("a:2", nil), 2).Data })
 	h := newHistory(t, replaced, of(content("a:2", nil), 2))
@@ -168,7 +168,7 @@ func TestAReplacedRevisionIsNone(t *testing.T) {
 	}
 }
 
-// What somebody has taken from a revision is put back; at rest nothing is written.
+// Adopt restores what somebody has removed from a revision; at rest it writes nothing.
 func TestAdopt(t *testing.T) {
 	for name, edit := range map[string]func(*appsv1.ControllerRevision){
 		"its owner":                        func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil },
@@ -223,8 +223,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// What the status names as the update revision is at the front already,
-// whatever the numbers say: a pass at rest must not write.
+// The update revision that the status names needs no new number, whatever the numbers are: a pass at
+// rest must not write.
 func TestSnapshotAtRestWritesNothing(t *testing.T) {
 	h := newHistory(t, of(content("a:1", nil), 1), of(content("a:2", nil), 2))
 	p := parent()
@@ -274,7 +274,7 @@ func TestSnapshotWhenTheNameIsTaken(t *testing.T) {
 	}
 }
 
-// One that nobody controls is the parent's own: its name tells of its content.
+// A revision without a controller belongs to the parent if its name is that of its content.
 func TestSnapshotTakesBackItsOwn(t *testing.T) {
 	c := content("a:1", nil)
 	h := newHistory(t, of(c, 4, func(cr *appsv1.ControllerRevision) { cr.OwnerReferences = nil }))
@@ -356,12 +356,11 @@ func TestTruncate(t *testing.T) {
 	if diff := cmp.Diff([]string{kept[0].Name, kept[3].Name}, names(h.list())); diff != "" {
 		t.Error("want -, have +\n", diff)
 	}
-	// Going back to a revision writes it, so whoever has not seen that cannot
-	// delete it.
+	// Going back to a revision writes it, so a controller that has not seen that cannot delete it.
 	if diff := cmp.Diff([]string{kept[1].Object.ResourceVersion, kept[2].Object.ResourceVersion}, h.versions); diff != "" || h.versions[0] == "" {
 		t.Error("deletes are not fenced:", diff)
 	}
-	// One that is gone already is not an error.
+	// A revision that is gone already is not an error.
 	if err := h.Truncate(t.Context(), kept, nil, 0); err != nil {
 		t.Error(err)
 	}
