@@ -18,9 +18,9 @@ import (
 
 // value is one row of the table.
 type value struct {
-	// path is the name with its parents, such as image.tag.
+	// path is the full name of the value, such as image.tag.
 	path string
-	// byDefault is its default as JSON.
+	// byDefault is the default as JSON.
 	byDefault string
 	text      string
 }
@@ -30,8 +30,7 @@ const (
 	tableEnd   = "<!-- values: end -->"
 )
 
-// table writes the table of values into the README of a chart, between the two
-// marks.
+// table writes the table of values into the README of a chart, between two marks.
 func table(chart string) error {
 	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -63,9 +62,8 @@ func table(chart string) error {
 	return writeIfChanged(path, slices.Concat(before, []byte(tableBegin), rows.Bytes(), []byte(tableEnd), after))
 }
 
-// parseValues reads the values that have a comment "# -- ...", which goes on
-// over the comment lines that follow. A key without one must have documented
-// keys below it.
+// parseValues reads the values that have a comment "# -- ...", which may continue on the following
+// comment lines. A key without such a comment must have documented keys below it.
 func parseValues(content []byte) ([]value, error) {
 	var defaults map[string]any
 	if err := yaml.UnmarshalStrict(content, &defaults); err != nil {
@@ -123,14 +121,14 @@ func lookUp(values map[string]any, path []string) (any, error) {
 	return found, nil
 }
 
-// schema is what is looked at of a JSON schema.
+// schema has the fields of a JSON schema that the checks need.
 type schema struct {
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties any                `json:"additionalProperties"`
 }
 
-// checkSchema holds the schema against the values: each knows all that the other
-// has, and sections take no other keys.
+// checkSchema compares the schema with the values: each must have everything that the other has, and
+// sections must not allow additional properties.
 func checkSchema(path string, values []value) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -157,8 +155,8 @@ func checkSchema(path string, values []value) error {
 	return errors.Join(append(errs, unknown(path, root, "", known)...)...)
 }
 
-// unknown finds properties that are not in the values. helm itself puts global
-// into the values of every chart.
+// unknown finds properties that are not in the values. Helm itself adds global to the values of every
+// chart.
 func unknown(file string, at *schema, path string, known map[string]bool) []error {
 	var errs []error
 	for name, property := range at.Properties {

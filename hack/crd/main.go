@@ -1,11 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Crd writes into the generated CRDs what no marker can say: instead of the format
-// date-time, every time has the pattern that Go reads. For a date-time the API server also
-// takes 2026-01-01t00:00:00z, an offset of +25:00, and even a list, which metav1.Time does
-// not: what has a format is not looked at for its type. And an imported type, such as a
-// condition, takes no markers on its fields.
+// Crd writes into the generated CRDs what markers cannot express: every time gets the pattern that Go
+// parses instead of the format date-time. As a date-time, the API server also accepts
+// 2026-01-01t00:00:00z, an offset of +25:00, and even a list, because it does not check the type of a
+// field with a format; metav1.Time accepts none of these. And fields of an imported type, such as a
+// condition, cannot have markers.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// pattern is how the controller writes a time: of a day that exists, with the leap years.
+// pattern is the form in which the controller writes a time. The day must exist, with leap years.
 const pattern = `pattern: ^(` +
 	`[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` +
 	`([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29` +
@@ -48,8 +48,7 @@ func run(dir string) error {
 	return nil
 }
 
-// format is a line of a schema: nothing else is written so in a description, which would
-// not be alone on its line.
+// format matches a line of a schema. In a description, these words would not be alone on their line.
 var format = regexp.MustCompile(`(?m)^( +)format: date-time$`)
 
 func withPatterns(text []byte) []byte {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The pattern takes what Go reads, and nothing else, of the form that the controller
-// writes.
+// The pattern accepts what Go parses, in the form that the controller writes, and nothing else.
 func TestPattern(t *testing.T) {
 	compiled := regexp.MustCompile(strings.TrimPrefix(pattern, "pattern: "))
 	check := func(value string) {

@@ -15,8 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// constants are the values of the exported string constants of the API whose
-// names begin with prefix.
+// constants returns the values of the exported string constants of the API whose names begin with
+// prefix.
 func constants(t *testing.T, prefix string) []string {
 	t.Helper()
 	g := NewWithT(t)
@@ -47,8 +47,8 @@ func constants(t *testing.T, prefix string) []string {
 	return values
 }
 
-// TestConstantsAreDocumented wants a row for each constant of the API, and no
-// row for what there is no longer.
+// TestConstantsAreDocumented requires a row for each constant of the API, and no row for anything
+// else.
 func TestConstantsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	all := documents(t)

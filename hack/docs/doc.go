@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the tests of the documents: links lead somewhere, examples
-// are valid, what the documents name exists, and what they have to name is
-// there. In api/ is how docs/api.md is written.
+// Package docs has the tests of the documents: links must lead somewhere, examples must be valid,
+// what the documents name must exist, and the documents must name all that they have to name. The
+// command in api/ writes docs/api.md.
 package docs

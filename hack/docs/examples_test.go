@@ -20,15 +20,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// workload is a template or a patch: what is in it has no schema in the API of
-// United, so examples are held against that of StatefulSets here.
+// workload is a template or a patch. The API of United has no schema for these, so the test checks
+// them against the type StatefulSet.
 type workload struct {
 	Metadata metav1.ObjectMeta      `json:"metadata"`
 	Spec     appsv1.StatefulSetSpec `json:"spec"`
 }
 
-// strict decodes YAML and fails on what does not fit, as the API server does:
-// yaml.UnmarshalStrict would take servicename for serviceName.
+// strict decodes YAML and fails on unknown fields, as the API server does: yaml.UnmarshalStrict would
+// accept servicename for serviceName.
 func strict(text string, into any) error {
 	raw, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestMistakesInExamplesAreFound(t *testing.T) {
 
 var patchCommand = regexp.MustCompile(`kubectl (?:-n \S+ )?patch united\S* .*--type=(\w+) -p '([^']*)'`)
 
-// TestPatches decodes what the documents hand to kubectl patch.
+// TestPatches decodes the arguments of kubectl patch in the documents.
 func TestPatches(t *testing.T) {
 	g := NewWithT(t)
 	count := map[string]int{}

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// broken are the relative links of a document that lead nowhere.
+// broken returns the relative links of a document that lead nowhere.
 func broken(d *document, all map[string]*document, exists func(path string) bool) []string {
 	var bad []string
 	for _, targets := range d.links() {
@@ -57,7 +57,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		To(Equal([]string{"docs/a.md: #gone", "docs/a.md: b.md#gone", "docs/a.md: c.md"}))
 }
 
-// TestReadmeLinksAll wants every document to be found from the README.
+// TestReadmeLinksAll requires that every document can be reached from the README.
 func TestReadmeLinksAll(t *testing.T) {
 	g := NewWithT(t)
 	all := documents(t)
@@ -80,7 +80,7 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 )
 
-// TestNamedTestsExist wants every test that a document names.
+// TestNamedTestsExist requires that every test exists that a document names.
 func TestNamedTestsExist(t *testing.T) {
 	g := NewWithT(t)
 	var exist []string

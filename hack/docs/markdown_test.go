@@ -19,10 +19,10 @@ import (
 
 const root = "../.."
 
-// document is as much of a Markdown file as the tests look at.
+// document has the parts of a Markdown file that the tests check.
 type document struct {
-	path string // from the root of the repository
-	// prose are the lines outside of fences, "" in place of those inside.
+	path string // relative to the root of the repository
+	// prose are the lines outside of fences; lines inside of fences are "".
 	prose   []string
 	fences  []fence
 	anchors []string
@@ -73,8 +73,8 @@ func parse(path, content string) *document {
 	return d
 }
 
-// slug is the anchor that GitHub and GitLab give a heading: lower case, a dash
-// for each space, no punctuation.
+// slug returns the anchor that GitHub and GitLab give a heading: lower case, with a dash for each
+// space, and without punctuation.
 func slug(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -87,7 +87,7 @@ func slug(title string) string {
 	}, inLink.ReplaceAllString(title, "$1"))
 }
 
-// links are the targets of the links in the prose, by line.
+// links returns the targets of the links in the prose, by line.
 func (d *document) links() map[int][]string {
 	found := map[int][]string{}
 	for i, line := range d.prose {
@@ -98,7 +98,7 @@ func (d *document) links() map[int][]string {
 	return found
 }
 
-// rows are the first cells of the tables below a heading, without backquotes.
+// rows returns the first cells of the tables below a heading, without backquotes.
 func (d *document) rows(title string) []string {
 	var cells []string
 	below := false
@@ -113,7 +113,7 @@ func (d *document) rows(title string) []string {
 	return cells
 }
 
-// documents are all Markdown files of the repository, by path.
+// documents returns all Markdown files of the repository, by path.
 func documents(t *testing.T) map[string]*document {
 	t.Helper()
 	all := map[string]*document{}

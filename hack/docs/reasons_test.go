@@ -15,8 +15,8 @@ import (
 
 const reasonsFile = root + "/apis/apps/v1alpha1/reasons.go"
 
-// reasonTexts are the texts of the constants with a prefix in the file of all reasons, by
-// reason: their comments, less the name.
+// reasonTexts returns the texts of the constants with a prefix in the file of all reasons, by reason:
+// their comments without the name.
 func reasonTexts(t *testing.T, prefix string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -33,8 +33,8 @@ func reasonTexts(t *testing.T, prefix string) map[string]string {
 	return texts
 }
 
-// cells are the rows of the tables below a heading, without backquotes and with the text of
-// links, by first cell.
+// cells returns the rows of the tables below a heading, by first cell, without backquotes and with
+// the text of links.
 func (d *document) cells(title string) map[string][]string {
 	rows := map[string][]string{}
 	below := false
@@ -55,8 +55,8 @@ func (d *document) cells(title string) map[string][]string {
 	return rows
 }
 
-// TestReasonsAreDocumented holds docs/troubleshooting.md against the file that has all reasons
-// and their texts.
+// TestReasonsAreDocumented compares docs/troubleshooting.md with the file of all reasons and their
+// texts.
 func TestReasonsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	d := documents(t)["docs/troubleshooting.md"]
@@ -74,8 +74,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestReasonsAreInOneFile: where a constant of a reason is elsewhere, nothing holds its text
-// against the documents.
+// TestReasonsAreInOneFile: the text of a reason that is declared elsewhere would not be compared with
+// the documents.
 func TestReasonsAreInOneFile(t *testing.T) {
 	g := NewWithT(t)
 	for _, prefix := range []string{"Reason", "Event"} {

@@ -13,7 +13,7 @@ import (
 
 var pinned = regexp.MustCompile(`\sk8s\.io/kubernetes v(([0-9]+\.[0-9]+)\.[0-9]+)\s`)
 
-// kubernetes is the version that a tool module pins, and that without the patch.
+// kubernetes returns the version that a tool module pins, and the same without the patch version.
 func kubernetes(t *testing.T, module string) (full, minor string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "hack", "tools", module, "go.mod"))
@@ -27,7 +27,7 @@ func kubernetes(t *testing.T, module string) (full, minor string) {
 	return string(found[1]), string(found[2])
 }
 
-// What is said of the versions of Kubernetes is what the tests run on.
+// The documents must name the versions of Kubernetes that the tests run on.
 func TestVersionsOfKubernetes(t *testing.T) {
 	newest, newestMinor := kubernetes(t, "controlplane")
 	oldest, oldestMinor := kubernetes(t, "controlplane-oldest")

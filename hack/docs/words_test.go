@@ -19,8 +19,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// translated are phrases that read as translated, with what to write instead. Messages and
-// documents are written in plain, active, modern English: see CONTRIBUTING.md.
+// translated are phrases that read as translated, and what to write instead. Messages and documents
+// are in plain, active, modern English: see CONTRIBUTING.md.
 var translated = []struct {
 	phrase  *regexp.Regexp
 	instead string
@@ -70,7 +70,7 @@ var translated = []struct {
 	{regexp.MustCompile(`\bbe(en)? (put|taken) back\b`), "restored, reverted"},
 }
 
-// translatedPhrases are the phrases in a text, with what to write instead.
+// translatedPhrases returns the phrases that it finds in a text, with what to write instead.
 func translatedPhrases(text string) (found []string) {
 	for _, t := range translated {
 		if phrase := t.phrase.FindString(text); phrase != "" {
@@ -80,7 +80,8 @@ func translatedPhrases(text string) (found []string) {
 	return found
 }
 
-// TestTranslatedPhrasesAreFound is the control: what used to be in messages and documents.
+// TestTranslatedPhrasesAreFound is the positive control, with phrases that messages and documents
+// once had.
 func TestTranslatedPhrasesAreFound(t *testing.T) {
 	g := NewWithT(t)
 	for _, text := range []string{
@@ -108,13 +109,13 @@ func TestTranslatedPhrasesAreFound(t *testing.T) {
 	}
 }
 
-// TestWordsOfDocuments reads every document that a user reads, with its examples.
+// TestWordsOfDocuments checks every document that a user reads, with its examples.
 func TestWordsOfDocuments(t *testing.T) {
 	g := NewWithT(t)
 	read := 0
 	for path, d := range documents(t) {
 		if slices.Contains([]string{"CHANGELOG.md"}, path) {
-			continue // it tells of messages that were
+			continue // it quotes earlier messages
 		}
 		read++
 		for i, line := range d.prose {
@@ -129,7 +130,7 @@ func TestWordsOfDocuments(t *testing.T) {
 	g.Expect(read).To(BeNumerically(">", 15))
 }
 
-// TestWordsOfMessages reads the string literals of all that runs, the messages of the API's
+// TestWordsOfMessages checks the string literals of all packages that run, the messages of the API's
 // rules, the admission policy, the samples, and what make and the charts print.
 func TestWordsOfMessages(t *testing.T) {
 	g := NewWithT(t)
@@ -170,7 +171,7 @@ func TestWordsOfMessages(t *testing.T) {
 	}
 }
 
-// textFiles are the files that users read and that are neither documents nor code.
+// textFiles returns the files that users read and that are neither documents nor code.
 func textFiles(g Gomega) []string {
 	files := []string{root + "/config/admission/policy.yaml", root + "/Makefile"}
 	for pattern, least := range map[string]int{
