@@ -29,14 +29,14 @@ import (
 
 const (
 	fieldManager = "united-test"
-	// serveTimeout is how long an object may be refused because its kind, or its namespace, is not served yet.
+	// serveTimeout bounds how long an object may be rejected because its kind or namespace is not served yet.
 	serveTimeout = 20 * time.Second
 )
 
-// Apply applies the objects of YAML files, one after the other, by server-side apply (field manager united-test, which
-// wins conflicts). A path is a file of one or more documents, or a directory, of which the files *.yaml and *.yml are
-// taken in the order of their names, without subdirectories and kustomization files. A CustomResourceDefinition is
-// waited for until it is Established, so objects of its kind may follow. Objects without a namespace go to default.
+// Apply applies the objects of YAML files in order, by server-side apply (field manager united-test, forcing conflicts).
+// A path is a file of one or more documents, or a directory: then its files *.yaml and *.yml are applied in the order of
+// their names, without subdirectories and kustomization files. Apply waits until a CustomResourceDefinition is
+// Established, so objects of its kind may follow. The default namespace is default.
 func (c *Cluster) Apply(ctx context.Context, paths ...string) error {
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Cluster) Apply(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// Kubectl runs kubectl with all rights and returns its standard output. An error has the standard error.
+// Kubectl runs kubectl with all permissions and returns its standard output. An error contains the standard error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig=" + c.Kubeconfig(), "--cache-dir=" + c.path("kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
@@ -70,7 +70,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// yamlFiles returns the files that path stands for.
+// yamlFiles returns the files of a path: the file itself, or the manifests of a directory.
 func yamlFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -112,7 +112,7 @@ func (a *applier) applyFile(ctx context.Context, path string) error {
 			return err
 		}
 		if len(object.Object) == 0 {
-			continue // a document of comments
+			continue // a document with comments only
 		}
 		if err := a.applyObject(ctx, object); err != nil {
 			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
@@ -120,7 +120,7 @@ func (a *applier) applyFile(ctx context.Context, path string) error {
 	}
 }
 
-// applyObject retries for a while what may be too early: a kind is served a moment after its definition is Established.
+// applyObject retries for a while: a kind is served only a moment after its definition is Established.
 func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
@@ -176,7 +176,7 @@ func (a *applier) waitEstablished(ctx context.Context, crd *unstructured.Unstruc
 		if err != nil {
 			return false, err
 		}
-		// An error means that there are none yet: the status is created with the value null.
+		// An error means that there are no conditions yet: the status is created with the value null.
 		conditions, _, _ := unstructured.NestedSlice(current.Object, "status", "conditions")
 		return slices.ContainsFunc(conditions, func(condition any) bool {
 			fields, ok := condition.(map[string]any)

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// markerPrefix starts the audit ids of the requests that mark a place in the log.
+// markerPrefix is the prefix of the audit ids of requests that mark a place in the log.
 const markerPrefix = "united-mark-"
 
-// Event is a write that the API server has answered, as its audit log has it.
+// Event is a write that the API server has answered, as recorded in its audit log.
 type Event struct {
 	ID        string
 	Time      time.Time // when the request came in
@@ -37,33 +37,33 @@ type Event struct {
 	Namespace   string
 	Name        string // of a created object too, except with generateName
 	Code        int    // HTTP status of the answer
-	Message     string // of an answer that refuses
+	Message     string // of an answer that rejects the request
 	DryRun      bool
 
 	// Request is the body of the request as JSON: the object, the patch, or the delete options. Empty for secrets.
 	Request json.RawMessage
 }
 
-// String is a line for messages of tests.
+// String returns a line for messages of tests.
 func (e Event) String() string {
 	resource := strings.Trim(e.Resource+"/"+e.Subresource, "/")
 	return fmt.Sprintf("%s %s %s %s/%s by %s: %d", e.Time.Format("15:04:05.000"), e.Verb, resource, e.Namespace, e.Name,
 		e.User, e.Code)
 }
 
-// ByServiceAccount chooses the writes of a ServiceAccount.
+// ByServiceAccount selects the writes of a ServiceAccount.
 func ByServiceAccount(namespace, name string) func(Event) bool {
 	user := "system:serviceaccount:" + namespace + ":" + name
 	return func(e Event) bool { return e.User == user }
 }
 
-// AuditLog is the path of the audit log: every write by anyone, one JSON object (audit.k8s.io/v1 Event) a line.
+// AuditLog returns the path of the audit log: one JSON object (audit.k8s.io/v1 Event) a line for every write.
 func (c *Cluster) AuditLog() string { return c.path("audit.log") }
 
 // AuditMark returns the place in the audit log, in bytes, after all writes that have been answered so far.
 //
-// It is not simply the end of the file: the API server may log a write right after the client has the answer. So
-// AuditMark sends a request that changes nothing, and waits until that is in the log.
+// That is not simply the end of the file: the API server may log a write right after the client has received the answer.
+// So AuditMark sends a request that changes nothing, and waits until that is in the log.
 func (c *Cluster) AuditMark(ctx context.Context) (int64, error) {
 	info, err := os.Stat(c.AuditLog())
 	if err != nil {
@@ -96,9 +96,9 @@ func (c *Cluster) AuditMark(ctx context.Context) (int64, error) {
 	return place, nil
 }
 
-// Writes returns the writes that keep chooses (all when nil), in the order in which they were answered: from the place
-// since (0, or a mark of AuditMark) to the last one that was answered before this call. Refused writes are among them;
-// see Event.Code.
+// Writes returns the writes that keep selects (all if it is nil), in the order in which they were answered: from the
+// place since (0, or a mark of AuditMark) to the last one that was answered before this call. They include rejected
+// writes; see Event.Code.
 func (c *Cluster) Writes(ctx context.Context, since int64, keep func(Event) bool) ([]Event, error) {
 	events, _, err := c.Requests(ctx, since, func(e Event) bool {
 		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && (keep == nil || keep(e))
@@ -106,8 +106,8 @@ func (c *Cluster) Writes(ctx context.Context, since int64, keep func(Event) bool
 	return events, err
 }
 
-// Requests returns what the audit log has, in the order of the answers: Writes, and the reads of Options.AuditReads. It also
-// returns the place after what it has read, to go on from.
+// Requests returns the requests in the audit log, in the order of the answers: those of Writes, and the reads of
+// Options.AuditReads. It also returns the place after the last one, to continue from.
 func (c *Cluster) Requests(ctx context.Context, since int64, keep func(Event) bool) ([]Event, int64, error) {
 	until, err := c.AuditMark(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Cluster) Requests(ctx context.Context, since int64, keep func(Event) bo
 	return events, at, nil
 }
 
-// parseEvent reads a line of the log, which has a ResponseComplete (or Panic) stage: the policy omits the others.
+// parseEvent parses a line of the log, which has a ResponseComplete (or Panic) stage: the policy omits the others.
 func parseEvent(line []byte) (Event, error) {
 	var raw struct {
 		AuditID                  string
@@ -158,8 +158,8 @@ func parseEvent(line []byte) (Event, error) {
 	}, nil
 }
 
-// readLines calls each with the complete lines of a file, from a place on, until it returns false or an error, and
-// returns the place after the last line it has given. A line that is still being written is left for the next time.
+// readLines calls each with the complete lines of a file from a place on, until it returns false or an error, and returns
+// the place after the last line that it has passed. It leaves a line that is still being written for the next call.
 func readLines(path string, from int64, each func(line []byte) (more bool, err error)) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of each part. The whole is up in seconds; a busy machine gets its time.
+	// startTimeout bounds the start of each component. A cluster is up in seconds, but a machine may be busy.
 	startTimeout = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
-// Options say what cluster to start. The zero value is a good one.
+// Options configures a cluster. The zero value is usable.
 type Options struct {
-	// Dir is where data, logs and credentials are kept; it must be empty or absent, and Stop leaves it in place. By
-	// default it is a temporary directory that Stop removes, unless UNITED_KEEP is set in the environment. It is in
-	// memory where there is room.
+	// Dir is the directory of data, logs and credentials; it must be empty or absent, and Stop does not remove it. By
+	// default it is a temporary directory that Stop removes, unless UNITED_KEEP is set in the environment. That is in
+	// memory if there is room.
 	Dir string
 	// Zones are the values of the label topology.kubernetes.io/zone. Default: zone-a, zone-b, zone-c.
 	Zones []string
@@ -44,7 +44,7 @@ type Options struct {
 	// AuditReads adds the reads of ServiceAccounts outside of kube-system to the audit log, without bodies. A watch is
 	// logged when it ends.
 	AuditReads bool
-	// Log receives a few lines about the progress, and a note when a part of the control plane dies. Default: discarded.
+	// Log receives a few lines about the progress, and a note when a component dies. The default discards them.
 	Log io.Writer
 }
 
@@ -59,10 +59,10 @@ type Cluster struct {
 	etcdURL string
 
 	spawner *spawner
-	nodes   atomic.Int32 // how many were created
+	nodes   atomic.Int32 // how many have been created
 
 	logMu     sync.Mutex
-	mu        sync.Mutex // of what follows
+	mu        sync.Mutex // guards the fields below
 	ports     []io.Closer
 	processes []*Process // in the order of their start
 	apiserver *Process
@@ -70,9 +70,9 @@ type Cluster struct {
 	stopped   bool
 }
 
-// Start starts a control plane and returns once it works: the API server is ready, the nodes accept pods, and the
-// default ServiceAccount is there. ctx bounds the start only; the cluster runs until Stop. When Start fails it leaves
-// nothing running, and the error has the end of the log of the part that failed.
+// Start starts a control plane and returns once it works: the API server is ready, the nodes accept pods, and the default
+// ServiceAccount exists. ctx bounds only the start; the cluster runs until Stop. If Start fails, it leaves nothing
+// running, and the error has the end of the log of the component that failed.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c, err := newCluster(o)
 	if err != nil {
@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	began := time.Now()
 	if err := c.start(ctx); err != nil {
-		_ = c.Stop() // it could only say again what died
+		_ = c.Stop() // err names what failed already
 		return nil, err
 	}
 	c.logf("cluster is up after %s in %s", time.Since(began).Round(100*time.Millisecond), c.dir)
@@ -113,9 +113,9 @@ func newCluster(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// tempDir makes a temporary directory: in memory where there is room, unless it is to be kept or $TMPDIR asks for
-// another place. Trap: while others write much to the disk, such as a build, each write to it can take seconds, which
-// etcd and the audit log of the API server wait for; and whoever has to renew a Lease loses it.
+// tempDir creates a temporary directory: in memory if there is room, unless it has to be kept or $TMPDIR is set. Trap:
+// while other processes write much to the disk, such as a build, each write to it can take seconds. etcd and the audit
+// log of the API server wait for that, and a controller that cannot renew its Lease in time loses it.
 func tempDir(keep bool) (string, error) {
 	const pattern, memory, room = "united-cluster-", "/dev/shm", 4 << 30
 	var fs syscall.Statfs_t
@@ -150,7 +150,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// makeDir refuses a directory that is in use: data of another cluster would be taken for this one's.
+// makeDir rejects a directory that is not empty: a cluster would use the data of another one.
 func (c *Cluster) makeDir(context.Context) error {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -162,9 +162,8 @@ func (c *Cluster) makeDir(context.Context) error {
 	return os.MkdirAll(c.path("logs"), 0o755)
 }
 
-// Stop ends every process of the cluster, those of StartProcess included, in the reverse order of their start, and
-// removes the directory if it is a temporary one. A part of the control plane that had died before is an error. Calls
-// after the first do nothing.
+// Stop ends every process of the cluster, also those of StartProcess, in the reverse order of their start, and removes
+// the directory if it is a temporary one. It returns an error if a component had died before. Later calls do nothing.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -189,17 +188,17 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Config is the configuration of a client with all rights (user admin, group system:masters) and without a rate limit
-// on its side. The caller owns the copy.
+// Config returns a copy of the configuration of a client with all permissions (user admin, group system:masters) and
+// without a client-side rate limit.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// ServerVersion is what kube-apiserver says it is.
+// ServerVersion returns the version of kube-apiserver.
 func (c *Cluster) ServerVersion() (*version.Info, error) { return c.client.Discovery().ServerVersion() }
 
-// Kubeconfig is the path of a kubeconfig file with all rights.
+// Kubeconfig returns the path of a kubeconfig file with all permissions.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
-// Dir is the directory of the cluster, an absolute path.
+// Dir returns the absolute path of the directory of the cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
 func (c *Cluster) path(elem ...string) string {
@@ -212,8 +211,8 @@ func (c *Cluster) logf(format string, args ...any) {
 	fmt.Fprintf(c.opts.Log, format+"\n", args...)
 }
 
-// poll calls ok until it returns true. It gives up when ctx ends or when one of the processes does, and then says why:
-// the last error of ok, and the end of the log of the process.
+// poll calls ok until it returns true. It gives up when ctx ends or one of the processes does. The error then has the
+// last error of ok, and the end of the log of the process.
 func (c *Cluster) poll(ctx context.Context, ok func(context.Context) (bool, error), needs ...*Process) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -243,6 +242,6 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
 	}
-	config.QPS = -1 // no limit: zero would mean 5 requests a second
+	config.QPS = -1 // no limit; zero would mean 5 requests a second
 	return config, nil
 }

@@ -25,14 +25,14 @@ import (
 const (
 	namespace   = metav1.NamespaceDefault
 	waitTimeout = time.Minute
-	// calm is how long nothing must happen. kwok reacts in milliseconds; the positive controls show it.
+	// calm is how long a test watches that nothing happens. kwok reacts in milliseconds, as the positive controls show.
 	calm = 3 * time.Second
 )
 
-// TestCluster starts one cluster for all its subtests: they use different names.
+// TestCluster starts one cluster for all subtests, which use different names.
 func TestCluster(t *testing.T) {
 	ctx := t.Context()
-	t.Setenv("UNITED_KEEP", "") // it looks that nothing stays behind
+	t.Setenv("UNITED_KEEP", "") // the test checks that nothing is left
 	began := time.Now()
 	c, err := Start(ctx, Options{Log: t.Output()})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestCluster(t *testing.T) {
 	t.Run("processes", f.testProcesses)
 	t.Run("second cluster", f.testSecondCluster)
 	t.Run("restart of the API server", f.testRestartAPIServer)
-	t.Run("stop", f.testStop) // the last one
+	t.Run("stop", f.testStop) // must be last
 }
 
 type fixture struct {
@@ -103,8 +103,8 @@ func (f *fixture) testAudit(t *testing.T) {
 	g.Expect(events).To(ContainElement(And(HaveField("Verb", "create"), HaveField("Resource", "pods"), HaveField("Name", "web-0"))))
 }
 
-// testRestartAPIServer looks that what was written is still there, that the rest of the control plane works on, and that
-// the audit log goes on in the same file.
+// testRestartAPIServer checks that the data still exist, that the rest of the control plane continues to work, and that
+// the audit log continues in the same file.
 func (f *fixture) testRestartAPIServer(t *testing.T) {
 	g := NewWithT(t)
 	maps := f.client.CoreV1().ConfigMaps(namespace)
@@ -144,7 +144,7 @@ func (f *fixture) testServiceAccount(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(f.c.WriteServiceAccountKubeconfig(f.ctx, namespace, "default", path)).To(Succeed())
-	// kubectl takes the last --kubeconfig.
+	// kubectl uses the last --kubeconfig.
 	who, err := f.c.Kubectl(f.ctx, "--kubeconfig="+path, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(who).To(Equal("system:serviceaccount:default:default"))
@@ -198,7 +198,7 @@ func (f *fixture) testProcesses(t *testing.T) {
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// testSecondCluster: two at the same time do not disturb each other, and a part that dies is noticed.
+// testSecondCluster: two clusters do not disturb each other, and Stop reports a component that died.
 func (f *fixture) testSecondCluster(t *testing.T) {
 	g := NewWithT(t)
 	var log bytes.Buffer
@@ -227,7 +227,7 @@ func (f *fixture) testStop(t *testing.T) {
 	_, err := f.c.StartProcess("left", "/bin/sleep", "1000")
 	g.Expect(err).NotTo(HaveOccurred())
 	f.c.mu.Lock()
-	// Not those that have ended: by now somebody else may have their process id.
+	// Skip those that have ended: another process may have their process id by now.
 	running := slices.DeleteFunc(slices.Clone(f.c.processes), (*Process).exited)
 	f.c.mu.Unlock()
 	g.Expect(running).To(HaveLen(6), "the control plane and the process of this test")
@@ -247,7 +247,7 @@ func (f *fixture) testStop(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("stopped")))
 }
 
-// alive reports whether there is a process, a zombie included.
+// alive reports whether a process exists, including a zombie.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 const crd = `

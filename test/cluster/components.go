@@ -16,7 +16,7 @@ import (
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// auditReads go before the rules of the policy: the first rule that matches counts.
+// auditReads go before the rules of the policy, because the first rule that matches counts.
 const auditReads = `- level: None
   userGroups: [system:serviceaccounts:kube-system]
   verbs: [get, list, watch]
@@ -25,10 +25,10 @@ const auditReads = `- level: None
   verbs: [get, list, watch]
 `
 
-// serviceRange is kept clear of the pods' addresses (see nodes.go).
+// serviceRange does not overlap with the addresses of pods (see nodes.go).
 const serviceRange = "10.0.0.0/24"
 
-// startComponent starts a part of the control plane; its program has the same name.
+// startComponent starts a component of the control plane from the program of that name.
 func (c *Cluster) startComponent(name string, env []string, args ...string) (*Process, error) {
 	return c.startProcess(&Process{name: name, component: true}, name, env, args)
 }
@@ -44,7 +44,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		"--listen-client-urls="+c.etcdURL,
 		"--advertise-client-urls="+c.etcdURL,
 		"--listen-peer-urls=http://127.0.0.1:0", // there are no peers
-		"--unsafe-no-fsync",                     // the data need not outlive a power cut
+		"--unsafe-no-fsync",                     // the data need not survive a power failure
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",
 	)
@@ -83,8 +83,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--etcd-servers=" + c.etcdURL,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + server.Port(),
-		// Told, not found: a machine without a default route has no address to find. The Endpoints of the service
-		// "kubernetes" may not be a loopback address, hence no reconciler.
+		// Set explicitly, because kube-apiserver finds no address on a machine without a default route. The Endpoints of
+		// the service "kubernetes" may not have a loopback address, therefore there is no reconciler.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
@@ -101,7 +101,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + c.AuditLog(),
 		"--audit-log-mode=blocking-strict",
-		"--audit-log-maxsize=0", // one file, never rotated: offsets into it stay good
+		"--audit-log-maxsize=0", // one file, never rotated, so offsets into it stay valid
 		"--profiling=false",
 	}
 	apiserver, err := c.startComponent("kube-apiserver", nil, append(args, c.opts.APIServerArgs...)...)
@@ -117,11 +117,11 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	}, apiserver)
 }
 
-// RestartAPIServer kills kube-apiserver with SIGKILL, as a crash would, starts another on the same data and the same
-// address, and returns once that is ready. Whoever watched it has to begin again.
+// RestartAPIServer kills kube-apiserver with SIGKILL, as a crash would, starts another one on the same data and the same
+// address, and returns once that is ready. Watches have to start again.
 //
-// kube-scheduler goes with it. Trap: when the answer to a binding is lost it binds the pod to another node, finds out
-// later that its memory is wrong, and exits; a kubelet would start it again.
+// It also restarts kube-scheduler. Trap: when the answer to a binding is lost, the scheduler binds the pod to another
+// node, later notices that its cache is wrong, and exits; a kubelet would restart it.
 func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	apiserver, scheduler := c.apiserver, c.scheduler
@@ -139,8 +139,8 @@ func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 	return c.startScheduler()
 }
 
-// startControllers starts the components that are clients of the API server, and does not wait: waitUsable sees their
-// effects. They serve nothing, so need no ports.
+// startControllers starts the components that are clients of the API server, and does not wait, because waitUsable sees
+// their effects. They serve nothing and need no ports.
 func (c *Cluster) startControllers(context.Context) error {
 	if err := c.writeKwokConfig(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (c *Cluster) startControllers(context.Context) error {
 	if err := c.startScheduler(); err != nil {
 		return err
 	}
-	// Without a work directory of its own kwok would also read ~/.kwok/kwok.yaml.
+	// Without its own work directory, kwok would also read ~/.kwok/kwok.yaml.
 	_, err := c.startComponent("kwok", []string{"KWOK_WORKDIR=" + c.path("kwok")},
 		"--kubeconfig="+c.path("kwok.kubeconfig"),
 		"--config="+c.kwokConfig(),

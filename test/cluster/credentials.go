@@ -27,8 +27,9 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// The users of the control plane, each with a kubeconfig file <name>.kubeconfig. With names of their own the audit log
-// tells who wrote what; kwok, kruise-manager and lws-manager have no bootstrap role, hence all rights.
+// The users of the control plane, each with a kubeconfig file <name>.kubeconfig. They have separate names so that the
+// audit log shows who wrote what. kwok, kruise-manager and lws-manager have no bootstrap role, so they get all
+// permissions.
 var users = []struct{ file, name, group string }{
 	{"admin", "admin", "system:masters"},
 	{"kube-controller-manager", "system:kube-controller-manager", ""},
@@ -94,8 +95,8 @@ func (c *Cluster) writeCredentials(context.Context) error {
 	return nil
 }
 
-// WriteServiceAccountKubeconfig writes a kubeconfig file with a token of an existing ServiceAccount that is good for ten
-// years, and its namespace as the current one.
+// WriteServiceAccountKubeconfig writes a kubeconfig file with a token of an existing ServiceAccount that is valid for ten
+// years, and with its namespace as the current one.
 func (c *Cluster) WriteServiceAccountKubeconfig(ctx context.Context, namespace, name, path string) error {
 	seconds := int64(credentialLifetime.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
@@ -129,7 +130,7 @@ type authority struct {
 	pem  []byte
 }
 
-// keyPair is a certificate and its key, both in PEM.
+// keyPair is a certificate and its key, both as PEM.
 type keyPair struct{ cert, key []byte }
 
 func newAuthority() (*authority, error) {
@@ -148,7 +149,7 @@ func newAuthority() (*authority, error) {
 	return &authority{cert: ca, key: key, pem: pem}, nil
 }
 
-// issue signs a certificate from a template that says for whom and for what.
+// issue signs a certificate from a template.
 func (a *authority) issue(template *x509.Certificate) (*keyPair, error) {
 	fail := func(err error) (*keyPair, error) {
 		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)

@@ -22,23 +22,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kruiseNamespace is where kruise-manager keeps the certificate of its webhooks.
+// kruiseNamespace is the namespace of the certificate of kruise-manager's webhooks.
 const kruiseNamespace = "kruise-system"
 
-// kruiseConverted are the CRDs of kruise-manager that it converts between versions itself, as its own installation has
-// it. Those of the others have one version, or versions that are alike.
+// kruiseConverted are the CRDs that kruise-manager converts between versions, as its own installation configures them.
+// The others have only one version, or versions that do not differ.
 var kruiseConverted = []string{"daemonsets.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
 
-// kruiseAdmitted are the resources that its webhooks are asked about: those that United has as children. It is not asked
-// about pods, which no test could make while it is not there.
+// kruiseAdmitted are the resources of its webhooks: those that United has as children. Pods are not among them, because
+// no test could create pods while kruise-manager does not run.
 var kruiseAdmitted = []string{"clonesets", "statefulsets"}
 
-// StartKruise installs the CRDs of OpenKruise, its UnitedDeployment among them, starts its manager, and returns once that admits what it is to run. It is a
-// part of the control plane from then on: its end before Stop is an error. bin/kruise has the CRDs; `make kind-managers`
-// builds both.
+// StartKruise installs the CRDs of OpenKruise, including its UnitedDeployment, starts its manager, and returns once that
+// admits its resources. The manager then is a component of the control plane: it is an error if it ends before Stop.
+// bin/kruise has the CRDs; `make kind-managers` builds both.
 //
-// It listens at a port of its own, so that several clusters can have one. Without a container runtime it has no
-// kruise-daemon, and its features that are beta or ask for that are off.
+// It listens on its own port, so several clusters can have one. Without a container runtime there is no kruise-daemon,
+// and features that are beta or need the daemon are off.
 func (c *Cluster) StartKruise(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -80,8 +80,8 @@ func (c *Cluster) startKruise(ctx context.Context) error {
 	return c.poll(ctx, c.kruiseAdmits, manager)
 }
 
-// applyKruiseCRDs gives those that need it their conversion webhook. Trap: one with a caBundle that is none would not
-// become Established; kruise-manager puts its own there.
+// applyKruiseCRDs adds the conversion webhook to the CRDs that need it. Trap: a CRD with an invalid caBundle would not
+// become Established; kruise-manager sets its own.
 func (c *Cluster) applyKruiseCRDs(ctx context.Context, port int) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d/convert", port)
 	source, target := filepath.Join(c.bin, "kruise", "crd"), c.path("kruise-crd")
@@ -118,7 +118,7 @@ func (c *Cluster) applyKruiseCRDs(ctx context.Context, port int) error {
 	return c.Apply(ctx, target)
 }
 
-// createKruiseNamespace makes the namespace, and the secret in which kruise-manager looks for its certificate.
+// createKruiseNamespace creates the namespace, and the secret in which kruise-manager looks for its certificate.
 func (c *Cluster) createKruiseNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruiseNamespace}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
@@ -129,8 +129,8 @@ func (c *Cluster) createKruiseNamespace(ctx context.Context) error {
 	return err
 }
 
-// createKruiseWebhooks makes the webhook configurations of the module under the names by which kruise-manager looks for
-// them. It puts the address and the certificate there.
+// createKruiseWebhooks creates the webhook configurations of the module under the names that kruise-manager expects.
+// kruise-manager fills in the address and the certificate.
 func (c *Cluster) createKruiseWebhooks(ctx context.Context) error {
 	data, err := os.ReadFile(filepath.Join(c.bin, "kruise", "webhooks.yaml"))
 	if err != nil {
@@ -166,8 +166,8 @@ func (c *Cluster) createKruiseWebhooks(ctx context.Context) error {
 	return err
 }
 
-// kruiseAdmits reports whether kruise-manager answers for all that it is asked about: it sets defaults that the schema does
-// not, and converts.
+// kruiseAdmits reports whether kruise-manager answers all its webhooks: it sets defaults that the schema does not have,
+// and converts.
 func (c *Cluster) kruiseAdmits(ctx context.Context) (bool, error) {
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {

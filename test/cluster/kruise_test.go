@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestKruise: kruise-manager runs its workloads, on this version of Kubernetes, and beside that of another cluster.
+// TestKruise: kruise-manager runs its workloads on this version of Kubernetes, next to that of another cluster.
 func TestKruise(t *testing.T) {
 	for _, name := range []string{"one", "another"} {
 		t.Run(name, func(t *testing.T) {

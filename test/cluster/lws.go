@@ -24,16 +24,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// lwsSetName is the label that the pods of a LeaderWorkerSet carry.
+// lwsSetName is a label of the pods of a LeaderWorkerSet.
 const lwsSetName = "leaderworkerset.sigs.k8s.io/name"
 
-// lwsAdmitted are the resources that the webhooks of lws-manager are asked about. Of pods it is asked about its own: while
-// it is not there no test could make others.
+// lwsAdmitted are the resources of the webhooks of lws-manager. For pods, they are called only for its own: otherwise no
+// test could create pods while lws-manager does not run.
 var lwsAdmitted = []string{"leaderworkersets", "pods"}
 
-// StartLWS installs the CRDs of LeaderWorkerSet, starts its manager, and returns once that admits what it is to run. It is
-// a part of the control plane from then on: its end before Stop is an error. bin/lws has the CRDs; `make kind-managers`
-// builds both.
+// StartLWS installs the CRDs of LeaderWorkerSet, starts its manager, and returns once that admits its resources. The
+// manager then is a component of the control plane: it is an error if it ends before Stop. bin/lws has the CRDs; `make
+// kind-managers` builds both.
 func (c *Cluster) StartLWS(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -73,8 +73,8 @@ func (c *Cluster) startLWS(ctx context.Context) error {
 	return c.poll(ctx, c.lwsAdmits, manager)
 }
 
-// writeLWSCertificate gives the manager a certificate for 127.0.0.1, and returns the authority that the API server is to
-// trust: the certificate that the manager would make itself is for a Service.
+// writeLWSCertificate gives the manager a certificate for 127.0.0.1, and returns the authority that the API server has to
+// trust. The certificate that the manager would create itself is for a Service.
 func (c *Cluster) writeLWSCertificate() ([]byte, error) {
 	ca, err := newAuthority()
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Cluster) writeLWSConfig(port int) error {
 	return os.WriteFile(c.path("lws-manager.yaml"), config, 0o600)
 }
 
-// createLWSWebhooks makes the webhook configurations of the module, at the address where the manager listens.
+// createLWSWebhooks creates the webhook configurations of the module, with the address where the manager listens.
 func (c *Cluster) createLWSWebhooks(ctx context.Context, port int, ca []byte) error {
 	data, err := os.ReadFile(filepath.Join(c.bin, "lws", "webhooks.yaml"))
 	if err != nil {
@@ -164,8 +164,8 @@ func areFor(rules []admissionv1.RuleWithOperations, resources ...string) bool {
 	})
 }
 
-// lwsAdmits reports whether lws-manager answers for all that it is asked about: a LeaderWorkerSet gets a default that the
-// schema does not have, and the leader of a group a label.
+// lwsAdmits reports whether lws-manager answers all its webhooks: a LeaderWorkerSet gets a default that the schema does
+// not have, and the leader of a group gets a label.
 func (c *Cluster) lwsAdmits(ctx context.Context) (bool, error) {
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// maxNodes is how many ranges of pod addresses there are beside the first one, which has the services.
+// maxNodes is the number of ranges of pod addresses; services have the first range.
 const maxNodes = 1023
 
 // createNodes creates the nodes of all zones; kwok makes them ready.
@@ -47,7 +47,7 @@ func (c *Cluster) createNode(ctx context.Context, zone, name, version string, ta
 	return nil
 }
 
-// AddNode adds a node of a zone, and waits until it is ready. Taints keep the pods of others away.
+// AddNode adds a node of a zone, and waits until it is ready. Taints keep the pods of other tests away.
 func (c *Cluster) AddNode(ctx context.Context, zone, name string, taints ...corev1.Taint) error {
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
@@ -62,16 +62,16 @@ func (c *Cluster) AddNode(ctx context.Context, zone, name string, taints ...core
 	})
 }
 
-// StopKubelet plays the loss of a node: its Lease is not renewed any more, and nothing happens to its pods; one that is
+// StopKubelet simulates the loss of a node: its Lease is no longer renewed, and nothing happens to its pods; one that is
 // deleted stays, terminating. After the grace period of the controller manager, 50 seconds, the node is NotReady and its
-// pods are marked so.
+// pods are marked unready.
 //
-// kwok leaves a node alone of which somebody else holds the Lease.
+// kwok ignores a node whose Lease has another holder.
 func (c *Cluster) StopKubelet(ctx context.Context, node string) error {
 	return c.handOver(ctx, node, "nobody", metav1.NowMicro(), math.MaxInt32)
 }
 
-// StartKubelet ends what StopKubelet has begun. Pods that were marked unready stay so: kwok makes pods ready once only.
+// StartKubelet reverts StopKubelet. Pods that were marked unready stay unready: kwok makes pods ready only once.
 func (c *Cluster) StartKubelet(ctx context.Context, node string) error {
 	return c.handOver(ctx, node, "nobody", metav1.NewMicroTime(time.Unix(0, 0)), 1)
 }
@@ -93,8 +93,8 @@ func (c *Cluster) handOver(ctx context.Context, node, holder string, renewed met
 	return nil
 }
 
-// newNode describes a node with room for 10,000 pods and, index counting from 1, its own 16,384 addresses for them out
-// of 10.0.0.0/8: kwok's own range has 256 for the whole cluster.
+// newNode returns a node with room for 10,000 pods and with its own 16,384 addresses for them in 10.0.0.0/8, because
+// kwok's own range has 256 for the whole cluster. index counts from 1.
 func newNode(zone, name string, index int, version string) *corev1.Node {
 	podCIDR := fmt.Sprintf("10.%d.%d.0/18", index/4, index%4*64)
 	capacity := corev1.ResourceList{
@@ -124,8 +124,8 @@ func newNode(zone, name string, index int, version string) *corev1.Node {
 	}
 }
 
-// waitUsable waits until a pod can be created and started: the scheduler cannot be asked, but the nodes must be ready
-// and without taints (the work of kwok and the controller manager), and the default namespace must have its
+// waitUsable waits until a pod can be created and started. The scheduler has no endpoint to ask, but the nodes must be
+// ready and without taints (kwok and the controller manager do that), and the default namespace must have its
 // ServiceAccount, without which no pod is admitted.
 func (c *Cluster) waitUsable(ctx context.Context) error {
 	return c.poll(ctx, func(ctx context.Context) (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// BinDir is the directory of the binaries: UNITED_BIN_DIR, or bin/ of the repository.
+// BinDir returns the directory of the binaries: UNITED_BIN_DIR, or bin/ of the repository.
 func BinDir() (string, error) {
 	if dir := os.Getenv("UNITED_BIN_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -26,8 +26,8 @@ func BinDir() (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// Root is the root of the repository: the nearest directory at or above the working directory that has a go.mod. (The
-// working directory of a Go test is that of its package.)
+// Root returns the root of the repository: the nearest directory at or above the working directory that has a go.mod.
+// (The working directory of a Go test is that of its package.)
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -43,12 +43,12 @@ func Root() (string, error) {
 	}
 }
 
-// The kernel takes ports for outgoing connections from 32768 up; one below cannot be taken that way between its choice
-// and its use.
+// The kernel uses ports from 32768 up for outgoing connections, so nothing can take a lower one between its choice and
+// its use.
 const lowestPort, highestPort = 20000, 32000
 
-// FreePort returns a TCP port of 127.0.0.1 that is free now and that no other cluster on this machine will choose, in
-// whatever process, until this one is stopped.
+// FreePort returns a TCP port of 127.0.0.1 that is free, and that no other cluster on this machine will choose, in any
+// process, until this cluster is stopped.
 func (c *Cluster) FreePort() (int, error) {
 	for range highestPort - lowestPort {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
@@ -64,8 +64,8 @@ func (c *Cluster) FreePort() (int, error) {
 	return 0, errors.New("free port: none found")
 }
 
-// reservePort takes the UDP port of the same number, which nobody uses, as a lock that ends with this process, and then
-// checks that nobody listens on the TCP port.
+// reservePort binds the UDP port of the same number, which nothing uses, as a lock that ends with this process, and then
+// checks that nothing listens on the TCP port.
 func reservePort(port int) (io.Closer, error) {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	lock, err := net.ListenPacket("udp", address)

@@ -134,7 +134,7 @@ func (f *fixture) testTags(t *testing.T) {
 	}
 }
 
-// testSeveralContainers: the first container decides, the others do well.
+// testSeveralContainers: the first container decides, the others run.
 func (f *fixture) testSeveralContainers(t *testing.T) {
 	g := NewWithT(t)
 	f.createPod(t, "first-broken", "app:broken", "proxy:v1")
@@ -147,8 +147,8 @@ func (f *fixture) testSeveralContainers(t *testing.T) {
 	g.Expect(pod.Status.ContainerStatuses[1].Ready).To(BeTrue())
 }
 
-// testReadyByHand: no stage flips a pod back, whatever else happens to it. The positive control is the same patch to
-// True: the condition does follow the hand.
+// testReadyByHand: no stage changes a patched pod back, whatever else happens to it. The positive control is the same
+// patch to True: the condition does change.
 func (f *fixture) testReadyByHand(t *testing.T) {
 	for _, image := range []string{"app:v1", "app:slow"} {
 		t.Run(image, func(t *testing.T) {
@@ -206,7 +206,7 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// readyAfter is how long after its start a pod became ready.
+// readyAfter returns how long after its start a pod became ready.
 func readyAfter(pod *corev1.Pod) time.Duration {
 	return condition(pod, corev1.PodReady).LastTransitionTime.Sub(pod.Status.StartTime.Time)
 }
@@ -216,7 +216,7 @@ func ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue && pod.Status.Phase == corev1.PodRunning
 }
 
-// waiting is the reason for which the first container waits, empty when it does not.
+// waiting returns the reason why the first container waits; empty if it does not.
 func waiting(pod *corev1.Pod) string {
 	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Waiting == nil {
 		return ""

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// stopGrace is what a process of a test gets between SIGTERM and SIGKILL: longer than the graceful shutdown of a
+	// stopGrace is the time between SIGTERM and SIGKILL for a process of a test: longer than the graceful shutdown of a
 	// controller.
 	stopGrace = 40 * time.Second
-	// componentGrace is the same for the control plane. Its data is thrown away; only the logs matter.
+	// componentGrace is the same for the control plane. Its data is discarded; only the logs matter.
 	componentGrace = 3 * time.Second
 	tailBytes      = 4096
 )
@@ -33,15 +33,15 @@ type Process struct {
 	name      string
 	logPath   string
 	cmd       *exec.Cmd
-	component bool // part of the control plane: its end before Stop is an error
+	component bool // part of the control plane: it is an error if it ends before Stop
 	stopping  atomic.Bool
 	done      chan struct{}
-	err       error // of Wait; to be read after done is closed
+	err       error // of Wait; valid after done is closed
 }
 
 // StartProcess starts a program of the test, such as the manager. bin is a path, or the bare name of a program in
-// UNITED_BIN_DIR. The output is appended to logs/<name>.log in the cluster's directory, so that a process that is
-// started again under the same name goes on in the same file. The process ends at the latest with the cluster.
+// UNITED_BIN_DIR. The output is appended to logs/<name>.log in the cluster's directory, so a process that is started
+// again under the same name continues the same file. The process ends with the cluster at the latest.
 func (c *Cluster) StartProcess(name, bin string, args ...string) (*Process, error) {
 	return c.startProcess(&Process{name: name}, bin, nil, args)
 }
@@ -85,7 +85,7 @@ func (c *Cluster) startProcess(p *Process, bin string, env, args []string) (*Pro
 	return p, nil
 }
 
-// reap waits for the end of p and tells of one that nobody asked for.
+// reap waits for the end of p and reports it if it was not requested.
 func (c *Cluster) reap(p *Process) {
 	p.err = p.cmd.Wait()
 	if p.component && !p.stopping.Load() {
@@ -94,7 +94,7 @@ func (c *Cluster) reap(p *Process) {
 	close(p.done)
 }
 
-// Pid is the process ID of what was started last under a name, a part of the control plane or not.
+// Pid returns the process ID of the process that was started last under a name, including components.
 func (c *Cluster) Pid(name string) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,17 +109,17 @@ func (c *Cluster) Pid(name string) (int, error) {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// LogPath is the file with the output of the process.
+// LogPath returns the path of the file with the output of the process.
 func (p *Process) LogPath() string { return p.logPath }
 
-// Pid is the process id.
+// Pid returns the process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Signal sends sig to the process; os.ErrProcessDone when it has ended.
+// Signal sends sig to the process. It returns os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Stop sends SIGTERM and waits for the end. It returns an error when the process ended with another code than 0, or had
-// to be killed because it was still there after 40 seconds. Stopping an ended process returns how it ended.
+// Stop sends SIGTERM and waits for the end. It returns an error if the exit code is not 0, or if the process had to be
+// killed because it still ran after 40 seconds. If the process has ended already, Stop returns how it ended.
 func (p *Process) Stop() error {
 	if err := p.terminate(stopGrace); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (p *Process) Stop() error {
 func (p *Process) Kill() error {
 	p.stopping.Store(true)
 	if !p.exited() {
-		// The group, which the process leads, also has its children.
+		// The process leads a group, which also has its children.
 		if err := syscall.Kill(-p.Pid(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("killing %s: %w", p.name, err)
 		}
@@ -143,7 +143,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// terminate ends the process with SIGTERM, or with SIGKILL and an error when that has not helped after a while.
+// terminate ends the process with SIGTERM, or if that does not help in time, with SIGKILL and an error.
 func (p *Process) terminate(grace time.Duration) error {
 	p.stopping.Store(true)
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -159,8 +159,8 @@ func (p *Process) terminate(grace time.Duration) error {
 	}
 }
 
-// end is how Stop of the cluster ends a process. With which exit code does not matter here: a test that cares stops its
-// process itself.
+// end ends a process for Stop of the cluster. The exit code does not matter here: a test that needs it stops its process
+// itself.
 func (p *Process) end() error {
 	switch {
 	case !p.component:
@@ -168,7 +168,7 @@ func (p *Process) end() error {
 	case p.exited() && !p.stopping.Load():
 		return p.deathError()
 	}
-	_ = p.terminate(componentGrace) // that it had to be killed is no news
+	_ = p.terminate(componentGrace) // that it had to be killed does not matter
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (p *Process) deathError() error {
 	return fmt.Errorf("%s ended by itself: %s; %s", p.name, p.cmd.ProcessState, p.tail())
 }
 
-// tail is the end of the log, for error messages.
+// tail returns the end of the log, for error messages.
 func (p *Process) tail() string {
 	text, err := readTail(p.logPath)
 	if err != nil {
@@ -209,8 +209,8 @@ func readTail(path string) ([]byte, error) {
 	return bytes.TrimSpace(text), err
 }
 
-// spawner starts processes from one operating system thread that lives as long as they do. The trap: Linux sends the
-// parent death signal when the *thread* that forked ends, and a goroutine may run on any.
+// spawner starts processes from one operating system thread that lives as long as they do. Trap: Linux sends the parent
+// death signal when the *thread* that forked ends, and a goroutine may run on any thread.
 type spawner struct {
 	requests chan func()
 }

@@ -5,8 +5,8 @@ package cluster
 
 import "syscall"
 
-// childAttributes puts a child into a process group of its own, so that Ctrl-C in a terminal reaches only this process,
-// which then stops its children in order; and has the kernel kill the child when this process dies without doing so.
+// childAttributes puts a child into its own process group, so that Ctrl-C in a terminal reaches only this process, which
+// then stops its children in order. The kernel kills the child if this process dies without doing so.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

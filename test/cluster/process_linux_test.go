@@ -18,8 +18,8 @@ import (
 
 const orphanage = "UNITED_TEST_ORPHANAGE"
 
-// TestDeathOfTheParent: a child outlives the threads of its parent, and does not outlive the parent, even one that is
-// killed. The parent is this test binary once more.
+// TestDeathOfTheParent: a child outlives the threads of its parent, but not the parent, even if that is killed. The
+// parent is this test binary, started once more.
 func TestDeathOfTheParent(t *testing.T) {
 	g := NewWithT(t)
 	if os.Getenv(orphanage) != "" {
@@ -44,7 +44,7 @@ func TestDeathOfTheParent(t *testing.T) {
 	g.Eventually(func() bool { return running(pid) }, waitTimeout).Should(BeFalse())
 }
 
-// beParent starts a child, ends many threads, prints the child's pid and whether it is still there, and stays.
+// beParent starts a child, ends many threads, prints the child's pid and whether it still exists, and blocks.
 func beParent(t *testing.T) {
 	cmd := exec.Command("/bin/sleep", "1000")
 	cmd.SysProcAttr = childAttributes()
@@ -53,14 +53,14 @@ func beParent(t *testing.T) {
 	}
 	var threads sync.WaitGroup
 	for range 100 {
-		threads.Go(func() { runtime.LockOSThread() }) // a thread ends with a goroutine that is locked to it
+		threads.Go(func() { runtime.LockOSThread() }) // a thread ends with the goroutine that is locked to it
 	}
 	threads.Wait()
 	fmt.Println(cmd.Process.Pid, running(cmd.Process.Pid))
 	select {}
 }
 
-// running reports whether there is a process that is not a zombie: nobody may be there to reap an orphan in a container.
+// running reports whether a process exists that is not a zombie: in a container, nothing may reap an orphan.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// holder is a finalizer: what has it is terminating until it is taken away.
+	// holder is a finalizer: an object that has it stays terminating until the test removes it.
 	holder = "united.dev/conformance"
-	// sentinel is the set that tells how far the controller has read.
+	// sentinel is the set that shows how far the controller has read.
 	sentinel = "sentinel"
 )
 
-// actual plays traces on the real controllers, in a namespace of its own.
+// actual plays traces on the real controllers, in its own namespace.
 type actual struct {
 	ctx       context.Context
 	namespace string
@@ -58,7 +58,7 @@ func (r *actual) get(name string, into client.Object) error {
 	return kube.Get(r.ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, into)
 }
 
-// newSet describes a set. Its pods go as soon as kwok sees that they are deleted.
+// newSet returns a set whose pods are gone as soon as kwok sees that they are deleted.
 func (r *actual) newSet(name string, policy appsv1.PodManagementPolicyType, tag string, replicas, partition int32) *appsv1.StatefulSet {
 	labels := map[string]string{"app": name}
 	return &appsv1.StatefulSet{
@@ -80,7 +80,7 @@ func (r *actual) newSet(name string, policy appsv1.PodManagementPolicyType, tag 
 
 func image(tag string) string { return "web:" + tag }
 
-// Do does what the step says; where that is not there, nothing.
+// Do applies a step; it does nothing if the object of the step does not exist.
 func (r *actual) Do(step simulation.Step) error {
 	name := fmt.Sprintf("%s-%d", simulation.TraceSet, step.Ordinal)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
@@ -167,7 +167,7 @@ func (r *actual) holdRevisions(finalizers string) error {
 	return nil
 }
 
-// mark sets the Ready condition of a pod; kwok leaves it alone then.
+// mark sets the Ready condition of a pod; kwok does not change it afterwards.
 func (r *actual) mark(name string, ready corev1.ConditionStatus) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	return kube.Status().Patch(r.ctx, pod, client.RawPatch(types.StrategicMergePatchType,
@@ -176,9 +176,9 @@ func (r *actual) mark(name string, ready corev1.ConditionStatus) error {
 
 var ofTheTrace = client.MatchingLabels{"app": simulation.TraceSet}
 
-// sight is what there is, as the API server has it.
+// sight is a view of the objects as the API server has them.
 type sight struct {
-	set       *appsv1.StatefulSet // nil when there is none
+	set       *appsv1.StatefulSet // nil if it does not exist
 	pods      []corev1.Pod
 	revisions []appsv1.ControllerRevision
 }
@@ -208,8 +208,7 @@ func (r *actual) look() (sight, error) {
 	return s, errors.Join(errs...)
 }
 
-// busy tells what kwok, the scheduler or the garbage collector still has to do, ""
-// when that is nothing.
+// busy describes what kwok, the scheduler or the garbage collector still has to do; "" if nothing.
 func (s sight) busy() string {
 	var uid types.UID
 	if s.set != nil {
@@ -243,8 +242,8 @@ func (s sight) busy() string {
 	return ""
 }
 
-// versions tell two sights apart; that of the set does not count, its status is
-// written in answer to poke.
+// versions identifies the state of a sight. It leaves out the set, because the controller writes its status in answer to
+// poke.
 func (s sight) versions() string {
 	text := ""
 	for _, p := range s.pods {
@@ -256,10 +255,8 @@ func (s sight) versions() string {
 	return text
 }
 
-// Settle proves that nobody has anything more to do. Nothing is left for kwok, the
-// scheduler and the garbage collector, which can be seen; and the StatefulSet
-// controller, which had read all that is there, has passed over the set and
-// changed nothing.
+// Settle proves that no controller has anything left to do. For kwok, the scheduler and the garbage collector, the
+// objects show it. The StatefulSet controller must have read all of them, and then have synced the set without a change.
 func (r *actual) Settle() (simulation.Snapshot, error) {
 	var after sight
 	last := "nothing was seen"
@@ -293,9 +290,8 @@ func (r *actual) poll(done func() (bool, error)) error {
 	return wait.PollUntilContextTimeout(r.ctx, interval, waitTimeout, true, func(context.Context) (bool, error) { return done() })
 }
 
-// barrier returns when the controller has read what was there at its beginning: it
-// reads all pods in one stream, so it has once it counts a later change of the
-// sentinel's pod.
+// barrier returns when the controller has read everything that existed at its start. The controller reads all pods in one
+// stream, so it has done that when it counts a later change of the sentinel's pod.
 func (r *actual) barrier() error {
 	set := &appsv1.StatefulSet{}
 	if err := r.get(sentinel, set); err != nil {
@@ -314,9 +310,8 @@ func (r *actual) barrier() error {
 	})
 }
 
-// poke returns when the controller has passed over the set from beginning to end:
-// it changes a field that moves nothing, and waits until that was observed, which
-// is the last that a pass writes.
+// poke returns when the controller has completed a sync of the set: it changes a field that affects no pod, and waits
+// until that is observed, which a sync writes last.
 func (r *actual) poke(set *appsv1.StatefulSet) error {
 	limit := int64(10)
 	if ptr.Deref(set.Spec.RevisionHistoryLimit, 10) == 10 {
@@ -348,7 +343,7 @@ func (s sight) snapshot() (simulation.Snapshot, error) {
 	return snapshot, nil
 }
 
-// play plays a trace in a namespace of its own.
+// play plays a trace in its own namespace.
 func play(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simulation.Step) []string {
 	t.Helper()
 	began := time.Now()

@@ -1,17 +1,16 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds the simulated StatefulSet controller of
-// test/simulation to the real one: it plays the same traces on both and compares
-// what is there after every step, when all has settled.
+// Package conformance compares the simulated StatefulSet controller of test/simulation with the real one: it plays the
+// same traces on both and compares the objects after every step, when everything has settled.
 //
-// What the simulation leaves out is not compared: volumes, ordinals.start, pods that
-// have failed or succeeded. The simulation is that of the version which the control
-// plane says it is; `make test` does it on the newest and on the oldest one.
+// It does not compare what the simulation leaves out: volumes, ordinals.start, and pods that have failed or succeeded.
+// The simulation follows the version that the control plane reports; `make test` runs this on the newest and on the
+// oldest version.
 //
 //	go test ./test/conformance -run Random -traces 50 -seed 7
 //
-// The tests share one control plane; each trace has a namespace of its own.
+// The tests share one control plane; each trace has its own namespace.
 package conformance
 
 import (
@@ -32,8 +31,8 @@ import (
 
 const (
 	startTimeout = 5 * time.Minute
-	// waitTimeout is how long it may take until all has settled. It is a bound on a
-	// busy machine, not a figure.
+	// waitTimeout bounds how long it may take until everything has settled. It allows for a busy machine, and is not a
+	// figure.
 	waitTimeout = 90 * time.Second
 	interval    = 100 * time.Millisecond
 )
@@ -43,8 +42,7 @@ var (
 	seed   = flag.Int("seed", 0, "the seed of the first random trace, 0 for one of the clock")
 )
 
-// kube is a client of the control plane that all tests share, and version is what
-// that says it is.
+// kube is a client of the control plane that all tests share, and version is the version that it reports.
 var (
 	kube    client.Client
 	version simulation.Version

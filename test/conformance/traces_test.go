@@ -28,7 +28,7 @@ func simulate(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simul
 	return lines
 }
 
-// differ tells in what the two differ, "" when they are the same.
+// differ describes the difference between the two; "" if they are the same.
 func differ(simulated, real []string) string {
 	i := simulation.Difference(simulated, real)
 	if i < 0 {
@@ -43,7 +43,7 @@ func differ(simulated, real []string) string {
 	return fmt.Sprintf("%s\nsimulated: %s\nreal:      %s", strings.Join(real[:min(i, len(real))], "\n"), line(simulated), line(real))
 }
 
-// recorded is what the real controllers made of the traces, by name and policy.
+// recorded are the results of the traces on the real controllers, by name and policy.
 var recorded sync.Map
 
 // record plays a trace of simulation.Traces on the real controllers, once.
@@ -72,8 +72,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// What a user may do while there is a set, and while there is none; more often
-// what is there more often.
+// The steps of a user while the set exists, and while it does not. Steps that should be more frequent are listed more
+// often.
 var (
 	verbs = []simulation.Verb{
 		simulation.Update, simulation.Update, simulation.Update, simulation.Update, simulation.Update, simulation.Update,
@@ -83,7 +83,7 @@ var (
 	verbsWithout = []simulation.Verb{simulation.Create, simulation.Create, simulation.DeletePod, simulation.Free}
 )
 
-// anySteps are a dozen of steps, each of which can be done.
+// anySteps generates a dozen steps, each of which is possible.
 var anySteps = rapid.Custom(func(t *rapid.T) []simulation.Step {
 	replicas := rapid.Int32Range(2, 5).Draw(t, "replicas at first")
 	steps := []simulation.Step{{Verb: simulation.Create, Image: "v1", Replicas: ptr.To(replicas), Partition: ptr.To(int32(0))}}
@@ -96,7 +96,7 @@ var anySteps = rapid.Custom(func(t *rapid.T) []simulation.Step {
 		switch step.Verb {
 		case simulation.Create, simulation.Update:
 			there = true
-			// Which of the four it is; a set that is created needs the first three.
+			// A set that is created needs the first three of the four fields.
 			which := rapid.IntRange(1, 15).Draw(t, "which")
 			if step.Verb == simulation.Create {
 				which = 7
@@ -124,8 +124,8 @@ var anySteps = rapid.Custom(func(t *rapid.T) []simulation.Step {
 	return steps
 })
 
-// certain is the beginning of the steps whose outcome does not hang on the order
-// in which everybody acts: what comes after it cannot be compared.
+// certain returns the first steps whose outcome does not depend on the order in which the controllers act. What comes
+// after them cannot be compared.
 func certain(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simulation.Step) []simulation.Step {
 	t.Helper()
 	want := simulate(t, policy, steps)
@@ -141,7 +141,7 @@ func certain(t *testing.T, policy appsv1.PodManagementPolicyType, steps []simula
 	return steps
 }
 
-// Random traces; the seed is in the name of the test.
+// TestRandomTraces compares random traces; the seed is in the name of the test.
 func TestRandomTraces(t *testing.T) {
 	from := *seed
 	if from == 0 {
@@ -175,7 +175,7 @@ func TestRandomTraces(t *testing.T) {
 	}
 }
 
-// traceOf finds a trace by its name.
+// traceOf returns a trace by its name.
 func traceOf(t *testing.T, name string) simulation.Trace {
 	t.Helper()
 	all := simulation.Traces()

@@ -15,8 +15,7 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// wrong is a StatefulSet controller that gets one rule wrong, and the trace that
-// finds it out.
+// wrong is a StatefulSet controller that gets one rule wrong, and the trace that shows it.
 type wrong struct {
 	rule, trace string
 	policy      appsv1.PodManagementPolicyType
@@ -45,8 +44,7 @@ var wrongs = []wrong{
 	{"all pods count as updated", "partition raised and lowered", atOnce, miscounting("updatedReplicas", "replicas")},
 }
 
-// The positive control: each of these controllers is found out by what the real
-// ones did.
+// TestWrongOnesAreFoundOut is the positive control: the results of the real controllers expose each of these controllers.
 func TestWrongOnesAreFoundOut(t *testing.T) {
 	for _, w := range wrongs {
 		t.Run(w.rule, func(t *testing.T) {
@@ -67,7 +65,7 @@ func TestWrongOnesAreFoundOut(t *testing.T) {
 	}
 }
 
-// Another version is found out as well.
+// TestOtherVersionsAreFoundOut: the results also expose a controller of another version.
 func TestOtherVersionsAreFoundOut(t *testing.T) {
 	trace := traceOf(t, "an unready protected replica and a released one")
 	for _, other := range simulation.Versions() {
@@ -103,7 +101,7 @@ func put(set *unstructured.Unstructured, value any, path ...string) {
 	}
 }
 
-// seeing lets the controller see another set than there is.
+// seeing shows the controller a modified set.
 func seeing(change func(*unstructured.Unstructured)) func(*simulation.API, func()) {
 	return func(api *simulation.API, pass func()) {
 		there := api.Live.Sets[simulation.TraceSet]
@@ -150,7 +148,7 @@ func noCurrent(set *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(set.Object, "status", "currentRevision")
 }
 
-// after lets the controller write another status than it does.
+// after modifies the status that the controller writes.
 func after(change func(before, after *unstructured.Unstructured)) func(*simulation.API, func()) {
 	return func(api *simulation.API, pass func()) {
 		before := api.Live.Sets[simulation.TraceSet]
@@ -170,7 +168,7 @@ func remembering(which func(*appsv1.StatefulSet) bool) func(*simulation.API, fun
 	})
 }
 
-// miscounting lets a number of the status be another one.
+// miscounting replaces a number of the status.
 func miscounting(what, is string) func(*simulation.API, func()) {
 	return after(func(_, after *unstructured.Unstructured) {
 		n, _, _ := unstructured.NestedInt64(after.Object, "status", is)
@@ -178,7 +176,7 @@ func miscounting(what, is string) func(*simulation.API, func()) {
 	})
 }
 
-// dropping lets some pods be gone before a pass.
+// dropping removes some pods before a sync.
 func dropping(which func(*appsv1.StatefulSet, *corev1.Pod) bool) func(*simulation.API, func()) {
 	return func(api *simulation.API, pass func()) {
 		set := typed(api.Live.Sets[simulation.TraceSet])
