@@ -22,17 +22,16 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// recordings is what the real controllers were seen to do.
+// recordings is the file with the recorded results of the real controllers.
 const recordings = "../simulation/testdata/traces.txt"
 
-// record is what is known of the records of a version of Kubernetes.
+// record describes the recordings of a version of Kubernetes.
 type record struct {
 	version           string
 	countsUnavailable bool
 }
 
-// The set does what the real controllers were seen to do, in every trace that was
-// recorded, on each version that was.
+// A Set gives the same results as the real controllers in every recorded trace, for each recorded version.
 func TestDoesWhatTheRealOnesDo(t *testing.T) {
 	raw, err := os.ReadFile(filepath.FromSlash(recordings))
 	if err != nil {
@@ -53,7 +52,7 @@ func replay(t *testing.T, r record, written map[string][]string) {
 	played := 0
 	for _, trace := range simulation.Traces() {
 		for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
-			// Where the versions agree a trace is recorded but once.
+			// A trace is recorded only once if the versions agree.
 			name := fmt.Sprintf("%s (%s", trace.Name, policy)
 			want, found := written[fmt.Sprintf("%s, Kubernetes %s)", name, r.version)]
 			if !found {
@@ -76,7 +75,7 @@ func replay(t *testing.T, r record, written map[string][]string) {
 	t.Logf("%d steps of %d traces", played, len(written))
 }
 
-// chapters are the lines of each trace, by its headline.
+// chapters returns the lines of each trace, by its headline.
 func chapters(text string) map[string][]string {
 	found := map[string][]string{}
 	headline := ""
@@ -96,9 +95,9 @@ type player struct {
 	set  statefulset.Set
 	kind statefulset.Kind
 	last statefulset.Synced
-	// tags are the versions, from 1.
+	// tags are the image tags of the versions, from 1.
 	tags []string
-	// uid counts the sets, uids the pods of each ordinal: who is new has a new one.
+	// uid numbers the sets, pods numbers the pods: a new object has a new number.
 	uid, pods int
 	uids      [statefulset.MaxPods]int
 	kept      bool
@@ -118,7 +117,7 @@ func (p *player) version(tag string) statefulset.Version {
 	return statefulset.Version(i)
 }
 
-// Do does what the step says.
+// Do applies a step.
 func (p *player) Do(step simulation.Step) error {
 	switch step.Verb {
 	case simulation.Create:
@@ -180,7 +179,7 @@ func (p *player) pod(ordinal int, verb simulation.Verb) {
 	}
 }
 
-// Settle lets everybody act until nothing changes any more.
+// Settle lets all controllers act until nothing changes anymore.
 func (p *player) Settle() (simulation.Snapshot, error) {
 	for range 1000 {
 		before, was := p.set, p.last

@@ -1,16 +1,16 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefulset is a StatefulSet, its pods and its controller in a few dozen
-// bytes: small enough to copy and to hash by the million, and so to walk through
-// every order in which things can happen (controllers/united/planner, exhaustive_test.go).
+// Package statefulset models a StatefulSet, its pods and its controller in a few dozen bytes: small enough to copy
+// and hash millions of them, and so to walk through every order of events (controllers/united/planner,
+// exhaustive_test.go).
 //
-// It follows pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.37.1,
-// with the feature gate MaxUnavailableStatefulSet on and off. What it does is held to
-// what the real controllers were seen to do: test/simulation/testdata is replayed on it.
+// It follows pkg/controller/statefulset/stateful_set_control.go of Kubernetes 1.37.1, with the feature gate
+// MaxUnavailableStatefulSet on and off. A test compares it with recorded results of the real controllers, by
+// replaying test/simulation/testdata.
 //
-// It knows nothing of United. Volumes, spec.ordinals.start, the strategies other than
-// RollingUpdate, and pods that end for good (phase Failed, Succeeded) are not modelled.
+// It knows nothing of United. It does not model volumes, spec.ordinals.start, strategies other than RollingUpdate,
+// and pods that have ended (phase Failed or Succeeded).
 package statefulset
 
 // MaxPods bounds the ordinals, MaxVersions the templates.
@@ -19,34 +19,34 @@ const (
 	MaxVersions = 5
 )
 
-// Version is what a pod is made of, from 1; 0 is none.
+// Version is the template version of a pod, from 1; 0 is none.
 type Version uint8
 
-// Phase is where a pod stands. The zero phase is that of no pod.
+// Phase is the state of a pod. The zero value means that there is no pod.
 type Phase uint8
 
 // Phases.
 const (
 	Absent Phase = iota
-	// Starting: it was never ready.
+	// Starting: it has never been ready.
 	Starting
 	Ready
-	// Unready: its containers run, and it is not ready.
+	// Unready: its containers run, but it is not ready.
 	Unready
-	// Crashed: a container has ended with an error, and waits to be started again.
+	// Crashed: a container ended with an error and waits for its restart.
 	Crashed
 )
 
-// Owner tells whose a pod or a revision is.
+// Owner is the owner of a pod or revision.
 type Owner uint8
 
 // Owners.
 const (
-	// Mine: it is controlled by the set.
+	// Mine: the set controls it.
 	Mine Owner = iota + 1
 	// Nobody: it was orphaned.
 	Nobody
-	// Former: it is controlled by an earlier set of the name, which is gone.
+	// Former: a deleted set with the same name controls it.
 	Former
 )
 
@@ -55,51 +55,48 @@ type Pod struct {
 	Phase   Phase
 	Version Version
 	Owner   Owner
-	// Terminating: it is being deleted, whatever else it is.
+	// Terminating: it is being deleted, in any phase.
 	Terminating bool
-	// Aged: a long time has passed since it was created, or became or ceased to be
-	// ready, whichever was last.
+	// Aged: a long time has passed since it was created, became ready, or became unready, whichever was last.
 	Aged bool
-	// WasReady: it was ready once.
+	// WasReady: it has been ready.
 	WasReady bool
-	// Held: it does not go when it is deleted.
+	// Held: it stays when it is deleted.
 	Held bool
-	// Marks are for who looks on; the set does nothing with them, and a new pod has
-	// none.
+	// Marks are for the caller; the set ignores them, and a new pod has none.
 	Marks uint8
 }
 
-// Exists reports whether there is a pod.
+// Exists reports whether the pod exists.
 func (p *Pod) Exists() bool { return p.Phase != Absent }
 
-// Ready reports whether it serves.
+// Ready reports whether the pod serves.
 func (p *Pod) Ready() bool { return p.Phase == Ready && !p.Terminating }
 
 // Set is one StatefulSet and its pods by ordinal.
 type Set struct {
 	Exists bool
-	// What the spec says.
+	// From the spec.
 	Template            Version
 	Replicas, Partition uint8
-	// Observed: the controller has observed the spec as it is.
+	// Observed: the controller has observed the current spec.
 	Observed bool
-	// Current and Update are the two revisions of the status, 0 when it has none.
+	// Current and Update are the revisions in the status, 0 if it has none.
 	Current, Update Version
-	// Revisions tells whose the set's own revision of each version is, 0 where there
-	// is none.
+	// Revisions has the owner of the set's own revision of each version, 0 if it does not exist.
 	Revisions [MaxVersions + 1]Owner
 	Pods      [MaxPods]Pod
 }
 
-// Kind is what kind of StatefulSet it is, and of what Kubernetes.
+// Kind is the kind of StatefulSet, and the version of Kubernetes.
 type Kind struct {
 	// Ordered: podManagementPolicy is OrderedReady.
 	Ordered bool
-	// CountsUnavailable: the controller has a maxUnavailable: Kubernetes 1.37.
+	// CountsUnavailable: the controller has maxUnavailable, as in Kubernetes 1.37.
 	CountsUnavailable bool
-	// MaxUnavailable is that of the spec; 0 is its default, 1.
+	// MaxUnavailable is that of the spec; 0 is the default, 1.
 	MaxUnavailable uint8
-	// MinReady: a pod is available when it has been ready for long.
+	// MinReady: a pod is available only after it has been ready for a long time.
 	MinReady bool
 }
 
@@ -108,14 +105,14 @@ func (k Kind) Available(p *Pod) bool {
 	return p.Ready() && (!k.MinReady || p.Aged)
 }
 
-// Delete begins to delete a pod.
+// Delete starts to delete a pod.
 func (s *Set) Delete(ordinal int) {
 	if s.Pods[ordinal].Exists() {
 		s.Pods[ordinal].Terminating = true
 	}
 }
 
-// Apply writes the spec, and reports whether that changes it.
+// Apply writes the spec, and reports whether that changes anything.
 func (s *Set) Apply(template Version, replicas, partition uint8) bool {
 	if s.Exists && s.Template == template && s.Replicas == replicas && s.Partition == partition {
 		return false
@@ -125,8 +122,8 @@ func (s *Set) Apply(template Version, replicas, partition uint8) bool {
 	return true
 }
 
-// Remove deletes the set, with its pods and revisions or, as orphans, without them.
-// Pods and revisions go when the garbage collector looks at them.
+// Remove deletes the set, with its pods and revisions unless they are orphaned. The garbage collector deletes pods
+// and revisions later.
 func (s *Set) Remove(orphan bool) {
 	owner := Former
 	if orphan {
@@ -145,7 +142,7 @@ func (s *Set) Remove(orphan bool) {
 	*s = Set{Revisions: s.Revisions, Pods: s.Pods}
 }
 
-// Collect is the garbage collector: what an earlier set has left begins to go.
+// Collect simulates the garbage collector, which deletes what an earlier set has left.
 func (s *Set) Collect(revisionsToo bool) {
 	for i := range s.Pods {
 		if s.Pods[i].Owner == Former {
@@ -159,8 +156,7 @@ func (s *Set) Collect(revisionsToo bool) {
 	}
 }
 
-// RunsAll reports whether the set has exactly its replicas, and there are some, and all
-// are ready on its template.
+// RunsAll reports whether the set has exactly its replicas, at least one, and all of them are ready on its template.
 func (s *Set) RunsAll() bool {
 	for i := range s.Pods {
 		pod := &s.Pods[i]
@@ -172,7 +168,7 @@ func (s *Set) RunsAll() bool {
 	return s.Exists && s.Replicas > 0
 }
 
-// KnowsOnly reports whether all pods of the set are of the version, and others would be.
+// KnowsOnly reports whether all pods of the set have the version, and new ones would have it too.
 func (s *Set) KnowsOnly(v Version) bool {
 	for i := range s.Pods {
 		if pod := &s.Pods[i]; pod.Owner == Mine && pod.Version != v {

@@ -3,35 +3,34 @@
 
 package statefulset
 
-// Synced is what one sync of the controller did.
+// Synced is the result of one sync of the controller.
 type Synced struct {
 	// Created and Deleted have a bit for each ordinal.
 	Created, Deleted uint8
-	// Replicas, ReadyReplicas and UpdatedReplicas are what it wrote into the status.
+	// Replicas, ReadyReplicas and UpdatedReplicas are what the sync wrote into the status.
 	Replicas, ReadyReplicas, UpdatedReplicas uint8
-	// Finished: the status says that all replicas, and there are some, are updated and
-	// ready. Trap: a surplus replica counts for one that is missing.
+	// Finished: the status says that there are replicas, and all of them are updated and ready. Trap: a surplus
+	// replica makes up for a missing one.
 	Finished bool
 }
 
-// sync is one pass of the controller.
+// sync is one sync of the controller.
 type sync struct {
 	kind                Kind
 	replicas, partition int
-	// template is that of the spec; current and update are the revisions of the status.
+	// template is the version in the spec; current and update are the revisions in the status.
 	template, current, update Version
 	revisions                 *[MaxVersions + 1]Owner
 	pods                      []Pod
-	// before are the pods as the pass has read them: what it deletes it does not see
-	// as terminating yet.
+	// before are the pods as the sync has read them: it does not see yet that a pod which it deletes is terminating.
 	before []Pod
-	// counted is what is written into the status.
+	// counted are the counts for the status.
 	counted struct{ replicas, ready, updated int }
 	// finished: the status says that all replicas are updated and ready.
 	finished bool
 }
 
-// Sync is one pass of the StatefulSet controller.
+// Sync runs one sync of the StatefulSet controller.
 func (s *Set) Sync(kind Kind) Synced {
 	if !s.Exists {
 		return Synced{}
@@ -58,7 +57,7 @@ func (s *Set) Sync(kind Kind) Synced {
 	return done
 }
 
-// pass is what a sync does.
+// pass does what a sync does.
 func (p *sync) pass() {
 	p.findRevisions()
 	p.adopt()
@@ -70,9 +69,8 @@ func (p *sync) pass() {
 func (p *sync) created(i int) bool { return !p.before[i].Exists() && p.pods[i].Exists() }
 func (p *sync) deleted(i int) bool { return !p.before[i].Terminating && p.pods[i].Terminating }
 
-// findRevisions is getStatefulSetRevisions. Trap: a revision of the same name and
-// content that an earlier set has left is taken as the update revision, and not found
-// again as the current one.
+// findRevisions is getStatefulSetRevisions. Trap: if an earlier set has left a revision of the same name and content,
+// it becomes the update revision, but is not found as the current one.
 func (p *sync) findRevisions() {
 	for v := range p.revisions {
 		if p.revisions[v] == Nobody {
@@ -98,8 +96,7 @@ func (p *sync) adopt() {
 
 func (p *sync) mine(i int) bool { return p.before[i].Exists() && p.before[i].Owner == Mine }
 
-// unavailable is isUnavailable: of a replica that is missing, was created just now,
-// or was read as unavailable.
+// unavailable is isUnavailable for a replica that is missing, was created just now, or was read as unavailable.
 func (p *sync) unavailable(i int) bool {
 	return !p.mine(i) || !p.kind.Available(&p.before[i])
 }
@@ -122,8 +119,8 @@ func (p *sync) run() {
 	}
 }
 
-// processReplicas makes what is missing; it reports whether the pass ends with that.
-// Parallel goes in batches of 1, 2, 4 and so on, and one that fails is the last.
+// processReplicas creates missing replicas, and reports whether the sync ends with that. Parallel sets do this in
+// batches of 1, 2, 4 and so on, and a batch with a failure is the last one.
 func (p *sync) processReplicas() (end bool) {
 	failed := false
 	for i := range p.replicas {
@@ -144,7 +141,7 @@ func (p *sync) processReplicas() (end bool) {
 	return failed
 }
 
-// create makes a replica; it fails when a pod of the name is still there.
+// create creates a replica; it fails if a pod of that name still exists.
 func (p *sync) create(i int) bool {
 	if p.pods[i].Exists() {
 		return false
@@ -157,8 +154,7 @@ func (p *sync) create(i int) bool {
 	return true
 }
 
-// processCondemned takes away surplus pods, the highest first; it reports whether the
-// pass ends with that.
+// processCondemned deletes surplus pods, the highest first, and reports whether the sync ends with that.
 func (p *sync) processCondemned() (end bool) {
 	first := p.firstUnhealthy()
 	for i := len(p.pods) - 1; i >= p.replicas; i-- {
@@ -195,12 +191,12 @@ func (p *sync) remove(i int) {
 	p.pods[i].Terminating = true
 }
 
-// outdated reports whether a replica is to be replaced, and is not yet.
+// outdated reports whether a replica must be replaced and is not terminating yet.
 func (p *sync) outdated(i int) bool {
 	return p.mine(i) && p.before[i].Version != p.update && !p.before[i].Terminating
 }
 
-// update136 replaces one released replica at a time, and waits for each.
+// update136 replaces one released replica at a time, and waits for it.
 func (p *sync) update136() {
 	for i := p.replicas - 1; i >= p.partition; i-- {
 		if p.outdated(i) {
@@ -213,7 +209,7 @@ func (p *sync) update136() {
 	}
 }
 
-// down counts the replicas that are unavailable, protected ones too.
+// down counts the unavailable replicas, including protected ones.
 func (p *sync) down() int {
 	n := 0
 	for i := range p.replicas {
@@ -224,37 +220,37 @@ func (p *sync) down() int {
 	return n
 }
 
-// spare is how many replicas more may be taken down, by Kubernetes 1.37.
-func (p *sync) spare() int { return int(max(1, p.kind.MaxUnavailable)) - p.down() }
+// budget returns how many more replicas Kubernetes 1.37 may make unavailable.
+func (p *sync) budget() int { return int(max(1, p.kind.MaxUnavailable)) - p.down() }
 
 func (p *sync) updateOrdered137() {
-	spare := p.spare()
-	for i := p.replicas - 1; i >= p.partition && spare > 0; i-- {
+	budget := p.budget()
+	for i := p.replicas - 1; i >= p.partition && budget > 0; i-- {
 		if p.outdated(i) {
 			p.remove(i)
-			spare--
+			budget--
 		}
 	}
 }
 
-// updateParallel137 deletes every released replica that is unavailable and outdated,
-// and of the available ones as many as may be unavailable beside all that are.
+// updateParallel137 deletes every released replica that is unavailable and outdated, and as many available ones as
+// maxUnavailable allows in addition to all unavailable replicas.
 func (p *sync) updateParallel137() {
-	spare := p.spare()
+	budget := p.budget()
 	for i := p.replicas - 1; i >= p.partition; i-- {
 		if p.outdated(i) && !p.kind.Available(&p.before[i]) {
 			p.remove(i)
 		}
 	}
-	for i := p.replicas - 1; i >= p.partition && spare > 0; i-- {
+	for i := p.replicas - 1; i >= p.partition && budget > 0; i-- {
 		if p.outdated(i) && p.kind.Available(&p.before[i]) {
 			p.remove(i)
-			spare--
+			budget--
 		}
 	}
 }
 
-// writeStatus counts as computeReplicaStatus does, and completes a rolling update.
+// writeStatus counts like computeReplicaStatus, and completes a rolling update.
 func (p *sync) writeStatus() {
 	for i := range p.pods {
 		if !p.mine(i) {

@@ -3,19 +3,18 @@
 
 package statefulset
 
-// Wide is a StatefulSet of any number of replicas: the same controller, for who does not
-// hash sets by the million. All of its pods and revisions are its own.
+// Wide is a StatefulSet of any number of replicas, with the same controller, for callers that need not hash it. It
+// owns all of its pods and revisions.
 type Wide struct {
 	Template            Version
 	Replicas, Partition int
-	// Current and Update are the two revisions of the status.
+	// Current and Update are the revisions in the status.
 	Current, Update Version
-	// Pods are the pods by ordinal, those that are not there included.
+	// Pods are the pods by ordinal, including those that do not exist.
 	Pods []Pod
 }
 
-// Sync is one pass of the StatefulSet controller. It gives the ordinals that it created
-// and deleted.
+// Sync runs one sync of the StatefulSet controller, and returns the ordinals that it created and deleted.
 func (w *Wide) Sync(kind Kind) (created, deleted []int) {
 	for len(w.Pods) < w.Replicas {
 		w.Pods = append(w.Pods, Pod{})

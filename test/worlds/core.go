@@ -1,21 +1,22 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worlds is what small worlds of every kind of child have in common: a UnitedDeployment, what its
-// spec asks for, a walk through all that can happen, and how a kind world ends. What is true of one kind, the
-// model of its controller and the oracle, is in the tests of a package of its own (test/leaderworkersetworlds).
+// Package worlds has what small worlds of every kind of child share: a UnitedDeployment, what its spec asks for, a
+// walk through everything that can happen, and how a world ends when all faults stop. The parts of one kind, the
+// model of its controller and the oracle, are in the tests of a separate package (such as
+// test/leaderworkersetworlds).
 //
-// What the spec asks for is counted here from the words of the design, by hand, so that it is independent of the
-// code that is judged. So nothing in it may be replaced by what the project has.
+// This package computes what the spec asks for from the text of the design, so that the result is independent of the
+// code under test. Do not replace it by code of the project.
 //
-//	core.go    a state, less its children; parent.go: the UnitedDeployment
-//	spec.go    what the spec asks for, counted by hand; strategies.go: strategies to choose from
-//	status.go  the status as it is kept; records.go: the annotations of children
-//	game.go    what a kind has to say; pass.go: a pass of the manager, the real decisions
+//	core.go    a state without its children; parent.go: the UnitedDeployment
+//	spec.go    what the spec asks for; strategies.go: the strategies of the worlds
+//	status.go  the stored status; records.go: the annotations of children
+//	game.go    the interface of a kind; pass.go: a pass of the manager, with the real decisions
 //	run.go     a world, and a wrong controller, as a test
 //	walk.go    the walk; edits.go: what the user does
 //	once.go    how often a child is written
-//	kind.go    what must happen, once the world is kind; ending.go judges the end
+//	kind.go    what must happen after all faults have stopped; ending.go judges the end
 package worlds
 
 import (
@@ -24,27 +25,27 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// MaxVersion is the highest of the versions, which begin with 1.
+// MaxVersion is the highest version; the lowest is 1.
 const MaxVersion = 3
 
-// Tick is how long it takes until what is young is old: longer than any deadline here.
+// Tick is a step of the clock, longer than any deadline here.
 const Tick = 15 * time.Minute
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// At is a time of a world.
+// At converts the time of a state.
 func At(now uint8) time.Time { return epoch.Add(time.Duration(now) * Tick) }
 
-// Core is what every state has beside its children.
+// Core is the part of every state apart from its children.
 type Core struct {
 	Version, Replicas, Strategy, Subsets, Generation uint8
 	Paused                                           bool
 	Approved, Forced                                 uint32
 	Status                                           uint32
 	Now                                              uint8
-	// Race: something has happened that a pass which is under way, or a controller, cannot know.
+	// Race: something has happened that a running pass, or a controller, cannot know.
 	Race bool
-	// PassGeneration is the generation that the last pass had read which wrote all that it wanted to.
+	// PassGeneration is the generation that the last pass which made all its writes had read.
 	PassGeneration uint8
 	Budget         Budget
 }
@@ -52,53 +53,53 @@ type Core struct {
 // Has reports whether the spec has a subset.
 func (s *Core) Has(k int) bool { return s.Subsets>>k&1 == 1 }
 
-// Budget is what may still happen.
+// Budget is how often each kind of event may still happen.
 type Budget [budgets]int8
 
-// What may happen.
+// The kinds of events with a budget.
 const (
 	Templates = iota
 	Scales
 	Pauses
 	Strategies // edits of the strategy, and of the subsets
-	Flaps      // a replica that is not ready for a moment
+	Flaps      // a replica that is briefly not ready
 	Crashes
 	Evictions
 	Deletions
-	Stales // a pass that writes what it decided before something happened
-	Lags   // a pass that sees the child as it is, and what is its own as it was
+	Stales // a pass that writes what it decided before an event
+	Lags   // a pass that sees the current child, but earlier objects of the child
 	Deaths // a pass that dies between two writes
 	Ticks
-	Forgets // a controller that forgets what its replicas ran before
+	Forgets // a controller that forgets the previous version of its replicas
 	budgets
 )
 
-// Setting is what a world begins with, and what may happen in it.
+// Setting is the first state of a world, and what may happen in it.
 type Setting struct {
 	Name string
-	// Wishes are the subsets' replicas, "" for none; First are those that exist at first, a bit for each.
+	// Wishes are the replicas of the subsets, "" if absent; First has a bit for each subset that exists at first.
 	Wishes []string
 	First  uint8
-	// Replicas are those at first, Strategies spec.updateStrategy in JSON; the user may go to any
-	// other of them, of ScaledTo, of Versions and of SubsetsTo while the budget lasts.
+	// Replicas are those of the first state, and Strategies are spec.updateStrategy in JSON. The user may change to
+	// any other of them, and to those of ScaledTo, Versions and SubsetsTo, as long as the budget lasts.
 	Replicas            uint8
 	Strategies          []string
 	ScaledTo, SubsetsTo []uint8
 	Versions            []uint8
-	// Bad are versions whose pods crash, a bit for each.
+	// Bad has a bit for each version whose pods crash.
 	Bad      uint8
 	MinReady bool
 	Budget   Budget
-	// Meets are the exceptions to rules that are met in it.
+	// Meets are the exceptions to rules that must occur.
 	Meets []string
-	// Mutant spoils what is decided.
+	// Mutant makes a decision wrong.
 	Mutant func(*planner.Plan)
 }
 
-// Breach is a rule that is broken, and how.
+// Breach is a violation of a rule.
 type Breach struct{ Rule, What string }
 
-// Bit is that of a version in a set of versions.
+// Bit returns the bit of a version in a set of versions.
 func Bit(version uint8) uint8 {
 	if version == 0 {
 		return 0
@@ -106,7 +107,7 @@ func Bit(version uint8) uint8 {
 	return 1 << version
 }
 
-// Int is 1 if so.
+// Int returns 1 for true.
 func Int(b bool) int {
 	if b {
 		return 1
@@ -114,13 +115,13 @@ func Int(b bool) int {
 	return 0
 }
 
-// SubsetName is that of the subset with the number k.
+// SubsetName returns the name of the k-th subset.
 func SubsetName(k int) string { return string(rune('a' + k)) }
 
-// SubsetNumber is the number of a subset.
+// SubsetNumber returns the number of a subset.
 func SubsetNumber(name string) int { return int(name[0] - 'a') }
 
-// interner gives what is large a number, so that a state stays small.
+// interner numbers large values, so that a state stays small.
 type interner[T any] struct {
 	ids    map[string]uint32
 	values []T

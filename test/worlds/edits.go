@@ -5,7 +5,7 @@ package worlds
 
 import "fmt"
 
-// events is all that can happen but passes of the manager.
+// events returns everything that can happen apart from passes of the manager.
 func (k *walk[S]) events(s *S) *Events[S] {
 	e := k.controllers(s)
 	k.Others(e)
@@ -13,7 +13,7 @@ func (k *walk[S]) events(s *S) *Events[S] {
 	return e
 }
 
-// edits is what the user does, and what time does.
+// edits adds what the user does, and the passing of time.
 func (k *walk[S]) edits(e *Events[S]) {
 	w, s := k.w, k.Core(e.S)
 	edit := func(name string, on int, f func(*Core)) {
@@ -55,7 +55,7 @@ func (k *walk[S]) edits(e *Events[S]) {
 	}
 }
 
-// tick lets time pass.
+// tick advances the clock.
 func (k *walk[S]) tick(s *S) {
 	k.Core(s).Now++
 	k.Age(s)

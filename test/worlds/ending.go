@@ -13,10 +13,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// mostWaysOut is how many ways out are gone one after the other.
+// mostWaysOut bounds how many suggested actions are tried one after the other.
 const mostWaysOut = 3
 
-// end is a world in which nothing more happens, and what the status says of it.
+// end is a state in which nothing more happens, and its status.
 type end[S comparable] struct {
 	*schedule[S]
 	s     *S
@@ -26,8 +26,8 @@ type end[S comparable] struct {
 	Look
 }
 
-// ending says what is wrong with an end: nothing is written; Ready is true when all is as the spec asks for,
-// and only then; what is not ready says why, and names a way out that helps (I6, and docs/troubleshooting.md).
+// ending checks such a state: nothing is written anymore; Ready is True if and only if everything is as the spec asks
+// for; and a status that is not Ready says why, and suggests an action that helps (I6, and docs/troubleshooting.md).
 func (c *schedule[S]) ending(s *S) string {
 	_, x, status := c.passWhole(s)
 	if len(x.Does()) > 0 {
@@ -80,7 +80,7 @@ func (e *end[S]) whenNotReady() string {
 		if wrong := e.resume(); wrong != "" {
 			return wrong
 		}
-		if e.w.Bad == 0 && !e.kind.scarred { // scaling and repair go on
+		if e.w.Bad == 0 && !e.kind.scarred { // scaling and repair continue
 			return e.wrong("paused and kind, and not ready")
 		}
 		return ""
@@ -102,7 +102,7 @@ func (e *end[S]) whenNotReady() string {
 	return ""
 }
 
-// whenFailed: a failure is said, unless the user has forced it, and another template ends it.
+// whenFailed checks that a failure is reported, unless the user has forced it, and that another template ends it.
 func (e *end[S]) whenFailed() string {
 	if e.ready.Reason != v1alpha1.ReasonReplicaFailed && e.w.Rolling(e.core) && e.core.Forced == 0 {
 		return e.wrong("an updated replica failed and nobody says so")
@@ -117,7 +117,7 @@ func (e *end[S]) whenFailed() string {
 	return ""
 }
 
-// whenBlocked: a way out is named, and force helps where it is.
+// whenBlocked checks that the status suggests an action, and that force helps if it is suggested.
 func (e *end[S]) whenBlocked() string {
 	if strings.Contains(e.ready.Message, "force-update") {
 		return e.goesOn("force", e.s, func(s *Core) { s.Forced = e.w.Text(e.w.UpdateRevision(s)) })

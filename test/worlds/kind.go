@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// kindness says how kind a world becomes when it is asked how it ends (I6): no more faults, nobody edits
-// anything, everybody acts in turn, replicas become ready, approvals are given, time passes.
+// kindness describes how a world continues to its end (I6): there are no more faults or edits, all controllers act in
+// turn, replicas become ready, approvals are given, and time passes.
 type kindness struct {
 	name string
-	// scarred: what is not ready, and not of the version that is asked for, never becomes ready again.
+	// scarred: a replica that is not ready, and does not have the version that the spec asks for, never becomes ready
+	// again.
 	scarred bool
-	// controllersFirst: they and the manager act before the replicas do.
+	// controllersFirst: controllers and the manager act before replicas do.
 	controllersFirst bool
 }
 
@@ -26,13 +27,13 @@ func kindnesses() []kindness {
 	}
 }
 
-// mostKindSteps bounds a kind schedule.
+// mostKindSteps bounds the length of a schedule.
 const mostKindSteps = 400
 
-// mostTicks is how often time passes in it: with minReadySeconds once for each replica that is replaced.
+// mostTicks bounds how often time passes in it: with minReadySeconds once for each replica that is replaced.
 const mostTicks = 8
 
-// next is what happens next in a kind world; "" when nothing is left but passes that do nothing.
+// next returns what happens next; "" if nothing but passes without effect is left.
 func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breach) {
 	heal := func(s *S) (string, S, []Breach) {
 		what, after := k.heal(n, s)
@@ -51,7 +52,7 @@ func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breac
 	return "", *s, breaches
 }
 
-// heal brings all replicas on, at once.
+// heal makes all replicas ready at once.
 func (k *walk[S]) heal(n kindness, s *S) (string, S) {
 	after := *s
 	if !k.Heal(&after, n.scarred) {
@@ -61,7 +62,7 @@ func (k *walk[S]) heal(n kindness, s *S) (string, S) {
 	return "replicas come up", after
 }
 
-// act lets the first controller act that has something to do.
+// act runs the first controller that has something to do.
 func (k *walk[S]) act(s *S) (string, S, []Breach) {
 	e := k.controllers(s)
 	if len(e.List) == 0 {
@@ -78,19 +79,19 @@ func (k *walk[S]) passKindly(s *S) (string, S, []Breach) {
 	return fmt.Sprintf("pass %v", x.Does()), after, k.Judge(x, s)
 }
 
-// schedule is one kind schedule.
+// schedule is one run to the end.
 type schedule[S comparable] struct {
 	*walk[S]
 	kind kindness
-	// begun are the states that it went through, well those of all schedules of its kind that ended well.
+	// begun are the states of this run, well those of all runs with the same kindness that ended well.
 	begun map[S]bool
 	well  map[uint64]bool
 	trace []string
-	// depth is how often the user has gone a way out.
+	// depth is how many suggested actions the user has tried.
 	depth int
 }
 
-// live plays a kind world to its end, and says what is wrong with that; "" if nothing.
+// live runs a world to its end, and says what is wrong with that; "" if nothing.
 func (c *schedule[S]) live(s S) (wrong string) {
 	ticked, path := 0, []uint64{}
 	for range mostKindSteps {
@@ -140,7 +141,7 @@ func (c *schedule[S]) say(what string, s *S) {
 	c.trace = append(c.trace, what+"   => "+c.show(s))
 }
 
-// goesOn is what becomes of it when the user does something: a way out, or the end of a pause.
+// goesOn runs a world to its end after the user has done something: a suggested action, or the end of a pause.
 func (c *schedule[S]) goesOn(how string, s *S, f func(*Core)) string {
 	after := *s
 	f(c.Core(&after))
@@ -155,7 +156,7 @@ func (c *schedule[S]) goesOn(how string, s *S, f func(*Core)) string {
 	return ""
 }
 
-// endsOf asks how a state ends when the world is kind.
+// endsOf checks how a state ends.
 func (k *walk[S]) endsOf(s *S, n kindness, well map[uint64]bool) (wrong string, trace []string) {
 	begin := *s
 	core := k.Core(&begin)

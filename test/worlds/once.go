@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// onceIsEnough: at rest under Manual an edit of the partitions costs each child one write (design.md, section 5). It is
-// asked in a world in which nothing fails.
+// onceIsEnough: at rest under Manual an edit of the partitions costs each child one write (design.md, section 5).
+// This is checked in a world without faults.
 func (k *Walker[S]) onceIsEnough(n int, s *S) {
 	w, core := k.w, k.Core(s)
 	if w.Bad != 0 || w.Rolling(core) || core.Paused || !w.Initialized(core) || !k.rests(s) {
@@ -33,7 +33,7 @@ func (k *Walker[S]) onceIsEnough(n int, s *S) {
 	}
 }
 
-// rests reports whether all is done, and all replicas are ready.
+// rests reports whether everything is done, and all replicas are ready.
 func (k *walk[S]) rests(s *S) bool {
 	after, x, _ := k.passWhole(s)
 	if len(x.Does()) > 0 || k.Core(&after).Status != k.Core(s).Status || !k.settled(s) {
@@ -43,7 +43,7 @@ func (k *walk[S]) rests(s *S) bool {
 	return l.AllReady && l.Left == "" && l.Total == int(k.Core(s).Replicas)
 }
 
-// countWrites lets a kind world come to rest, and counts what is written to each child.
+// countWrites runs a world until it rests, and counts the writes of each child.
 func (k *walk[S]) countWrites(s S) string {
 	kind := kindnesses()[1]
 	writes := map[int]int{}

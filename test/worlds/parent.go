@@ -21,30 +21,30 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Template makes the template of a version. coordinated: its pace is decided elsewhere.
+// Template returns the template of a version. coordinated: United determines the pace.
 type Template func(version uint8, coordinated bool) v1alpha1.WorkloadTemplate
 
-// World is a setting with what is remembered of it, so that nothing is rendered twice.
+// World is a setting with caches, so that nothing is rendered twice.
 type World struct {
 	*Setting
 	Adapter   adapters.Adapter
 	Revisions []*revision.Revision
-	// VersionOf is the version of a revision by name.
+	// VersionOf has the version of each revision, by name.
 	VersionOf map[string]uint8
 	template  Template
 	registry  adapters.Registry
 	statuses  *interner[*v1alpha1.UnitedDeploymentStatus]
 	texts     *interner[string]
 	records   *interner[map[string]string]
-	// compared are records as texts, less what is no reason for a write.
+	// compared are the records as texts, without what is no reason for a write.
 	compared []string
 	parents  map[string]*v1alpha1.UnitedDeployment
 	specs    map[string]*planner.Spec
-	// Excepted counts how often an exception was met.
+	// Excepted counts how often each exception occurred.
 	Excepted map[string]int
 }
 
-// NewWorld is a world of a kind.
+// NewWorld returns a world of a kind.
 func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	w := &World{
 		Setting: c, Adapter: a, registry: adapters.Registry{a}, template: template, VersionOf: map[string]uint8{},
@@ -66,19 +66,19 @@ func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	return w
 }
 
-// Except notes that an exception was met. It is true, so that it can stand in a condition.
+// Except records that an exception occurred. It returns true, so that it can be used in a condition.
 func (w *World) Except(name string) bool {
 	w.Excepted[name]++
 	return true
 }
 
-// Text gives a text a number.
+// Text returns the number of a text.
 func (w *World) Text(t string) uint32 { return w.texts.id(t, func() string { return t }) }
 
-// UpdateRevision is the name of what the spec asks for.
+// UpdateRevision returns the name of the revision that the spec asks for.
 func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1].Name }
 
-// parent is the UnitedDeployment as the user wrote it.
+// parent returns the UnitedDeployment as the user wrote it.
 func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
 	key := fmt.Sprint(s.Version, s.Replicas, s.Strategy, s.Subsets, s.Paused)
 	if p := w.parents[key]; p != nil {
@@ -115,7 +115,7 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
 	return p, spec
 }
 
-// Input is what a pass reads of a state, less its children.
+// Input returns what a pass reads of a state, without the children.
 func (w *World) Input(s *Core) *planner.Input {
 	written, spec := w.parent(s)
 	p := &v1alpha1.UnitedDeployment{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: *w.Status(s).DeepCopy()}

@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// Hold is a step as it is carried out.
+// Hold is a step to be executed.
 type Hold = subset.Step
 
 // Write is one write of a pass to a child.
@@ -22,7 +22,7 @@ type Write struct {
 	Child          int
 	Action         subset.Action
 	Remove, Shrink bool
-	// Remind is the version that the child is to make protected replicas of, written into its status.
+	// Remind is the version that the child has to make protected replicas of, written into its status.
 	Remind                                        uint8
 	Template, Replicas, Partition, MaxUnavailable uint8
 	// MaxSurge is for Deployments alone.
@@ -57,9 +57,9 @@ type Deletion struct{ Child, Replica int }
 
 func (d Deletion) String() string { return fmt.Sprintf("delete %s-%d", SubsetName(d.Child), d.Replica) }
 
-// Pass is what the manager has decided, on what it has read.
+// Pass is a decision of the manager, and what it is based on.
 type Pass struct {
-	// Core is what it had read, less the children.
+	// Core is what the pass had read, without the children.
 	Core    Core
 	In      *planner.Input
 	Plan    *planner.Plan
@@ -67,7 +67,7 @@ type Pass struct {
 	Deletes []Deletion
 }
 
-// Does are its writes in words.
+// Does describes the writes.
 func (x *Pass) Does() []string {
 	var said []string
 	for _, wr := range x.Writes {
@@ -79,7 +79,7 @@ func (x *Pass) Does() []string {
 	return said
 }
 
-// WithoutReminders is a pass less what moves nothing.
+// WithoutReminders returns the pass without writes that affect no replica.
 func (x *Pass) WithoutReminders() *Pass {
 	less := *x
 	less.Writes = slices.DeleteFunc(slices.Clone(x.Writes), func(wr Write) bool { return wr.Remind != 0 })
@@ -94,8 +94,8 @@ func (x *Pass) results() planner.Results {
 	return results
 }
 
-// WriteOf is what a step writes to a child that has what has says, if it exists; false when nothing differs. What a child
-// is reminded of is for its kind to say.
+// WriteOf returns what a step writes to a child whose current content is has, if it exists; false if there is no
+// difference. The kind determines what a child is reminded of.
 func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Write) (Write, bool) {
 	switch step.Action {
 	case subset.ActionApply, subset.ActionSeed, subset.ActionCreate, subset.ActionRelearn:
@@ -115,7 +115,7 @@ func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Writ
 	return Write{}, false
 }
 
-// decide is a pass as far as it reads and decides. It is remembered by all that a pass can see.
+// decide is the part of a pass that reads and decides. The result is cached by everything that a pass can see.
 func (k *walk[S]) decide(s, theirs *S) *Pass {
 	h := maphash.Comparable(k.seed, [2]S{k.Seen(s), k.Seen(theirs)})
 	if x := k.passes[h]; x != nil {
@@ -134,7 +134,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 		if differs && !sub.Deferred {
 			x.Writes = append(x.Writes, wr)
 		}
-		if !differs { // a child that had to be written is to be observed first
+		if !differs { // a child that had to be written must be observed first
 			x.Deletes = append(x.Deletes, k.DeletionsOf(sub)...)
 		}
 	}
@@ -145,8 +145,8 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	return x
 }
 
-// disturbed is what has happened since a pass has read the world: which child has changed, whether the status has,
-// and after how many writes the pass dies. read is what it had read.
+// disturbed describes what has happened since a pass has read the world: which child has changed, whether the status
+// has, and after how many writes the pass dies. read is the state that it had read.
 type disturbed[S comparable] struct {
 	child  int // -1 if none
 	status bool
@@ -154,7 +154,7 @@ type disturbed[S comparable] struct {
 	read   *S
 }
 
-// execute carries a pass out. It gives the status when the pass has come to its end.
+// execute executes a pass. It returns the status if the pass completes.
 func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploymentStatus {
 	results, stale := x.results(), false
 	for n, wr := range x.Writes {
@@ -193,7 +193,7 @@ func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploym
 	return status
 }
 
-// passWhole is a whole pass on what is there now.
+// passWhole runs a whole pass on the current state.
 func (k *walk[S]) passWhole(s *S) (S, *Pass, *v1alpha1.UnitedDeploymentStatus) {
 	x, after := k.decide(s, s), *s
 	status := k.execute(x, &after, disturbed[S]{child: -1})

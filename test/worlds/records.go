@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// RecordOf gives the annotations of a built child a number, less those that each write has another of.
+// RecordOf returns the number of the annotations of a built child, without those that differ with each write.
 func (w *World) RecordOf(u *unstructured.Unstructured) uint32 {
 	record := u.GetAnnotations()
 	delete(record, v1alpha1.AnnotationParentGeneration)
@@ -22,7 +22,7 @@ func (w *World) RecordOf(u *unstructured.Unstructured) uint32 {
 	return w.recordID(record)
 }
 
-// recordID gives annotations a number.
+// recordID returns the number of annotations.
 func (w *World) recordID(record map[string]string) uint32 {
 	text := func(compared bool) string {
 		var b strings.Builder
@@ -41,7 +41,7 @@ func (w *World) recordID(record map[string]string) uint32 {
 	return id
 }
 
-// Annotations are those with a number, as an object has them.
+// Annotations returns the annotations with a number, as an object has them.
 func (w *World) Annotations(id uint32, generation uint8) map[string]any {
 	annotations := map[string]any{v1alpha1.AnnotationParentGeneration: strconv.Itoa(int(generation))}
 	for key, v := range w.records.values[id] {
@@ -50,6 +50,6 @@ func (w *World) Annotations(id uint32, generation uint8) map[string]any {
 	return annotations
 }
 
-// wroteFor are the annotations for which a child is written: the revision of its template, the partition, and the end of a seed
-// (adapters.Record: "None of it makes a write of its own, but for another revision or partition, and the end of a seed").
+// wroteFor are the annotations whose change is a reason to write a child: the revision of its template, the partition, and the
+// end of a seed (see adapters.Record).
 var wroteFor = map[string]bool{v1alpha1.AnnotationRevision: true, v1alpha1.AnnotationPartition: true, v1alpha1.AnnotationSeeding: true}

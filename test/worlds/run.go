@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Run walks through a world, looks at so many states, and fails the test for each breach, with a shortest way to it, and for
-// each exception that is not met any more.
+// Run walks through a world, up to a number of states, and fails the test for each violation, with a shortest way to
+// it, and for each exception that no longer occurs.
 func Run[S comparable](t *testing.T, g Game[S], most int) {
 	t.Helper()
 	k, w := Walk(g, most), g.Base()
@@ -25,12 +25,13 @@ func Run[S comparable](t *testing.T, g Game[S], most int) {
 	}
 }
 
-// Convict walks through the world of a wrong controller, and fails the test for each rule of which that is not convicted.
+// Convict walks through the world of a wrong controller, and fails the test for each rule that the walk does not find
+// violated.
 func Convict[S comparable](t *testing.T, g Game[S], most int, rules []string) {
 	t.Helper()
 	k := Walk(g, most)
 	for _, rule := range rules {
-		// On the way to an end it is told with what ends badly.
+		// A violation on the way to an end is reported as part of the bad end.
 		if !slices.ContainsFunc(k.Found(), func(f *Finding) bool { return f.Rule == rule || strings.Contains(f.What, "{"+rule+" ") }) {
 			t.Errorf("it is not convicted of %s (%s), but of %v", rule, k.Told(), k.order)
 		}

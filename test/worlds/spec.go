@@ -13,10 +13,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// All is a partition that protects whatever there may be ("a hold"). On a child it is the highest number.
+// All is a partition that protects all replicas ("a hold"). On a child it is the highest number.
 const All = 255
 
-// StrategyOf is spec.updateStrategy.
+// StrategyOf returns spec.updateStrategy.
 func (w *World) StrategyOf(s *Core) *v1alpha1.UpdateStrategy {
 	p, _ := w.parent(s)
 	return &p.Spec.UpdateStrategy
@@ -27,8 +27,8 @@ func (w *World) Rolling(s *Core) bool {
 	return w.StrategyOf(s).Type == v1alpha1.RollingUpdateStrategy
 }
 
-// Allotted is how many replicas a subset gets: the numbers that are wished for, and the rest shared evenly, more to
-// those in front. There are no worlds in which the wishes are more than there is, but for none at all.
+// Allotted returns how many replicas a subset gets: its number if it has one, otherwise an even share of the rest,
+// rounded in favor of the first subsets. In all worlds the numbers fit into the total, unless the total is 0.
 func (w *World) Allotted(s *Core, k int) int {
 	left, sharing, before := int(s.Replicas), 0, 0
 	for i, wish := range w.Wishes {
@@ -47,7 +47,7 @@ func (w *World) Allotted(s *Core, k int) int {
 	return left/sharing + Int(before < left%sharing)
 }
 
-// Partition is how many replicas of a subset the spec protects, as things stand: below it none is moved.
+// Partition returns how many replicas of a subset the spec protects in a state: none below it may be updated.
 func (w *World) Partition(s *Core, k int) int {
 	u := w.StrategyOf(s)
 	switch {
@@ -62,7 +62,7 @@ func (w *World) Partition(s *Core, k int) int {
 	return w.number(s, k, u.ManualUpdate.DefaultPartition)
 }
 
-// number is a partition as a number: "ceil(p * R / 100) of the subset's own allocated replicas".
+// number converts a partition: "ceil(p * R / 100) of the subset's own allocated replicas".
 func (w *World) number(s *Core, k int, v *intstr.IntOrString) int {
 	switch {
 	case v == nil, v.String() == "100%":
@@ -74,7 +74,7 @@ func (w *World) number(s *Core, k int, v *intstr.IntOrString) int {
 	return (percent*w.Allotted(s, k) + 99) / 100
 }
 
-// Floor is spec.updateStrategy.rollingUpdate.partition in a subset.
+// Floor returns spec.updateStrategy.rollingUpdate.partition for a subset.
 func (w *World) Floor(s *Core, k int) int {
 	if r := w.StrategyOf(s).RollingUpdate; r.Partition != nil {
 		return w.number(s, k, r.Partition)
@@ -82,8 +82,8 @@ func (w *World) Floor(s *Core, k int) int {
 	return 0
 }
 
-// coordinated is the higher of the floor and of the target of the steps up to the running one, which the way back
-// passes by. Before the rollout is on record all is protected ("Nothing is acted on that is not on record").
+// coordinated returns the higher of the floor and of the target of the steps up to the current one; going back skips
+// steps. Before the rollout is recorded everything is protected ("Nothing is acted on that is not on record").
 func (w *World) coordinated(s *Core, k int, r *v1alpha1.RollingUpdate) int {
 	floor, status := w.Floor(s, k), w.Status(s)
 	switch {
@@ -111,7 +111,7 @@ func (w *World) coordinated(s *Core, k int, r *v1alpha1.RollingUpdate) int {
 	return max(floor, target)
 }
 
-// Begun reports whether the rollout is on record.
+// Begun reports whether the rollout is recorded.
 func (w *World) Begun(s *Core) bool {
 	rollout := w.Status(s).Rollout
 	return rollout != nil && rollout.Revision == w.UpdateRevision(s)
@@ -120,7 +120,7 @@ func (w *World) Begun(s *Core) bool {
 // GoingBack reports whether the update revision is the one that all replicas ran last.
 func (w *World) GoingBack(s *Core) bool { return w.Status(s).CurrentRevision == w.UpdateRevision(s) }
 
-// Bound is maxUnavailable.
+// Bound returns maxUnavailable.
 func (w *World) Bound(s *Core) int {
 	r := w.StrategyOf(s).RollingUpdate
 	if r.MaxUnavailable == nil {
@@ -133,10 +133,10 @@ func (w *World) Bound(s *Core) int {
 	return r.MaxUnavailable.IntValue()
 }
 
-// ToRelease is how many replicas of a subset lie above the floor.
+// ToRelease returns how many replicas of a subset are above the floor.
 func (w *World) ToRelease(s *Core, k int) int { return w.Allotted(s, k) - w.Floor(s, k) }
 
-// MaxSkew is what the strategy says, in percent; -1 if it says nothing.
+// MaxSkew returns maxSkew in percent; -1 if it is not set.
 func (w *World) MaxSkew(s *Core) int {
 	text := w.StrategyOf(s).RollingUpdate.MaxSkew
 	if text == "" {

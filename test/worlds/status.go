@@ -12,15 +12,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Status is that of the UnitedDeployment.
+// Status returns the status of the UnitedDeployment.
 func (w *World) Status(s *Core) *v1alpha1.UnitedDeploymentStatus { return w.statuses.values[s.Status] }
 
-// Initialized reports whether a replica was ready once.
+// Initialized reports whether a replica has been ready.
 func (w *World) Initialized(s *Core) bool {
 	return meta.IsStatusConditionTrue(w.Status(s).Conditions, v1alpha1.ConditionInitialized)
 }
 
-// ApprovalKey is what the running step is approved with; 0 when there is nothing to approve.
+// ApprovalKey returns the number of the key that approves the current step; 0 if there is nothing to approve.
 func (w *World) ApprovalKey(s *Core) uint32 {
 	if rollout := w.Status(s).Rollout; rollout != nil {
 		return w.Text(rollout.ApprovalKey)
@@ -28,7 +28,7 @@ func (w *World) ApprovalKey(s *Core) uint32 {
 	return 0
 }
 
-// Publish writes the status, less what no pass decides by.
+// Publish stores the status, without the fields that no decision depends on.
 func (w *World) Publish(s *Core, status *v1alpha1.UnitedDeploymentStatus) {
 	kept := status.DeepCopy()
 	kept.ReplicaCounts, kept.Summary = v1alpha1.ReplicaCounts{}, ""

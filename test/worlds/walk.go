@@ -10,34 +10,34 @@ import (
 	"strings"
 )
 
-// node is a state, and how it was reached first.
+// node is a state, and how it was first reached.
 type node[S comparable] struct {
 	s    S
 	from int
 	how  string
 }
 
-// Walker walks through all that can happen, breadth first, so that the first way to a state is a shortest one.
+// Walker walks through everything that can happen, breadth first, so that the first way to a state is a shortest one.
 type Walker[S comparable] struct {
 	*walk[S]
 	nodes []node[S]
 	known map[uint64]bool
 	well  []map[uint64]bool // of each kindness, see schedule
-	// found are the breaches, each told once, by what it is.
+	// found are the violations, one for each kind.
 	found map[string]*Finding
 	order []string
-	// looked is how many states were looked at.
+	// looked is the number of visited states.
 	looked int
 }
 
-// Finding is a breach with the way to it.
+// Finding is a violation with the way to it.
 type Finding struct {
 	Breach
 	Count int
 	Story string
 }
 
-// Found are the breaches, in the order in which they were found.
+// Found returns the violations in the order in which they were found.
 func (k *Walker[S]) Found() (all []*Finding) {
 	for _, key := range k.order {
 		all = append(all, k.found[key])
@@ -45,7 +45,7 @@ func (k *Walker[S]) Found() (all []*Finding) {
 	return all
 }
 
-// Told is how far the walk came.
+// Told describes how far the walk came.
 func (k *Walker[S]) Told() string {
 	whole := ""
 	if k.looked == len(k.nodes) {
@@ -54,7 +54,7 @@ func (k *Walker[S]) Told() string {
 	return fmt.Sprintf("%d states, %d of them looked at%s, depth %d; exceptions: %v", len(k.nodes), k.looked, whole, k.depth(), k.w.Excepted)
 }
 
-// root is the first version at rest.
+// root returns the first version at rest.
 func (k *walk[S]) root() S {
 	var s S
 	core := k.Core(&s)
@@ -73,7 +73,7 @@ func (k *walk[S]) root() S {
 	return s
 }
 
-// Walk looks at so many states.
+// Walk visits up to a number of states.
 func Walk[S comparable](g Game[S], most int) *Walker[S] {
 	w := newWalk(g)
 	k := &Walker[S]{walk: w, nodes: []node[S]{{s: w.root(), from: -1}}, known: map[uint64]bool{}, found: map[string]*Finding{}}
@@ -87,7 +87,7 @@ func Walk[S comparable](g Game[S], most int) *Walker[S] {
 	return k
 }
 
-// look asks what can happen in a state.
+// look adds what can happen in a state.
 func (k *Walker[S]) look(n int) {
 	s := k.nodes[n].s
 	next, x, _ := k.passWhole(&s)
@@ -114,7 +114,7 @@ func (k *Walker[S]) look(n int) {
 	}
 }
 
-// faults are passes that die, and passes that act on what is not so any more (I7).
+// faults adds passes that die, and passes that act on an outdated state (I7).
 func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
 	budget := &k.Core(s).Budget
 	if budget[Deaths] > 0 {
@@ -139,7 +139,7 @@ func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
 	}
 }
 
-// lag is a pass that has seen an event on everything but what is the children's.
+// lag adds a pass that has seen an event on everything but the objects of the children.
 func (k *Walker[S]) lag(n int, s *S, e *Event[S]) {
 	late := e.Raw
 	core := k.Core(&late)
@@ -158,10 +158,10 @@ func (k *Walker[S]) add(from int, s S, how string) {
 	}
 }
 
-// different is what differs from one breach of a kind to the next.
+// different matches the words in which two violations of one kind may differ.
 var different = regexp.MustCompile(`\b[abc]: |[0-9a-f]{10}|\d+`)
 
-// tell notes a breach, the first of each kind with the way to it.
+// tell records a violation, if it is the first of its kind, with the way to it.
 func (k *Walker[S]) tell(n int, b Breach, more string) {
 	key := b.Rule
 	if b.Rule == "I6" {
@@ -174,7 +174,7 @@ func (k *Walker[S]) tell(n int, b Breach, more string) {
 	k.found[key].Count++
 }
 
-// way is how a state was reached.
+// way describes how a state was reached.
 func (k *Walker[S]) way(n int) string {
 	var lines []string
 	for ; n >= 0; n = k.nodes[n].from {
@@ -184,7 +184,7 @@ func (k *Walker[S]) way(n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// show is a state in a line.
+// show formats a state as one line.
 func (k *walk[S]) show(s *S) string {
 	core := k.Core(s)
 	line := fmt.Sprintf("v%d R%d strategy%d subsets%b paused=%v now%d race=%v", core.Version, core.Replicas, core.Strategy, core.Subsets,
@@ -195,7 +195,7 @@ func (k *walk[S]) show(s *S) string {
 	return line + k.Show(s)
 }
 
-// depth is how many events it takes to the last state that was looked at.
+// depth returns the number of events to the last visited state.
 func (k *Walker[S]) depth() (depth int) {
 	for n := k.looked - 1; n > 0; n = k.nodes[n].from {
 		depth++
