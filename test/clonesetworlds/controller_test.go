@@ -9,9 +9,8 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// sync is one sync of the CloneSets' controller with strategy ReCreate (pkg/controller/cloneset,
-// cloneset_controller.go, doReconcile). Its status counts the pods as they were before it did
-// anything. taken is how many available pods it has deleted.
+// sync is one sync of the CloneSet controller with strategy ReCreate (pkg/controller/cloneset, cloneset_controller.go,
+// doReconcile). Its status counts the pods as they were at the start. taken is the number of deleted available pods.
 func (w *world) sync(s *state, k int) (taken int) {
 	c := &s.Children[k]
 	if !c.Exists {
@@ -31,7 +30,7 @@ func (w *world) sync(s *state, k int) (taken int) {
 	return taken
 }
 
-// syncStatus is calculateStatus. The pods are those that the sync has read.
+// syncStatus is calculateStatus. It counts the pods that the sync has read.
 func (w *world) syncStatus(c, read *child, current uint8) {
 	c.Observed, c.Current, c.Update = true, current, c.Template
 	c.StatusReplicas = uint8(read.count())
@@ -42,7 +41,7 @@ func (w *world) syncStatus(c, read *child, current uint8) {
 	}
 }
 
-// diffs is expectationDiffs: how far a CloneSet is from what it shall be.
+// diffs is expectationDiffs: the differences between a CloneSet and its spec.
 type diffs struct {
 	scaleUp, scaleUpOld, scaleDown, scaleDownOld int
 	deleteReady                                  int
@@ -52,7 +51,7 @@ type diffs struct {
 // partitionReplicas is CalculatePartitionReplicas of a number.
 func (c *child) partitionReplicas() int { return int(min(c.Partition, c.Replicas)) }
 
-// mayBeUnavailable is its maxUnavailable as a number.
+// mayBeUnavailable returns its maxUnavailable as a number.
 func (c *child) mayBeUnavailable() int {
 	if c.MaxUnavailable == unbounded {
 		return int(c.Replicas)
@@ -88,8 +87,8 @@ func (w *world) diffs(c *child) (d diffs) {
 	return d
 }
 
-// useSurge is how many pods there may be above the replicas for a moment, and how many of those
-// are of the version before.
+// useSurge returns how many pods may temporarily exist above the replicas, and how many of those have the previous
+// version.
 func (w *world) useSurge(c *child, unavailable, markedNew, markedOld, updateOld, updateNew int) (surge, surgeOld int) {
 	if w.surge == 0 {
 		return 0, 0
@@ -111,8 +110,7 @@ func (w *world) useSurge(c *child, unavailable, markedNew, markedOld, updateOld,
 	return min(int(w.surge), forUpdate), 0
 }
 
-// scale is realControl.Scale: it makes pods, or deletes those that are marked, or scales in. It
-// does one of these.
+// scale is realControl.Scale: it creates pods, or deletes marked ones, or scales in. It does only one of these.
 func (w *world) scale(c *child, current uint8) (modified bool, taken int) {
 	d := w.diffs(c)
 	if d.scaleUp > 0 {
@@ -149,9 +147,9 @@ func (w *world) choose(c *child, d *diffs) []int {
 	return slices.Concat(old[:min(fromOld, len(old))], updated[:min(d.scaleDown-fromOld, len(updated))])
 }
 
-// sorted are pods in the order in which they are taken: first what is not ready, the youngest first,
-// and then what is ready for the shortest time. With minReadySeconds, to scale in puts what is not
-// available before what is, and that is the same order: it is ready for a shorter time.
+// sorted returns pods in the order in which they are deleted: first those that are not ready, youngest first, then those
+// that have been ready for the shortest time. With minReadySeconds, scaling in puts unavailable pods before available
+// ones, which is the same order, because they have been ready for a shorter time.
 func (w *world) sorted(c *child, is func(*pod) bool) (order []int) {
 	for n := range c.Pods {
 		if p := &c.Pods[n]; p.live() && is(p) {
@@ -171,7 +169,7 @@ func (w *world) sorted(c *child, is func(*pod) bool) (order []int) {
 	return order
 }
 
-// remove deletes what is not ready of those that are chosen, and as much that is ready as it may.
+// remove deletes the chosen pods that are not ready, and as many ready ones as it may.
 func (w *world) remove(c *child, chosen []int, mayBeReady *int) (modified bool, taken int) {
 	for _, n := range chosen {
 		p := &c.Pods[n]
@@ -188,7 +186,7 @@ func (w *world) remove(c *child, chosen []int, mayBeReady *int) (modified bool, 
 	return modified, taken
 }
 
-// end deletes a pod; where pods take their time, it is being deleted.
+// end deletes a pod; if pods take time to terminate, it is terminating afterwards.
 func (w *world) end(p *pod) {
 	if w.lingers {
 		p.Terminating = true
@@ -207,7 +205,7 @@ func (c *child) create(version uint8) {
 	c.Pods[last+1] = pod{Version: version} // panics with too many
 }
 
-// update is realControl.Update: it marks the pods that are to be made again on the template.
+// update is realControl.Update: it marks the pods that must be replaced.
 func (w *world) update(c *child) {
 	d := w.diffs(c)
 	if d.update == 0 {
@@ -217,7 +215,7 @@ func (w *world) update(c *child) {
 	waiting = waiting[:min(d.update, len(waiting))]
 	unavailable, targetUnavailable := 0, 0
 	for n := range c.Pods {
-		// The state "Normal" and the condition count here; that it is marked does not.
+		// This checks the state "Normal" and the condition, but not whether the pod is marked.
 		if p := &c.Pods[n]; p.live() && !w.serves(p) {
 			unavailable++
 			targetUnavailable += worlds.Int(p.Version == c.Template)

@@ -5,9 +5,9 @@ package clonesetworlds
 
 import "github.com/unitedworkloads/united/test/worlds"
 
-// deletion: United deletes only what is broken and released, or what came up without having been released, or an
-// earlier version that the CloneSet has left in the place of one that is protected. What is merely unready it does
-// not delete (I2), and nothing under paused.
+// deletion: United deletes only pods that are broken and released, or that came up without having been released, or pods
+// of an earlier version that the CloneSet has kept instead of a protected one. It does not delete a pod that is merely
+// unready (I2), and deletes nothing while paused.
 func (j *judged) deletion(d worlds.Deletion) {
 	c := &j.s.Children[d.Child]
 	p := &c.Pods[d.Replica]
@@ -36,9 +36,9 @@ func (j *judged) onTheWayBack(p *pod) bool {
 	return p.Version != j.s.Version && (j.w.GoingBack(&j.s.Core) || j.s.Forced != 0)
 }
 
-// unreleased reports whether a pod is one too many of those that are on something else than what its subset
-// protects: more than the spec releases, or than the rollout has released so far, which are to run the protected
-// version until they are (workloads.md).
+// unreleased reports whether there are too many pods of versions that the subset does not protect, and this is one of
+// them: more than the spec releases, or than the rollout has released so far. They must run the protected version until
+// they are released (workloads.md).
 func (w *world) unreleased(s *state, k int, p *pod) bool {
 	c, protects := &s.Children[k], w.protects(s, k)
 	others := c.count(not(in(protects)))

@@ -9,7 +9,7 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// Look compares a world in which nothing more happens with the spec.
+// Look compares a state in which nothing more happens with the spec.
 func (w *world) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {
@@ -31,12 +31,12 @@ func (w *world) Look(s *state) worlds.Look {
 	return l
 }
 
-// keeps: "as many as the partition says run the protected version in the end" (workloads.md), but for those that the
+// keeps: "as many as the partition says run the protected version in the end" (workloads.md), except for those that the
 // user has released before, which "stay so until something else replaces them" (design.md).
 func (w *world) keeps(s *state, k int) string {
 	c, protects := &s.Children[k], w.protects(s, k)
 	want := min(w.Partition(&s.Core, k), int(c.Replicas)-int(c.Released))
-	// While a pod is broken nothing healthy is taken beside it.
+	// While a pod is broken, no healthy one is deleted in addition.
 	if s.Paused || !w.Initialized(&s.Core) || c.count(not(isReady)) > 0 || c.count(in(protects)) >= want {
 		return ""
 	}

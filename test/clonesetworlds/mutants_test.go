@@ -18,12 +18,12 @@ import (
 // mutant is a wrong controller.
 type mutant struct {
 	name, world string
-	// rules are those that it is convicted of, maybe among others.
+	// rules are rules that it breaks, perhaps among others.
 	rules []string
 	spoil func(*planner.Plan)
 }
 
-// each spoils one subset after the other.
+// each makes the decision for each subset wrong.
 func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	return func(p *planner.Plan) {
 		for _, s := range p.Subsets {
@@ -32,20 +32,20 @@ func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	}
 }
 
-// oneLower releases a pod more than was decided, where some are released and some are not.
+// oneLower releases one pod more than was decided, if some are released and some are not.
 func oneLower(s *planner.SubsetPlan) {
 	if c := &s.Step.Child; c.Partition > 0 && c.Partition < c.Replicas {
 		c.Partition--
 	}
 }
 
-// deleteAny deletes a pod of each child that is on its way.
+// deleteAny deletes a pod of each child that is being updated.
 func deleteAny(p *planner.Plan) {
 	each(func(s *planner.SubsetPlan) {
 		if s.Step.Action != subset.ActionApply || s.Step.Child.Revision == s.Protected {
 			return
 		}
-		// It is no matter which: the first by name.
+		// Any pod will do, so this takes the first by name.
 		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: podName(int(s.Name[0]-'a'), 0)}})
 	})(p)
 }
@@ -87,7 +87,7 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants is the control: what the oracle looks for it finds.
+// TestMutants is the positive control: the oracle finds each violation.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	all := settings()

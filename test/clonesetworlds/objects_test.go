@@ -23,12 +23,12 @@ var epoch = worlds.At(0)
 
 func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetName(k), c.Incarnation) }
 
-// generation is another one for each content of the spec.
+// generation differs for each content of the spec.
 func (c *child) generation() int64 {
 	return int64(2) + int64(c.Replicas) + 16*int64(c.Partition) + 4096*int64(c.MaxUnavailable) + 4096*128*int64(c.Template)
 }
 
-// partitionField is its partition as it is in the object.
+// partitionField returns its partition as in the object.
 func (c *child) partitionField() int64 {
 	if c.Partition == worlds.All {
 		return math.MaxInt32
@@ -36,7 +36,7 @@ func (c *child) partitionField() int64 {
 	return int64(c.Partition)
 }
 
-// revisionName is that of a CloneSet's own revision of a version; "" of none.
+// revisionName returns the name of a CloneSet's own revision of a version; "" if there is none.
 func revisionName(k int, version uint8) string {
 	if version == 0 {
 		return ""
@@ -48,7 +48,7 @@ func labels(k int) map[string]any {
 	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: worlds.SubsetName(k)}
 }
 
-// object is the CloneSet of a subset.
+// object returns the CloneSet of a subset.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	strategy := map[string]any{"type": "ReCreate", "partition": c.partitionField(), "maxUnavailable": any(int64(c.MaxUnavailable)), "maxSurge": int64(w.surge)}
@@ -74,7 +74,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	}}
 }
 
-// status is that of the CloneSet.
+// status returns the status of the CloneSet.
 func (c *child) status(k int) map[string]any {
 	observed := int64(1)
 	if c.Observed {
@@ -86,7 +86,7 @@ func (c *child) status(k int) map[string]any {
 	}
 }
 
-// dependents are the pods of a CloneSet.
+// dependents returns the pods of a CloneSet.
 func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for n := range c.Pods {
@@ -97,8 +97,8 @@ func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	return have
 }
 
-// changed is when the condition Ready of a pod changed last, before now: a later one of the
-// same age changed later.
+// changed returns when the condition Ready of a pod changed last, before now: of two pods of the same age, the one with
+// the higher number changed later.
 func (p *pod) changed(n int) time.Time {
 	changed := epoch.Add(time.Duration(n-maxPods) * time.Second)
 	if p.Aged {
@@ -107,7 +107,7 @@ func (p *pod) changed(n int) time.Time {
 	return changed
 }
 
-// created is when a pod was made. Both times are told from epoch on, and moved when they are shown.
+// created returns when a pod was created. Both times are relative to epoch, and shifted when they are used.
 func (p *pod) created(n int) time.Time {
 	if p.WasReady {
 		return p.changed(n).Add(-time.Minute)

@@ -11,24 +11,24 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// The oracle. Its rules are the words of the design (docs/design.md, docs/workloads.md, docs/rollouts.md) by count, as
-// they are read by somebody who does not know how the controller does it. Invariants I1 to I7 are those of
-// the comment of package coordination.
+// The oracle. Its rules are those of the text of the design (docs/design.md, docs/workloads.md, docs/rollouts.md),
+// counting replicas, and written without knowledge of the implementation. Invariants I1 to I7 are those of the comment of
+// package coordination.
 
-// Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, and
-// there are worlds in which it has to be met (setting.meets): one that is not needed any more is found out.
+// If the documents say that a rule does not hold, it is an exception. Each is as narrow as their text, and must occur in
+// some worlds (setting.meets): the test fails if an exception is no longer needed.
 const (
 	// workloads.md: "With two earlier versions in a subset the CloneSet makes no difference between them. Where it
 	// updates a pod of v1 and leaves one of v2, United deletes that, so that it comes back on v1".
 	twoEarlier = "the CloneSet takes one earlier version for the other"
-	// The CloneSet again, and nobody's to help: it chooses by the same order each time, and what it has chosen before
-	// stays chosen. In the end as many come back as are protected.
+	// Also a limitation of the CloneSet controller: it chooses in the same order each time, and what it has chosen stays
+	// chosen. In the end, as many pods come back as are protected.
 	choosesAgain = "a pod that ceases to be ready is chosen beside one that was chosen before"
 	// workloads.md: "A CloneSet forgets the version before as soon as all of its pods are updated, ready or not."
 	forgets = "all pods were updated before they were ready, and the version before is forgotten"
 )
 
-// judged is a pass, with the children as they were when it was decided, and as they would be.
+// judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
 	w        *world
 	s        *state
@@ -41,7 +41,7 @@ func (j *judged) say(rule, how string, args ...any) {
 	j.breaches = append(j.breaches, worlds.Breach{Rule: rule, What: fmt.Sprintf(how, args...)})
 }
 
-// Judge says what is wrong with a pass that was decided in a state.
+// Judge checks a pass that was decided in a state.
 func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	j := &judged{w: w, s: s, x: x, after: s.Children}
 	x = x.WithoutReminders()
@@ -55,7 +55,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 		c.Exists, c.Template, c.Replicas, c.Partition, c.MaxUnavailable = true, wr.Template, wr.Replicas, wr.Partition, wr.MaxUnavailable
 	}
 	if !w.Initialized(&s.Core) {
-		return nil // nothing is protected before a replica was ready once
+		return nil // nothing is protected before a replica has been ready
 	}
 	for _, wr := range x.Writes {
 		j.protection(wr)
@@ -74,9 +74,9 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	return j.breaches
 }
 
-// protection: a child that gets another version than one that its subset may protect keeps as many pods as the spec
-// protects (I1). What it runs of the version that is asked for is not taken back, unless it never was released. A
-// child that is removed under RollingUpdate is drained first (rollouts.md).
+// protection: a child that gets a version which its subset may not protect keeps as many pods as the spec protects (I1).
+// Its updated pods are not reverted, unless they were never released. A child that is removed under RollingUpdate is
+// drained first (rollouts.md).
 func (j *judged) protection(wr worlds.Write) {
 	before := &j.s.Children[wr.Child]
 	if wr.Remove || !j.s.Has(wr.Child) {
@@ -86,7 +86,7 @@ func (j *judged) protection(wr worlds.Write) {
 		return
 	}
 	protects, want := j.w.protects(j.s, wr.Child), j.w.Partition(&j.s.Core, wr.Child)
-	// What was released before the rollout was on record stays so.
+	// What was released before the rollout was recorded stays released.
 	asBefore := j.w.Rolling(&j.s.Core) && before.Exists && wr.Template == before.Template && wr.Partition >= before.Partition
 	if worlds.Bit(wr.Template)&protects == 0 && !asBefore && int(wr.Partition) < min(want, int(wr.Replicas)) {
 		j.say("partition", "%s protects %b, %d of it, and is given %s", worlds.SubsetName(wr.Child), protects, want, wr)
@@ -98,7 +98,7 @@ func (j *judged) protection(wr worlds.Write) {
 	}
 }
 
-// paused: no new template, no pod is released, not by scaling either.
+// paused: no child gets a new template, and no pod is released, not even by scaling.
 func (j *judged) paused(wr worlds.Write) {
 	before := &j.s.Children[wr.Child]
 	if !j.s.Paused || wr.Remove || !before.Exists || before.Replicas == 0 || !j.s.Has(wr.Child) {
@@ -114,15 +114,15 @@ func (j *judged) paused(wr worlds.Write) {
 	}
 }
 
-// takes is how many available pods a child is about to move: of what is released it takes first what is not
-// available.
+// takes returns how many available pods a child is about to replace: of the released pods it replaces unavailable ones
+// first.
 func (w *world) takes(c *child) int {
 	old := not(of(c.Template))
 	released := c.count(old) - c.partitionReplicas()
 	return max(0, released-c.count(old, not(w.available)))
 }
 
-// exposure is how many replicas may come to be down by what children were told.
+// exposure returns how many replicas may become unavailable because of what children were told.
 func (w *world) exposure(children *[maxChildren]child) (sum int) {
 	for k := range children {
 		if c := &children[k]; c.Exists {
@@ -132,8 +132,8 @@ func (w *world) exposure(children *[maxChildren]child) (sum int) {
 	return sum
 }
 
-// ledger: no pass lets more come to be down than maxUnavailable (I2). Growth is no release of what exists, so
-// it is judged with the replicas that are asked for then.
+// ledger: no pass lets more than maxUnavailable replicas become unavailable (I2). Growth releases no existing replica, so
+// it is judged with the new number of replicas.
 func (j *judged) ledger() {
 	grown := j.s.Children
 	for k := range grown {
@@ -150,14 +150,14 @@ func (j *judged) ledger() {
 	}
 }
 
-// releases reports whether a write lets more available pods go.
+// releases reports whether a write releases more available pods.
 func (j *judged) releases(wr worlds.Write) bool {
 	before, after := j.s.Children[wr.Child], j.after[wr.Child]
 	return !wr.Remove && before.Exists && wr.Template == j.s.Version && j.w.takes(&after) > j.w.takes(&before) && after.Replicas == before.Replicas
 }
 
-// order: under Sequential no available replica is released before the subsets in front are done (I5); the
-// way back has no order.
+// order: under Sequential no available replica is released before the earlier subsets are done (I5); going back has no
+// order.
 func (j *judged) order() {
 	if j.w.StrategyOf(&j.s.Core).RollingUpdate.Order != v1alpha1.SequentialOrder || j.w.GoingBack(&j.s.Core) {
 		return
@@ -172,7 +172,7 @@ func (j *judged) order() {
 	}
 }
 
-// skew: shares differ by at most maxSkew + 1/(smallest number to release) through our doing (I3).
+// skew: United lets shares differ by at most maxSkew + 1/(smallest number to release) (I3).
 func (j *judged) skew() {
 	percent := j.w.MaxSkew(&j.s.Core)
 	if percent < 0 || j.w.GoingBack(&j.s.Core) || j.s.Forced != 0 {
@@ -197,8 +197,8 @@ func (j *judged) skew() {
 	}
 }
 
-// frozen: while an updated replica is failed, and under spec.paused, no available replica is let go (rollouts.md: "A failure
-// stops the rollout").
+// frozen: while an updated replica has failed, and under spec.paused, no available replica is released (rollouts.md: "A
+// failure stops the rollout").
 func (j *judged) frozen() {
 	failed := j.s.failed() && !j.w.GoingBack(&j.s.Core) && j.s.Forced == 0 && j.w.Begun(&j.s.Core)
 	if !failed && !j.s.Paused {
@@ -216,7 +216,7 @@ func (j *judged) falls() {
 	for _, wr := range j.x.Writes {
 		before := &j.s.Children[wr.Child]
 		if wr.Remove || !before.Exists || before.Template != wr.Template || wr.Template != j.s.Version || !j.w.Begun(&j.s.Core) || j.s.Paused {
-			continue // under spec.paused what was released and has not moved stays
+			continue // under spec.paused, released replicas that were not updated stay released
 		}
 		grows := wr.Replicas > before.Replicas
 		most := max(int(before.Partition), j.w.Partition(&j.s.Core, wr.Child))
@@ -226,10 +226,10 @@ func (j *judged) falls() {
 	}
 }
 
-// judgeSync says what is wrong with what a CloneSet's controller did: what was told it beforehand. As long as no
-// more than the partition are on what the subset protects, none of them is chosen, and none is made on anything
-// else (I1); under spec.paused none of them is chosen at all. What is chosen to go counts until it is gone, as it does for the CloneSet. It is asked only while the
-// last pass knew the spec and wrote all that it wanted to.
+// judgeSync checks what the CloneSet controller did, because what the manager told it before determines that. As long as
+// no more pods than the partition have a version that the subset protects, it chooses none of them, and creates none of
+// another version (I1); under spec.paused it chooses none of them at all. A chosen pod counts until it is gone, as it
+// does for the CloneSet controller. This is checked only if the last pass knew the spec and made all its writes.
 func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) {
 		return nil
@@ -237,7 +237,7 @@ func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
 	c, keeps := &after.Children[k], in(before.Protects)
 	want := min(w.Partition(&after.Core, k), int(c.Replicas))
 	stay := c.count(keeps, not(marked))
-	if after.Paused { // nothing is moved, whatever was released before; only what is surplus goes
+	if after.Paused { // no pod is updated, even if it was released before; only surplus pods go
 		want = min(before.count(keeps, not(marked)), max(0, int(c.Replicas)-c.count(not(keeps))))
 	}
 	taken := stay < want && stay < before.count(keeps, not(marked))
@@ -255,8 +255,8 @@ func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
 	return []worlds.Breach{{Rule: "protected", What: fmt.Sprintf("%s protects %d of %b: taken=%v made=%v, now %d stay", worlds.SubsetName(k), want, before.Protects, taken, made, stay)}}
 }
 
-// judgeTaken says whether a controller that deletes available pods brings more down than maxUnavailable (I2),
-// while nothing has happened that nobody could know.
+// judgeTaken checks whether a controller that deletes available pods makes more than maxUnavailable unavailable (I2), as
+// long as nothing unforeseeable has happened.
 func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil
@@ -271,14 +271,15 @@ func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	return []worlds.Breach{{Rule: "taken", What: fmt.Sprintf("%s takes %d available so that %d are down, maxUnavailable %d", worlds.SubsetName(k), taken, down, w.Bound(&after.Core))}}
 }
 
-// failed reports whether an updated replica is failed.
+// failed reports whether an updated replica has failed.
 func (s *state) failed() bool {
 	return slices.ContainsFunc(s.Children[:], func(c child) bool {
 		return c.count(of(s.Version), func(p *pod) bool { return p.Phase == crashed }) > 0
 	})
 }
 
-// protects are the versions that a subset may protect; where the oracle has none yet, what the parent ran last.
+// protects returns the versions that a subset may protect; if the oracle has none yet, the version that the parent ran
+// last.
 func (w *world) protects(s *state, k int) uint8 {
 	if v := s.Children[k].Protects; v != 0 {
 		return v

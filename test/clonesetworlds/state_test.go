@@ -1,23 +1,22 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clonesetworlds walks through small worlds of a UnitedDeployment whose children are
-// CloneSets. Its model of the CloneSets' controller was written from pkg/controller/cloneset of
-// OpenKruise 1.9.1, and its oracle from the words of the design, by somebody who had not read the
-// code that is judged. So nothing in it may be replaced by what the project has: that it is
-// independent is what it is for.
+// Package clonesetworlds walks through small worlds of a UnitedDeployment with CloneSets as children. Its model of the
+// CloneSet controller was written from pkg/controller/cloneset of OpenKruise 1.9.1, and its oracle from the text of the
+// design, without reading the code under test. Its value is that it is independent, so do not replace any of it by code
+// of the project.
 //
-// There are only tests in it:
+// The package has only tests:
 //
-//	state_test.go       a state: what is in a world
-//	controller_test.go  the CloneSets' controller
+//	state_test.go       a state: the content of a world
+//	controller_test.go  the CloneSet controller
 //	objects_test.go     the state as objects of the API
 //	manager_test.go     what a pass of the manager writes
 //	events_test.go      what else can happen
-//	safety_test.go      what must not happen: the oracle; deletions_test.go: that of what United deletes
-//	ending_test.go      what must, once the world is kind
+//	safety_test.go      what must not happen: the oracle; deletions_test.go: its part about deletions by United
+//	ending_test.go      what must happen after all faults have stopped
 //	worlds_test.go      the worlds
-//	mutants_test.go     wrong controllers, which are convicted
+//	mutants_test.go     wrong controllers, which the oracle must find
 package clonesetworlds
 
 import (
@@ -38,7 +37,7 @@ const (
 	maxPods     = 8
 )
 
-// phase is where a pod stands.
+// phase is the state of a pod.
 type phase uint8
 
 const (
@@ -48,22 +47,21 @@ const (
 	unready
 )
 
-// letter is a phase in a line.
+// letter formats a phase.
 func (p phase) letter() string { return string("?.x!"[p]) }
 
-// pod is one pod; the zero one is none. The pods of a child are in the order in which they were
-// created or became ready last, the one that did so first in front.
+// pod is one pod; the zero value means that there is none. The pods of a child are in the order in which they were
+// created or last became ready.
 type pod struct {
 	Version uint8
 	Phase   phase
-	// Aged: a tick has passed since it was created or its phase changed. WasReady: it was ready once.
+	// Aged: a tick has passed since it was created or its phase changed. WasReady: it has been ready.
 	Aged, WasReady bool
-	// Marked: its controller has chosen to delete it (label specified-delete). Terminating: it is
-	// being deleted.
+	// Marked: the controller has chosen to delete it (label specified-delete). Terminating: it is being deleted.
 	Marked, Terminating bool
 }
 
-// The maxUnavailable of a CloneSet is 1 where it is left to the template, or all of its replicas.
+// The maxUnavailable of a CloneSet is 1 if the template determines it, or all of its replicas.
 const (
 	ofTemplate = 1
 	unbounded  = 100
@@ -75,23 +73,22 @@ type child struct {
 	Incarnation                   uint8
 	Template, Replicas, Partition uint8
 	MaxUnavailable                uint8
-	// Record are its annotations, ParentGeneration is one of them.
+	// Record are its annotations; ParentGeneration is one of them.
 	Record           uint32
 	ParentGeneration uint8
-	// What its status says. Current and Update are versions.
+	// From its status. Current and Update are versions.
 	Observed                                   bool
 	Current, Update                            uint8
 	StatusReplicas, StatusReady, StatusUpdated uint8
-	// Known are the versions of which it has a ControllerRevision, a bit for each.
+	// Known has a bit for each version of which a ControllerRevision exists.
 	Known uint8
 	Pods  [maxPods]pod
-	// Protects are the versions that its subset may protect by the words of the design, a bit for
-	// each; Released is how many of its replicas the user has released at most since it finished.
-	// Only the oracle knows.
+	// Protects has a bit for each version that its subset may protect by the text of the design; Released is the highest
+	// number of replicas that the user has released since it finished. Only the oracle uses them.
 	Protects, Released uint8
 }
 
-// state is all that is in a world.
+// state is the whole content of a world.
 type state struct {
 	worlds.Core
 	Children [maxChildren]child
@@ -103,13 +100,13 @@ type setting struct {
 	ways
 }
 
-// ways are how CloneSets go about it in a world: their maxSurge, and whether a pod that is deleted takes its time to go.
+// ways configures the CloneSets of a world: their maxSurge, and whether deleted pods take time to terminate.
 type ways struct {
 	surge   uint8
 	lingers bool
 }
 
-// world is a setting with what is remembered of it.
+// world is a setting with caches.
 type world struct {
 	*worlds.World
 	ways
@@ -122,7 +119,7 @@ func newWorld(c *setting) *world {
 	return w
 }
 
-// template is that of a version, as the user wrote it.
+// template returns the template of a version as the user wrote it.
 func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	pace := `,"maxUnavailable":1`
 	if coordinated {
@@ -137,7 +134,7 @@ func (w *world) Base() *worlds.World         { return w.World }
 func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
 func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
 
-// Seen is what a pass can see of a state.
+// Seen returns the part of a state that a pass can see.
 func (w *world) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
@@ -148,7 +145,7 @@ func (w *world) Seen(s *state) state {
 	return of
 }
 
-// count is how many pods of a child are so, less those that are being deleted.
+// count returns how many pods of a child meet all conditions, without terminating ones.
 func (c *child) count(is ...func(p *pod) bool) (n int) {
 	for i := range c.Pods {
 		p := &c.Pods[i]
@@ -163,7 +160,7 @@ func (p *pod) live() bool { return p.Version != 0 && !p.Terminating }
 
 func of(version uint8) func(*pod) bool { return func(p *pod) bool { return p.Version == version } }
 
-// in are pods of one of several versions.
+// in matches pods of one of several versions.
 func in(versions uint8) func(*pod) bool {
 	return func(p *pod) bool { return versions&worlds.Bit(p.Version) != 0 }
 }
@@ -177,18 +174,18 @@ func isReady(p *pod) bool { return p.Phase == ready }
 // serves reports whether a pod is ready, and has been for minReadySeconds.
 func (w *world) serves(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
-// available reports whether a pod serves, and goes on to.
+// available reports whether a pod serves, and is not marked.
 func (w *world) available(p *pod) bool { return w.serves(p) && !p.Marked }
 
-// Tidy brings a state into its one form, and keeps what only the oracle knows.
+// Tidy brings a state into its canonical form, and keeps what only the oracle knows.
 func (w *world) Tidy(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		slices.SortStableFunc(c.Pods[:], func(a, b pod) int {
 			return cmp.Compare(worlds.Int(a.Version == 0), worlds.Int(b.Version == 0))
 		})
-		// A subset has finished when all of its replicas are updated and ready; then that is what it protects. It
-		// may have finished what the user has taken back meanwhile.
+		// A subset has finished when all of its replicas are updated and ready; then it protects that version. It may
+		// have finished a version that the user has taken back in the meantime.
 		n := c.count(of(c.Template), isReady)
 		if c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas) {
 			c.Protects |= worlds.Bit(c.Template)
@@ -199,16 +196,16 @@ func (w *world) Tidy(s *state) {
 	}
 }
 
-// touch makes a pod the one that has changed last.
+// touch makes a pod the one that changed last.
 func (c *child) touch(n int) {
 	p := c.Pods[n]
 	copy(c.Pods[n:], c.Pods[n+1:])
 	c.Pods[maxPods-1] = p
 }
 
-// Show tells of a child: its template, replicas, partition and maxUnavailable, what its subset
-// protects as bits, the current version of its status, and its pods: "." is ready, "?" starting, "x" crashed,
-// "!" unready; "'" old, "m" marked, "t" being deleted.
+// Show formats a child: its template, replicas, partition and maxUnavailable, the versions that its subset protects as
+// bits, the current version of its status, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready; "'" old,
+// "m" marked, "t" terminating.
 func (w *world) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {

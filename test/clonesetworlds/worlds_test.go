@@ -11,13 +11,13 @@ import (
 )
 
 //	go test ./test/clonesetworlds -run TestWorlds -v
-//	    walks through a little of every world, as make test does, and tells how many states that were
+//	    walks through a small part of every world, as make test does, and prints the number of states
 //	go test ./test/clonesetworlds -run TestWorlds -worlds-large -timeout 0
-//	    looks at many more (make fuzz)
+//	    visits many more (make fuzz)
 //	-worlds 5000
-//	    looks at so many states of each world
+//	    visits that many states of each world
 //
-// A breach is told once of each kind, with a shortest way to it; see Show for how to read a state.
+// One violation of each kind is reported, with a shortest way to it; see Show for the format of a state.
 var (
 	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
 	worldsStates = flag.Int("worlds", 1_000, "how many states of each world are looked at")
@@ -46,7 +46,7 @@ func settings() []setting {
 				Strategies: []string{worlds.HoldAll, worlds.OneA}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Strategies: 1, worlds.Evictions: 1},
 			},
 		},
-		{ // a pod of the version that is protected is chosen, for it is not ready, and one of that in between is left
+		{ // a pod of the protected version is chosen, because it is not ready, and one of the version between is kept
 			Setting: worlds.Setting{
 				Name: "manual-between", Wishes: one, First: 1, Replicas: 3,
 				Strategies: []string{worlds.TwoA}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Flaps: 1},
@@ -89,7 +89,7 @@ func settings() []setting {
 				Strategies: []string{worlds.HoldAll, worlds.OneA}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 1, worlds.Pauses: 2, worlds.Scales: 1},
 			},
 		},
-		{ // held, or taken back, before the CloneSet has been seen to observe what was released
+		{ // held, or taken back, before the CloneSet controller has observed the release
 			Setting: worlds.Setting{
 				Name: "manual-held-at-once", Wishes: one, First: 1, Replicas: 2,
 				Strategies: []string{worlds.OneA, worlds.HoldAll}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Strategies: 1},

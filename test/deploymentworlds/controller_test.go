@@ -44,7 +44,7 @@ func (w *world) sync(s *state, k int) {
 	w.syncStatus(c)
 }
 
-// isScalingEvent is the controller's: an active ReplicaSet was told of another number of replicas.
+// isScalingEvent is the controller's: an active ReplicaSet has an annotation with another number of replicas.
 func (c *child) isScalingEvent() bool {
 	return slices.ContainsFunc(c.ReplicaSets[:], func(r replicaSet) bool { return r.Replicas > 0 && r.Desired != c.Replicas })
 }
@@ -67,7 +67,7 @@ func (w *world) newReplicas(c *child) uint8 {
 	return newest.Replicas + min(most-have, c.Replicas-newest.Replicas)
 }
 
-// maxUnavailable is MaxUnavailable: what ResolveFenceposts makes of it.
+// maxUnavailable is MaxUnavailable, which calls ResolveFenceposts.
 func (w *world) maxUnavailable(c *child) int {
 	most := int(c.MaxUnavailable)
 	switch {
@@ -83,7 +83,7 @@ func (w *world) maxUnavailable(c *child) int {
 	return min(most, int(c.Replicas))
 }
 
-// maxSurge is MaxSurge: as it was written, or the API server's 25%, rounded up.
+// maxSurge is MaxSurge: as written, or the API server's default of 25%, rounded up.
 func (c *child) maxSurge() uint8 {
 	if c.MaxSurge == unsaid {
 		return (c.Replicas + 3) / 4
@@ -91,7 +91,7 @@ func (c *child) maxSurge() uint8 {
 	return c.MaxSurge
 }
 
-// old are the versions of ReplicaSets but that of the template, the oldest first.
+// old returns the versions of ReplicaSets without that of the template, oldest first.
 func (c *child) old() (old []uint8) {
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if v != c.Template && c.ReplicaSets[v].Exists {
@@ -132,13 +132,12 @@ func (w *world) scaleDownOld(c *child) {
 	}
 }
 
-// scale is the controller's: what is done about the number of replicas of a Deployment that is
-// paused, or was scaled.
+// scale is the controller's: it handles the number of replicas of a Deployment that is paused or was scaled.
 func (w *world) scale(c *child) {
 	if one, found := c.activeOrLatest(); found {
 		if one != 0 {
-			// The real controller annotates only when the size changes. With one ReplicaSet of the size that is
-			// wanted, and an annotation of another, no sync of it ever ends; that is passed by here.
+			// The real controller annotates only if the size changes. If there is one ReplicaSet of the wanted size with
+			// another annotation, its syncs never end; the model skips that.
 			c.ReplicaSets[one].Replicas = c.Replicas
 			w.annotate(c, &c.ReplicaSets[one])
 		}
@@ -157,7 +156,7 @@ func (w *world) scale(c *child) {
 	w.scaleInProportion(c)
 }
 
-// active are the versions of ReplicaSets with replicas.
+// active returns the versions of ReplicaSets with replicas.
 func (c *child) active() (active []uint8) {
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if c.ReplicaSets[v].Replicas > 0 {
@@ -167,8 +166,8 @@ func (c *child) active() (active []uint8) {
 	return active
 }
 
-// activeOrLatest is FindActiveOrLatest: the only active ReplicaSet, or that of the template, or the
-// newest; 0 when there is none. It is not found when several are active.
+// activeOrLatest is FindActiveOrLatest: the only active ReplicaSet, or that of the template, or the newest; 0 if there is
+// none. It is not found if several are active.
 func (c *child) activeOrLatest() (version uint8, found bool) {
 	switch active := c.active(); {
 	case len(active) > 1:
@@ -185,7 +184,7 @@ func (c *child) activeOrLatest() (version uint8, found bool) {
 	return 0, true
 }
 
-// scaleInProportion shares what is added or taken among the active ReplicaSets.
+// scaleInProportion distributes the difference over the active ReplicaSets.
 func (w *world) scaleInProportion(c *child) {
 	allowed := 0
 	if c.Replicas > 0 {
@@ -230,7 +229,7 @@ func (w *world) scaleInProportion(c *child) {
 	}
 }
 
-// proportion is what GetReplicaSetProportion adds to a ReplicaSet, or takes, before it is bounded.
+// proportion is GetReplicaSetProportion: the change of a ReplicaSet before it is bounded.
 func (c *child) proportion(r *replicaSet, allowed int) int {
 	annotated := int(r.Max)
 	if r.Desired == 0 {
@@ -259,8 +258,7 @@ func (w *world) syncStatus(c *child) {
 	}
 }
 
-// syncReplicaSets is a sync of all ReplicaSets of a child. taken is how many available replicas were
-// deleted.
+// syncReplicaSets syncs all ReplicaSets of a child. taken is the number of deleted available replicas.
 func (w *world) syncReplicaSets(s *state, k int) (taken int) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
@@ -286,7 +284,7 @@ func (w *world) syncReplicaSets(s *state, k int) (taken int) {
 	return taken
 }
 
-// rank is the order in which a ReplicaSet deletes pods: first what is not ready, then the youngest.
+// rank orders the pods that a ReplicaSet deletes: first those that are not ready, then the youngest.
 func (p *pod) rank() int {
 	switch {
 	case p.Phase != ready:

@@ -5,7 +5,7 @@ package deploymentworlds
 
 import "github.com/unitedworkloads/united/test/worlds"
 
-// Look compares a world in which nothing more happens with the spec.
+// Look compares a state in which nothing more happens with the spec.
 func (w *world) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {

@@ -11,7 +11,7 @@ import (
 
 type events = worlds.Events[state]
 
-// Controllers are what Kubernetes' controllers do next.
+// Controllers adds what Kubernetes' controllers do next.
 func (w *world) Controllers(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
@@ -31,7 +31,7 @@ func (w *world) Controllers(e *events) {
 	}
 }
 
-// Others is what happens beside.
+// Others adds all other events.
 func (w *world) Others(e *events) {
 	for k := range e.S.Children {
 		if c := &e.S.Children[k]; c.Exists || c.Orphaned {
@@ -41,7 +41,7 @@ func (w *world) Others(e *events) {
 	}
 }
 
-// podEvents is what kubelets say of pods, and evictions. Of pods that are the same one stands for all.
+// podEvents adds evictions, and what kubelets report about pods. One pod stands for all equal ones.
 func (w *world) podEvents(e *events, k int) {
 	seen := map[pod]bool{}
 	for n, p := range e.S.Children[k].Pods {
@@ -69,7 +69,7 @@ func (w *world) podEvents(e *events, k int) {
 	}
 }
 
-// losses is what somebody deletes.
+// losses adds what somebody deletes.
 func (w *world) losses(e *events, k int) {
 	c := e.S.Children[k]
 	if !c.Exists {
@@ -96,7 +96,7 @@ func (w *world) losses(e *events, k int) {
 	}
 }
 
-// Heal brings all pods on, at once.
+// Heal makes all pods ready at once.
 func (w *world) Heal(s *state, scarred bool) (healed bool) {
 	for k := range s.Children {
 		for i := range s.Children[k].Pods {

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// Read is what a pass reads of the children.
+// Read reads the children for a pass.
 func (w *world) Read(in *planner.Input, s, theirs *state) {
 	for k := range s.Children {
 		c, name := &s.Children[k], worlds.SubsetName(k)
@@ -37,13 +37,13 @@ func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Chil
 	if err != nil {
 		panic(err)
 	}
-	o.StatusOutdated = false // that a step is left for a moment is no matter here
+	o.StatusOutdated = false // how long a step may take does not matter here
 	return &planner.Child{Object: u, Observed: o}
 }
 
 func (w *world) Observed(s *state, k int) *planner.Child { return w.observe(s, k, w.dependents(s, k)) }
 
-// DeletionsOf are none: of a Deployment United deletes no pods.
+// DeletionsOf returns nothing: United deletes no pods of a Deployment.
 func (w *world) DeletionsOf(sub *planner.SubsetPlan) []worlds.Deletion {
 	if len(sub.Deletes) > 0 {
 		panic("pods of a Deployment are deleted: " + sub.Name)
@@ -53,7 +53,7 @@ func (w *world) DeletionsOf(sub *planner.SubsetPlan) []worlds.Deletion {
 
 func (w *world) Delete(*state, worlds.Deletion, *state) {}
 
-// Writes is what a step writes; false when nothing differs.
+// Writes returns what a step writes; false if there is no difference.
 func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
@@ -124,7 +124,7 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	}
 }
 
-// Published: of those that a subset may protect, it protects what the status says.
+// Published: of the versions that a subset may protect, it protects the one in the status.
 func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]

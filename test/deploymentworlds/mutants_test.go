@@ -16,14 +16,14 @@ import (
 // mutant is a wrong controller.
 type mutant struct {
 	name, world string
-	// rules are those that it is convicted of, maybe among others.
+	// rules are rules that it breaks, perhaps among others.
 	rules []string
 	spoil func(*planner.Plan)
-	// budget, where it is not that of the world: with less of it the walk gets deeper.
+	// budget, if set, replaces that of the world: with a smaller one, the walk gets deeper.
 	budget worlds.Budget
 }
 
-// each spoils one subset after the other.
+// each makes the decision for each subset wrong.
 func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	return func(p *planner.Plan) {
 		for _, s := range p.Subsets {
@@ -32,7 +32,7 @@ func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	}
 }
 
-// allLike gives all subsets the version that the first such child has.
+// allLike gives all subsets the version of the first child that matches.
 func allLike(such func(p *planner.Plan, c *adapters.Child) bool) func(*planner.Plan) {
 	return func(p *planner.Plan) {
 		i := slices.IndexFunc(p.Subsets, func(s *planner.SubsetPlan) bool {
@@ -78,7 +78,7 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants is the control: what the oracle looks for it finds.
+// TestMutants is the positive control: the oracle finds each violation.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	all := settings()

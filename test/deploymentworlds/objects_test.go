@@ -24,7 +24,7 @@ var epoch = worlds.At(0)
 
 func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetName(k), c.Incarnation) }
 
-// generation is another one for each content of the spec, and of the annotations, which count for a Deployment.
+// generation differs for each content of the spec and of the annotations, which count for a Deployment.
 func (c *child) generation() int64 {
 	g := int64(2) + 1<<16*int64(c.Record) + 1<<40*int64(c.ParentGeneration) + int64(c.Replicas) + 1<<48*int64(c.MaxSurge) + 16*int64(c.MaxUnavailable) + 16*128*int64(c.Template)
 	if c.Paused {
@@ -47,7 +47,7 @@ func labels(k int) map[string]any {
 	return map[string]any{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: worlds.SubsetName(k)}
 }
 
-// object is the Deployment of a subset.
+// object returns the Deployment of a subset.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	annotations := w.Annotations(c.Record, c.ParentGeneration)
@@ -76,7 +76,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	}}
 }
 
-// status is that of the Deployment.
+// status returns the status of the Deployment.
 func (c *child) status() map[string]any {
 	observed := int64(1)
 	if c.Observed {
@@ -98,7 +98,7 @@ func (c *child) status() map[string]any {
 	return status
 }
 
-// dependents are the ReplicaSets and pods of a Deployment.
+// dependents returns the ReplicaSets and pods of a Deployment.
 func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {

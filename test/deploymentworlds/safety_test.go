@@ -13,12 +13,11 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// The oracle. Its rules are the words of the design (docs/design.md, docs/workloads.md, docs/rollouts.md), as
-// they are read by somebody who does not know how the controller does it. Invariants I1 to I7 are those of
-// the comment of package coordination.
+// The oracle. Its rules are those of the text of the design (docs/design.md, docs/workloads.md, docs/rollouts.md),
+// written without knowledge of the implementation. Invariants I1 to I7 are those of the comment of package coordination.
 
-// Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, and
-// there are worlds in which it has to be met (setting.meets): one that is not needed any more is found out.
+// If the documents say that a rule does not hold, it is an exception. Each is as narrow as their text, and must occur in
+// some worlds (setting.meets): the test fails if an exception is no longer needed.
 const (
 	// workloads.md: "While it is paused, a Deployment that is scaled shares what is added among the versions
 	// that it has".
@@ -30,27 +29,27 @@ const (
 	oldLost = "the old ReplicaSet of a mix that is held is lost"
 	// workloads.md, of a Deployment that is held on its way: "it keeps the surplus replicas that maxSurge allowed".
 	surplusKept = "what is held on its way keeps its surplus replicas"
-	// workloads.md: "What is held stays what it is". A child that was released, and stopped before anything of
-	// it moved, gets back the template of what it runs, under spec.paused too: it moves nothing.
+	// workloads.md: "What is held stays what it is". A child that was released, and stopped before any of its replicas
+	// was updated, gets back the template of what it runs, also under spec.paused: that updates nothing.
 	neverBegan = "a child that was stopped before it moved gets its template back"
-	// design.md, Coordinated rollouts: "a child without replicas is treated as not staged". It may have any
-	// template before the rollout is on record; what it comes up on is judged then.
+	// design.md, Coordinated rollouts: "a child without replicas is treated as not staged". It may have any template
+	// before the rollout is recorded; the version of its pods is judged when they are created.
 	nothingThere = "a child without replicas has the next template before the rollout is on record"
 )
 
-// held reports whether the spec protects all of a subset, as things stand.
+// held reports whether the spec currently protects all of a subset.
 func (w *world) held(s *worlds.Core, k int) bool { return w.Partition(s, k) == worlds.All }
 
 func full(v *intstr.IntOrString) bool { return v != nil && v.String() == "100%" }
 
-// failed reports whether an updated replica is failed.
+// failed reports whether an updated replica has failed.
 func (s *state) failed() bool {
 	return slices.ContainsFunc(s.Children[:], func(c child) bool {
 		return c.count(of(s.Version), func(p *pod) bool { return p.Phase == crashed }) > 0
 	})
 }
 
-// judged is a pass, with the children as they were when it was decided, and as they would be.
+// judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
 	w        *world
 	s        *state
@@ -63,7 +62,7 @@ func (j *judged) say(rule, how string, args ...any) {
 	j.breaches = append(j.breaches, worlds.Breach{Rule: rule, What: fmt.Sprintf(how, args...)})
 }
 
-// Judge says what is wrong with a pass that was decided in a state.
+// Judge checks a pass that was decided in a state.
 func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	j := &judged{w: w, s: s, x: x, after: s.Children}
 	for _, wr := range x.Writes {
@@ -75,7 +74,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 		c.Exists, c.Template, c.Replicas, c.Paused, c.MaxUnavailable, c.MaxSurge = true, wr.Template, wr.Replicas, wr.Paused, wr.MaxUnavailable, wr.MaxSurge
 	}
 	if !w.Initialized(&s.Core) {
-		return nil // nothing is protected before a replica was ready once
+		return nil // nothing is protected before a replica has been ready
 	}
 	for _, wr := range x.Writes {
 		j.protection(wr)
@@ -88,9 +87,9 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	return j.breaches
 }
 
-// protection: a subset that is held, or frozen by spec.paused, is given no other template than one that it
-// may protect, or keeps the one that it has, and is paused if it has replicas (I1; workloads.md, Deployments). What
-// one without replicas comes up on is judged then. One that is removed under RollingUpdate is drained first
+// protection: a subset that is held, or frozen by spec.paused, may only get a template of a version that it may protect,
+// or keep its own, and is paused if it has replicas (I1; workloads.md, Deployments). If it has no replicas, the version
+// of its pods is judged when they are created. A subset that is removed under RollingUpdate is drained first
 // (rollouts.md).
 func (j *judged) protection(wr worlds.Write) {
 	before := &j.s.Children[wr.Child]
@@ -118,14 +117,14 @@ func (j *judged) protection(wr worlds.Write) {
 	}
 }
 
-// nothingThere is the exception of that name.
+// nothingThere reports whether the exception of that name applies.
 func (j *judged) nothingThere(wr worlds.Write) bool {
 	coordinated := j.w.Rolling(&j.s.Core) && !j.s.Paused && !j.w.Begun(&j.s.Core) && !full(j.w.StrategyOf(&j.s.Core).RollingUpdate.Partition)
 	return coordinated && wr.Replicas == 0 && j.w.Except(nothingThere)
 }
 
-// exposure is how many replicas may come to be down by what children were told: those that are down, or what
-// one that is on its way may take, if that is more.
+// exposure returns how many replicas may become unavailable because of what children were told: those that already are,
+// or those that a child in the middle of an update may make unavailable, if that is more.
 func (w *world) exposure(children *[maxChildren]child) (all int) {
 	for k := range children {
 		c := &children[k]
@@ -141,8 +140,8 @@ func (w *world) exposure(children *[maxChildren]child) (all int) {
 	return all
 }
 
-// ledger: no pass lets more come to be down than maxUnavailable (I2). Growth is no release of what exists, so
-// it is judged with the replicas that are asked for then.
+// ledger: no pass lets more than maxUnavailable replicas become unavailable (I2). Growth releases no existing replica, so
+// it is judged with the new number of replicas.
 func (j *judged) ledger() {
 	grown := j.s.Children
 	for k := range grown {
@@ -156,8 +155,8 @@ func (j *judged) ledger() {
 	}
 }
 
-// order: under Sequential no available replica is released before the subsets in front are done (I5); the
-// way back has no order.
+// order: under Sequential no available replica is released before the earlier subsets are done (I5); going back has no
+// order.
 func (j *judged) order() {
 	if j.w.StrategyOf(&j.s.Core).RollingUpdate.Order != v1alpha1.SequentialOrder || j.w.GoingBack(&j.s.Core) {
 		return
@@ -178,8 +177,8 @@ func (j *judged) order() {
 	}
 }
 
-// frozen: while an updated replica is failed, and under spec.paused, nothing is let go (rollouts.md: "A failure
-// stops the rollout").
+// frozen: while an updated replica has failed, and under spec.paused, nothing is released (rollouts.md: "A failure stops
+// the rollout").
 func (j *judged) frozen() {
 	failed := j.s.failed() && !j.w.GoingBack(&j.s.Core) && j.s.Forced == 0 && j.w.Begun(&j.s.Core)
 	if !failed && !j.s.Paused {
@@ -196,9 +195,9 @@ func (j *judged) frozen() {
 	}
 }
 
-// judgeSync says what is wrong with what a Deployment's controller did: what was told it beforehand. In a subset
-// that is held, nothing but what it may protect grows (I1). It is asked only while the last pass knew the spec and
-// wrote all that it wanted to.
+// judgeSync checks what the Deployment controller did, because what the manager told it before determines that. In a
+// subset that is held, only versions that it may protect may grow (I1). This is checked only if the last pass knew the
+// spec and made all its writes.
 func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) || !w.held(&after.Core, k) {
 		return nil
@@ -215,8 +214,8 @@ func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds
 	return breaches
 }
 
-// judgeGrowth says which rule it breaks that a version grows that is not protected, of a child that is held;
-// "" if that is an exception.
+// judgeGrowth returns the rule that is violated if an unprotected version of a held child grows; "" if that is an
+// exception.
 func (w *world) judgeGrowth(before *child) string {
 	old, lost := uint8(0), true
 	for v := range before.ReplicaSets {
@@ -238,8 +237,8 @@ func (w *world) judgeGrowth(before *child) string {
 	return "moves while held"
 }
 
-// judgeTaken says whether ReplicaSets that delete available replicas bring more down than maxUnavailable (I2),
-// while nothing has happened that nobody could know.
+// judgeTaken checks whether ReplicaSets that delete available replicas make more than maxUnavailable unavailable (I2), as
+// long as nothing unforeseeable has happened.
 func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil

@@ -1,24 +1,23 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploymentworlds walks through small worlds of a UnitedDeployment whose children are
-// Deployments. Its model of the Deployments' controller was written from pkg/controller/deployment
-// of Kubernetes, and its oracle from the words of the design, by somebody who had not read the code
-// that is judged. So nothing in it may be replaced by what the project has: that it is independent
-// is what it is for. (controllers/united/planner has small worlds of Deployments too, with a model of
-// what their controller may do, and the project's own idea of what is right.)
+// Package deploymentworlds walks through small worlds of a UnitedDeployment with Deployments as children. Its model of
+// the Deployment controller was written from pkg/controller/deployment of Kubernetes, and its oracle from the text of the
+// design, without reading the code under test. Its value is that it is independent, so do not replace any of it by code
+// of the project. (controllers/united/planner also has small worlds of Deployments, with a model of what their controller
+// may do, and with the project's own rules.)
 //
-// There are only tests in it:
+// The package has only tests:
 //
-//	state_test.go       a state: what is in a world
-//	controller_test.go  the Deployments' and ReplicaSets' controllers
+//	state_test.go       a state: the content of a world
+//	controller_test.go  the controllers of Deployments and ReplicaSets
 //	objects_test.go     the state as objects of the API
 //	manager_test.go     what a pass of the manager writes
 //	events_test.go      what else can happen
 //	safety_test.go      what must not happen: the oracle
-//	ending_test.go      what must, once the world is kind
+//	ending_test.go      what must happen after all faults have stopped
 //	worlds_test.go      the worlds
-//	mutants_test.go     wrong controllers, which are convicted
+//	mutants_test.go     wrong controllers, which the oracle must find
 package deploymentworlds
 
 import (
@@ -39,7 +38,7 @@ const (
 	maxPods     = 8
 )
 
-// phase is where a pod stands.
+// phase is the state of a pod.
 type phase uint8
 
 const (
@@ -49,28 +48,27 @@ const (
 	unready
 )
 
-// letter is a phase in a line.
+// letter formats a phase.
 func (p phase) letter() string { return string("?.x!"[p]) }
 
-// pod is one pod; the zero one is none.
+// pod is one pod; the zero value means that there is none.
 type pod struct {
 	Version uint8
 	Phase   phase
-	// Aged: a tick has passed since it was created or its phase changed. WasReady: it was ready once.
+	// Aged: a tick has passed since it was created or its phase changed. WasReady: it has been ready.
 	Aged, WasReady bool
 }
 
-// replicaSet is that of one version.
+// replicaSet is the ReplicaSet of one version.
 type replicaSet struct {
 	Exists bool
-	// Replicas is what its spec asks for. Desired and Max are the annotations that its Deployment
-	// keeps on it.
+	// Replicas is the number in its spec. Desired and Max are annotations that the Deployment controller maintains.
 	Replicas, Desired, Max uint8
-	// Age ranks it among the others: a higher one is newer.
+	// Age orders the ReplicaSets: a higher one is newer.
 	Age uint8
 }
 
-// progress is condition Progressing of a Deployment.
+// progress is the condition Progressing of a Deployment.
 type progress uint8
 
 const (
@@ -80,7 +78,7 @@ const (
 	deadlineExceeded
 )
 
-// ofTemplate is the maxUnavailable of a Deployment that is left to the template, which says 1.
+// ofTemplate is the maxUnavailable of a Deployment that takes it from the template, which has 1.
 const ofTemplate = 99
 
 // unsaid is the maxSurge of a Deployment that is left to the API server.
@@ -88,28 +86,28 @@ const unsaid = 99
 
 // child is a Deployment with its ReplicaSets and pods.
 type child struct {
-	// Orphaned: it is gone, and its ReplicaSets outlived it.
+	// Orphaned: it was deleted, and its ReplicaSets outlived it.
 	Exists, Orphaned   bool
 	Incarnation        uint8
 	Template, Replicas uint8
 	Paused             bool
 	MaxUnavailable     uint8
 	MaxSurge           uint8
-	// Record are its annotations, ParentGeneration is one of them.
+	// Record are its annotations; ParentGeneration is one of them.
 	Record           uint32
 	ParentGeneration uint8
 	Observed         bool
 	Progress         progress
-	// What its status counts.
+	// The counts of its status.
 	StatusReplicas, StatusUpdated, StatusAvailable uint8
 	ReplicaSets                                    [worlds.MaxVersion + 1]replicaSet
 	Pods                                           [maxPods]pod
-	// Protects are the versions that its subset may protect by the words of the design, a bit for each;
-	// Released those to which it was let go. Only the oracle knows.
+	// Protects has a bit for each version that its subset may protect by the text of the design; Released for each
+	// version to which it was released. Only the oracle uses them.
 	Protects, Released uint8
 }
 
-// state is all that is in a world.
+// state is the whole content of a world.
 type state struct {
 	worlds.Core
 	Children [maxChildren]child
@@ -121,7 +119,7 @@ type setting struct {
 	ways
 }
 
-// ways are how Deployments go about it in a world: their maxSurge, and whether deletions may be of ReplicaSets too.
+// ways configures the Deployments of a world: their maxSurge, and whether ReplicaSets may be deleted.
 type ways struct {
 	// unsaid: the template says nothing of maxSurge and maxUnavailable.
 	unsaid          bool
@@ -129,7 +127,7 @@ type ways struct {
 	loseReplicaSets bool
 }
 
-// world is a setting with what is remembered of it.
+// world is a setting with caches.
 type world struct {
 	*worlds.World
 	ways
@@ -142,7 +140,7 @@ func newWorld(c *setting) *world {
 	return w
 }
 
-// template is that of a version, as the user wrote it.
+// template returns the template of a version as the user wrote it.
 func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	strategy := fmt.Sprintf(`"strategy":{"rollingUpdate":{"maxSurge":%d,"maxUnavailable":1}},`, w.surge)
 	switch {
@@ -167,7 +165,7 @@ func (w *world) Base() *worlds.World         { return w.World }
 func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
 func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
 
-// Seen is what a pass can see of a state.
+// Seen returns the part of a state that a pass can see.
 func (w *world) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
@@ -177,7 +175,7 @@ func (w *world) Seen(s *state) state {
 	return of
 }
 
-// count is how many pods of a child are so; all, without a question.
+// count returns how many pods of a child meet all conditions.
 func (c *child) count(is ...func(p *pod) bool) (n int) {
 	for i := range c.Pods {
 		p := &c.Pods[i]
@@ -190,7 +188,7 @@ func (c *child) count(is ...func(p *pod) bool) (n int) {
 
 func of(version uint8) func(*pod) bool { return func(p *pod) bool { return p.Version == version } }
 
-// asked is how many replicas its ReplicaSets are asked for.
+// asked returns the sum of the replicas of its ReplicaSets.
 func (c *child) asked() (n uint8) {
 	for v := range c.ReplicaSets {
 		n += c.ReplicaSets[v].Replicas
@@ -198,7 +196,7 @@ func (c *child) asked() (n uint8) {
 	return n
 }
 
-// onItsWay reports whether there is anything but what its template makes.
+// onItsWay reports whether there are pods or ReplicaSets of another version than the template's.
 func (c *child) onItsWay() bool {
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if v != c.Template && (c.ReplicaSets[v].Replicas > 0 || c.count(of(v)) > 0) {
@@ -208,13 +206,13 @@ func (c *child) onItsWay() bool {
 	return false
 }
 
-// available reports whether a pod serves, and has for minReadySeconds.
+// available reports whether a pod is ready, and has been for minReadySeconds.
 func (w *world) available(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
-// down is how many replicas of a child are not available.
+// down returns how many replicas of a child are not available.
 func (w *world) down(c *child) int { return max(0, int(c.Replicas)-c.count(w.available)) }
 
-// Tidy brings a state into its one form.
+// Tidy brings a state into its canonical form.
 func (w *world) Tidy(s *state) {
 	for i := range s.Children {
 		c := &s.Children[i]
@@ -226,7 +224,7 @@ func (w *world) Tidy(s *state) {
 		if !c.Exists && !c.Orphaned {
 			c.MaxUnavailable, c.MaxSurge = ofTemplate, w.templateSurge()
 		}
-		// A subset has finished when all of its replicas are updated and ready; then that is what it protects.
+		// A subset has finished when all of its replicas are updated and ready; then it protects that version.
 		n := c.count(of(c.Template), func(p *pod) bool { return p.Phase == ready })
 		finished := c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas)
 		if finished && (c.Template == s.Version || c.Released&worlds.Bit(c.Template) != 0) {
@@ -235,7 +233,7 @@ func (w *world) Tidy(s *state) {
 	}
 }
 
-// rankReplicaSets makes ages of ReplicaSets the lowest that keep their order.
+// rankReplicaSets replaces the ages of ReplicaSets by the lowest ones with the same order.
 func (c *child) rankReplicaSets() {
 	var ages []uint8
 	for v := range c.ReplicaSets {
@@ -253,8 +251,8 @@ func (c *child) rankReplicaSets() {
 	}
 }
 
-// Show tells of a child: its template, replicas and maxUnavailable, what its subset protects as
-// bits, what its ReplicaSets are asked for, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready, "'" old.
+// Show formats a child: its template, replicas and maxUnavailable, the versions that its subset protects as bits, the
+// replicas of its ReplicaSets, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready, "'" old.
 func (w *world) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {

@@ -11,13 +11,13 @@ import (
 )
 
 //	go test ./test/deploymentworlds -run TestWorlds -v
-//	    walks through a little of every world, as make test does, and tells how many states that were
+//	    walks through a small part of every world, as make test does, and prints the number of states
 //	go test ./test/deploymentworlds -run TestWorlds -worlds-large -timeout 0
-//	    looks at many more (make fuzz)
+//	    visits many more (make fuzz)
 //	-worlds 5000
-//	    looks at so many states of each world
+//	    visits that many states of each world
 //
-// A breach is told once of each kind, with a shortest way to it; see Show for how to read a state.
+// One violation of each kind is reported, with a shortest way to it; see Show for the format of a state.
 var (
 	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
 	worldsStates = flag.Int("worlds", 2_000, "how many states of each world are looked at")
@@ -185,7 +185,7 @@ func settings() []setting {
 				Meets: []string{nothingThere},
 			},
 		},
-		{ // not one of his: a single subset, so that the exceptions are met soon
+		{ // a single subset, so that the exceptions occur soon
 			ways: ways{loseReplicaSets: true}, Setting: worlds.Setting{
 				Name: "held-mix", Wishes: []string{""}, First: 1, Replicas: 2, ScaledTo: []uint8{2, 4},
 				Strategies: []string{worlds.HoldAll, worlds.FreeA}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 2, worlds.Deletions: 1, worlds.Scales: 1},
