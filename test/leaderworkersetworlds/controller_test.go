@@ -11,7 +11,7 @@ import (
 )
 
 // reconcile is LeaderWorkerSetReconciler.Reconcile (pkg/controllers/leaderworkerset_controller.go). maxSurge is 0 in all
-// worlds, for it is refused; so the StatefulSet has the replicas of the LeaderWorkerSet.
+// worlds, because United rejects another one, so the StatefulSet has the replicas of the LeaderWorkerSet.
 func (w *world) reconcile(c *child) {
 	if c.Key == 0 { // getOrCreateRevisionIfNonExist
 		c.Key = c.Template
@@ -35,14 +35,14 @@ func (w *world) reconcile(c *child) {
 	}
 }
 
-// revise is NewRevision and CreateRevision. One of the same content as an earlier one gets a number of its own, and
-// the name of the earlier one stands for both.
+// revise is NewRevision and CreateRevision. A revision with the content of an earlier one gets its own number, and the
+// name of the earlier one stands for both.
 func (c *child) revise(version uint8) {
 	c.Numbers[version] = slices.Max(c.Numbers[:]) + 1
 	c.Orphans &^= worlds.Bit(version)
 }
 
-// mayBeUnavailable is its maxUnavailable as a number.
+// mayBeUnavailable returns its maxUnavailable as a number.
 func (c *child) mayBeUnavailable() int {
 	if c.MaxUnavailable == unbounded {
 		return int(c.Replicas)
@@ -100,8 +100,8 @@ func (w *world) stepPartition(c *child, replicas, step int) uint8 {
 	return uint8(partition)
 }
 
-// groupState is replicaState: what it holds of a group. Trap: a leader that is being deleted is ready while its condition says
-// so, and the workers of the leader before count for those of the leader of now.
+// groupState is replicaState: what the controller knows of a group. Trap: a terminating leader counts as ready as long as
+// its condition is True, and the workers of the previous leader count for the current one.
 type groupState struct{ ready, updated bool }
 
 func (w *world) stateOf(c *child, i int) groupState {
@@ -115,7 +115,7 @@ func (w *world) stateOf(c *child, i int) groupState {
 	}
 }
 
-// updateDone is that of updateConditions.
+// updateDone is the one of updateConditions.
 func (w *world) updateDone(c *child) bool {
 	done := 0
 	for i := range int(c.Replicas) {
@@ -124,7 +124,7 @@ func (w *world) updateDone(c *child) bool {
 	return c.Partition == 0 && done == int(c.Replicas)
 }
 
-// syncLeaders is a pass of the StatefulSet controller. It gives the groups that were available and go.
+// syncLeaders is a sync of the StatefulSet controller. It returns the deleted groups that were available.
 func (w *world) syncLeaders(c *child) (taken int) {
 	before := *c
 	c.Leaders.Sync(statefulset.Kind{CountsUnavailable: !w.older, MaxUnavailable: c.Pace})
@@ -134,8 +134,9 @@ func (w *world) syncLeaders(c *child) (taken int) {
 	return taken
 }
 
-// reconcilePod is PodReconciler.Reconcile (pod_controller.go) of a group: it makes the workers of a leader, of the
-// revision that the leader's label names; and a group of which a container restarts goes as a whole, leader and workers.
+// reconcilePod is PodReconciler.Reconcile (pod_controller.go) for a group: it creates the workers of a leader, of the
+// revision that the leader's label names; and if a container of a group restarts, it deletes the whole group, leader and
+// workers.
 func (w *world) reconcilePod(c *child, i int) {
 	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
 	switch {

@@ -8,8 +8,9 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// deletion: United deletes only what is broken and released, or what came up without having been released, or a broken
-// one on a version that nobody asks for. What is merely unready it does not delete (I2), and nothing under paused.
+// deletion: United deletes only groups that are broken and released, or that came up without having been released, or
+// broken ones on a version that is neither new nor protected. It does not delete a group that is merely unready (I2), and
+// deletes nothing while paused.
 func (j *judged) deletion(d worlds.Deletion) {
 	c, i := &j.s.Children[d.Child], d.Replica
 	name, protects := leaderName(d.Child, i), j.w.protects(j.s, d.Child)
@@ -23,7 +24,7 @@ func (j *judged) deletion(d worlds.Deletion) {
 	asked := protects | worlds.Bit(c.Template)
 	switch {
 	case j.w.ready(c, i) && !below && j.w.Rolling(&j.s.Core) && c.version(i) != c.Template:
-		// The ledger counts it: what is released goes, by whomever ("the outcome is the same on every version").
+		// The ledger covers this: a released group goes, whoever deletes it ("the outcome is the same on every version").
 	case j.w.ready(c, i):
 		j.say("healthy", "%s is deleted and is ready: v%d of %b", name, c.version(i), protects)
 	case !j.w.broken(j.s, d.Child, i) && !j.onTheWayBack(c, i):
@@ -40,7 +41,7 @@ func (j *judged) onTheWayBack(c *child, i int) bool {
 	return c.version(i) != j.s.Version && (j.w.GoingBack(&j.s.Core) || j.s.Forced != 0)
 }
 
-// unreleased reports whether a group came up on what it never was released to.
+// unreleased reports whether a group came up on a version to which it was never released.
 func (w *world) unreleased(s *state, k, i int) bool {
 	c := &s.Children[k]
 	return !c.in(w.protects(s, k), i) && i < worlds.All-int(c.Opened)

@@ -10,7 +10,7 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// Look compares a world in which nothing more happens with the spec.
+// Look compares a state in which nothing more happens with the spec.
 func (w *world) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {
@@ -37,7 +37,7 @@ func (w *world) Look(s *state) worlds.Look {
 	return l
 }
 
-// loses reports whether a leader is of a version that its LeaderWorkerSet has deleted, where that may be.
+// loses reports whether a leader has a version that its LeaderWorkerSet has deleted, if that is allowed here.
 func (w *world) loses(s *state) bool {
 	for k := range s.Children {
 		c := &s.Children[k]
@@ -50,16 +50,16 @@ func (w *world) loses(s *state) bool {
 	return false
 }
 
-// release is the strategy that holds nothing.
+// release sets the strategy that holds nothing.
 func (w *world) release(s *worlds.Core) {
 	s.Strategy = uint8(slices.Index(w.Strategies, worlds.FreeA))
 }
 
-// keeps: in the end what is protected runs what it has to, but for what the user has released before, which "stay so
-// until something else replaces them" (design.md).
+// keeps: in the end all protected groups run the version that they must run, except for those that the user has released
+// before, which "stay so until something else replaces them" (design.md).
 func (w *world) keeps(s *state, k int) string {
 	c, protects := &s.Children[k], w.protects(s, k)
-	// While a replica is broken nothing healthy is taken beside it.
+	// While a replica is broken, no healthy one is deleted in addition.
 	if s.Paused || !w.Initialized(&s.Core) || c.count(func(i int) bool { return !w.ready(c, i) }) > 0 {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 
 type events = worlds.Events[state]
 
-// Controllers are what the controllers of LeaderWorkerSets, StatefulSets and groups do next.
+// Controllers adds what the controllers of LeaderWorkerSets, StatefulSets and groups do next.
 func (w *world) Controllers(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
@@ -38,14 +38,14 @@ func (w *world) Controllers(e *events) {
 	}
 }
 
-// Others is what happens beside.
+// Others adds all other events.
 func (w *world) Others(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
 		if c.Exists {
 			w.losses(e, k)
 		}
-		// Of groups that are the same the lowest and the highest stand for all: those between are as protected as these.
+		// Of equal groups, the lowest and the highest stand for all: those between are protected in the same way.
 		for i := range maxGroups {
 			if c.Leaders.Pods[i].Exists() {
 				w.leaderEvents(e, k, i)
@@ -57,7 +57,7 @@ func (w *world) Others(e *events) {
 	}
 }
 
-// leaderEvents is what kubelets say of a leader, and evictions.
+// leaderEvents adds evictions, and what kubelets report about a leader.
 func (w *world) leaderEvents(e *events, k, i int) {
 	p := e.S.Children[k].Leaders.Pods[i]
 	what := fmt.Sprintf("%s v%d", leaderName(k, i), p.Version)
@@ -75,7 +75,7 @@ func (w *world) leaderEvents(e *events, k, i int) {
 	e.Spend("evict "+what+letter(p.Phase), worlds.Evictions, -1, func(after *state) { after.Children[k].Leaders.Delete(i) })
 }
 
-// workerEvents is the same of a worker. Where groups are made again as a whole, so is that of one that is evicted.
+// workerEvents does the same for a worker. If groups are replaced as a whole, so is the group of an evicted worker.
 func (w *world) workerEvents(e *events, k, i int) {
 	wk := e.S.Children[k].Workers[i]
 	what := fmt.Sprintf("worker of %s v%d", leaderName(k, i), wk.Version)
@@ -95,7 +95,7 @@ func (w *world) workerEvents(e *events, k, i int) {
 	})
 }
 
-// phases is what may become of a pod.
+// phases adds the changes of the phase of a pod.
 func (w *world) phases(e *events, what string, phase statefulset.Phase, version uint8, become func(statefulset.Phase) func(*state)) {
 	bad := w.Bad&worlds.Bit(version) != 0
 	switch {
@@ -111,7 +111,7 @@ func (w *world) phases(e *events, what string, phase statefulset.Phase, version 
 	}
 }
 
-// gone: a leader that was being deleted is gone, and its workers are left to the garbage collector.
+// gone: a terminating leader is gone, and its workers are left to the garbage collector.
 func (c *child) gone(i int) {
 	c.Leaders.Pods[i] = statefulset.Pod{}
 	if c.Workers[i].Version != 0 {
@@ -119,7 +119,7 @@ func (c *child) gone(i int) {
 	}
 }
 
-// losses is what somebody deletes, and what a controller forgets.
+// losses adds what somebody deletes, and what a controller forgets.
 func (w *world) losses(e *events, k int) {
 	c := e.S.Children[k]
 	name := worlds.SubsetName(k)
@@ -144,7 +144,7 @@ func (w *world) losses(e *events, k int) {
 	}
 }
 
-// Heal brings all groups on, at once.
+// Heal makes all groups ready at once.
 func (w *world) Heal(s *state, scarred bool) (healed bool) {
 	become := func(phase statefulset.Phase, version uint8) statefulset.Phase {
 		bad := w.Bad&worlds.Bit(version) != 0

@@ -19,7 +19,7 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// Read is what a pass reads of the children.
+// Read reads the children for a pass.
 func (w *world) Read(in *planner.Input, s, theirs *state) {
 	for k := range s.Children {
 		name := worlds.SubsetName(k)
@@ -42,13 +42,13 @@ func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Chil
 	if err != nil {
 		panic(err)
 	}
-	o.StatusOutdated = false // that a step is left for a moment is no matter here
+	o.StatusOutdated = false // how long a step may take does not matter here
 	return &planner.Child{Object: u, Observed: o}
 }
 
 func (w *world) Observed(s *state, k int) *planner.Child { return w.observe(s, k, w.theirs(s, k)) }
 
-// DeletionsOf reads the deletions of a subset from the names of the leaders.
+// DeletionsOf parses the deletions of a subset from the names of the leaders.
 func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 	for _, d := range sub.Deletes {
 		all = append(all, worlds.Deletion{Child: worlds.SubsetNumber(sub.Name), Replica: int(d.Name[len(d.Name)-1] - '0')})
@@ -56,7 +56,7 @@ func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 	return all
 }
 
-// Writes is what a step writes; false when nothing differs.
+// Writes returns what a step writes; false if there is no difference.
 func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
@@ -134,7 +134,7 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	}
 }
 
-// Delete deletes the leader of a group if it is still the one that was read: its UID says so.
+// Delete deletes the leader of a group if it is still the one that was read, as its UID shows.
 func (w *world) Delete(s *state, d worlds.Deletion, read *state) {
 	c := &s.Children[d.Child]
 	if read == nil || c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
@@ -142,7 +142,7 @@ func (w *world) Delete(s *state, d worlds.Deletion, read *state) {
 	}
 }
 
-// Published: of those that a subset may protect, it protects what the status says.
+// Published: of the versions that a subset may protect, it protects the one in the status.
 func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]

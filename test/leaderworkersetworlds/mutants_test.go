@@ -18,12 +18,12 @@ import (
 // mutant is a wrong controller.
 type mutant struct {
 	name, world string
-	// rules are those that it is convicted of, maybe among others.
+	// rules are rules that it breaks, perhaps among others.
 	rules []string
 	spoil func(*planner.Plan)
 }
 
-// each spoils one subset after the other.
+// each makes the decision for each subset wrong.
 func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	return func(p *planner.Plan) {
 		for _, s := range p.Subsets {
@@ -32,28 +32,28 @@ func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
 	}
 }
 
-// oneLower releases a group more than was decided, where some are released and some are not.
+// oneLower releases one group more than was decided, if some are released and some are not.
 func oneLower(s *planner.SubsetPlan) {
 	if c := &s.Step.Child; c.Partition > 0 && c.Partition < c.Replicas {
 		c.Partition--
 	}
 }
 
-// oneOfAll releases a group where all are held.
+// oneOfAll releases a group if all are held.
 func oneOfAll(s *planner.SubsetPlan) {
 	if c := &s.Step.Child; c.Partition >= c.Replicas && c.Replicas > 1 {
 		c.Partition = c.Replicas - 1
 	}
 }
 
-// deleteAny deletes the first group of each child that is on its way.
+// deleteAny deletes the first group of each child that is being updated.
 func deleteAny(s *planner.SubsetPlan) {
 	if s.Step.Action == subset.ActionApply && s.Step.Child.Revision != s.Protected {
 		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: leaderName(worlds.SubsetNumber(s.Name), 0)}})
 	}
 }
 
-// unseeded makes a child of the version that is asked for at once, whatever it is to remember.
+// unseeded creates a child with the new version at once, whatever it must protect.
 func unseeded(p *planner.Plan) {
 	for _, s := range p.Subsets {
 		if s.Step.Action == subset.ActionSeed {
@@ -62,7 +62,7 @@ func unseeded(p *planner.Plan) {
 	}
 }
 
-// opensWhenFailed releases all as soon as a replica has failed.
+// opensWhenFailed releases everything as soon as a replica has failed.
 func opensWhenFailed(p *planner.Plan) {
 	if p.Rollout != nil && p.Rollout.State.Phase == v1alpha1.RolloutFailed {
 		each(func(s *planner.SubsetPlan) { s.Step.Child.Partition = 0 })(p)
@@ -114,7 +114,7 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants is the control: what the oracle looks for it finds.
+// TestMutants is the positive control: the oracle finds each violation.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	all := settings()

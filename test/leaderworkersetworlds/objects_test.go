@@ -36,7 +36,7 @@ func (c *child) podUID(k, i int) string {
 }
 func keyOf(version uint8) string { return fmt.Sprintf("key%d", version) }
 
-// setRevision is the name of the StatefulSet's own revision of a version; "" of none.
+// setRevision returns the name of the StatefulSet's own revision of a version; "" if there is none.
 func setRevision(k int, version statefulset.Version) string {
 	if version == 0 {
 		return ""
@@ -44,7 +44,7 @@ func setRevision(k int, version statefulset.Version) string {
 	return fmt.Sprintf("%s-h%d", childName(k), version)
 }
 
-// generation is another one for each content of the spec; setGeneration that of the leaders' StatefulSet.
+// generation differs for each content of the spec; setGeneration does the same for the StatefulSet of the leaders.
 func (c *child) generation() int64 {
 	return int64(2) + int64(c.Replicas) + 16*int64(c.Partition) + 4096*int64(c.MaxUnavailable) + 4096*128*int64(c.Template)
 }
@@ -61,7 +61,7 @@ func observed(generation int64, is bool) int64 {
 	return 1
 }
 
-// partitionField is a partition as it is in an object.
+// partitionField returns a partition as in an object.
 func partitionField(partition uint8) int64 {
 	if partition == worlds.All {
 		return math.MaxInt32
@@ -73,7 +73,7 @@ func labels(k int) map[string]string {
 	return map[string]string{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: worlds.SubsetName(k)}
 }
 
-// asJSON is an object as its API server has it.
+// asJSON converts an object to the form in which the API server has it.
 func asJSON(v any) map[string]any {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -86,7 +86,7 @@ func asJSON(v any) map[string]any {
 	return object
 }
 
-// object is the LeaderWorkerSet of a subset, with what its webhook and its CustomResourceDefinition add.
+// object returns the LeaderWorkerSet of a subset, with what its webhook and its CustomResourceDefinition add.
 func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	pace := any(int64(c.MaxUnavailable))
@@ -115,7 +115,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 	}}
 }
 
-// group is spec.leaderWorkerTemplate of a version, in a copy of its own.
+// group returns a copy of spec.leaderWorkerTemplate of a version.
 func (w *world) group(k int, version uint8) map[string]any {
 	key := fmt.Sprint(k, version)
 	if w.rendered[key] == nil {
@@ -126,7 +126,7 @@ func (w *world) group(k int, version uint8) map[string]any {
 	return runtime.DeepCopyJSON(w.rendered[key])
 }
 
-// theirs is what belongs to a child, as the cache has it.
+// theirs returns the objects that belong to a child, as the cache has them.
 func (w *world) theirs(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
@@ -152,7 +152,7 @@ func (w *world) theirs(s *state, k int) (have adapters.Dependents) {
 	return have
 }
 
-// revision is a ControllerRevision of the LeaderWorkerSet (pkg/utils/revision, NewRevision and getPatch).
+// revision returns a ControllerRevision of the LeaderWorkerSet (pkg/utils/revision, NewRevision and getPatch).
 func (w *world) revision(c *child, k int, version uint8) *unstructured.Unstructured {
 	group := w.group(k, version)
 	group["$patch"] = "replace"
@@ -173,7 +173,7 @@ func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
 }
 
-// leaders is the StatefulSet of the leaders.
+// leaders returns the StatefulSet of the leaders.
 func (w *world) leaders(c *child, k int) *unstructured.Unstructured {
 	set := &c.Leaders
 	template := w.group(k, uint8(set.Template))["workerTemplate"].(map[string]any)
@@ -200,7 +200,7 @@ func (w *world) leaders(c *child, k int) *unstructured.Unstructured {
 	return u
 }
 
-// workerSet is the StatefulSet of the workers of a group.
+// workerSet returns the StatefulSet of the workers of a group.
 func (w *world) workerSet(c *child, k, i int) *unstructured.Unstructured {
 	wk := &c.Workers[i]
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -219,7 +219,7 @@ func (w *world) workerSet(c *child, k, i int) *unstructured.Unstructured {
 
 func (c *child) workerSetUID(k, i int) string { return "workers-of-" + c.leaderUIDOf(k, i) }
 
-// leaderUIDOf is the UID of the leader that the workers of a group belong to.
+// leaderUIDOf returns the UID of the leader to which the workers of a group belong.
 func (c *child) leaderUIDOf(k, i int) string {
 	if c.Workers[i].Stale {
 		return fmt.Sprintf("%s-%d-gone", worlds.SubsetName(k), i)
@@ -261,7 +261,7 @@ func (w *world) workerPod(c *child, k, i int, now time.Time) *corev1.Pod {
 	return made
 }
 
-// podOf is a pod in a phase.
+// podOf returns a pod in a phase.
 func podOf(phase statefulset.Phase, aged, wasReady, terminating bool, now time.Time) *corev1.Pod {
 	ready, container := corev1.ConditionFalse, corev1.ContainerStatus{Name: "web"}
 	switch phase {

@@ -11,12 +11,12 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// The oracle. Its rules are the words of the design (docs/design.md, docs/workloads.md, docs/rollouts.md) by ordinal, as
-// they are read by somebody who does not know how the controller does it. Invariants I1 to I7 are those of
-// the comment of package coordination.
+// The oracle. Its rules are those of the text of the design (docs/design.md, docs/workloads.md, docs/rollouts.md), by
+// ordinal, and written without knowledge of the implementation. Invariants I1 to I7 are those of the comment of package
+// coordination.
 
-// Where the documents say that a rule does not hold, it is an exception. Each is as narrow as their words, is met only
-// in the worlds that name it (Meets), and has to be met there: one that is not needed any more is found out.
+// If the documents say that a rule does not hold, it is an exception. Each is as narrow as their text, and must occur in
+// the worlds that name it (Meets), and only there: the test fails if an exception is no longer needed.
 const (
 	// workloads.md: "The LeaderWorkerSet controller forgets the earlier version as soon as all leaders are updated and
 	// ready, even if workers are not."
@@ -27,12 +27,12 @@ const (
 	forgot = "the StatefulSet controller has lost what it remembered, and a group came back before it was reminded"
 )
 
-// excused notes that an exception was met, where it may be.
+// excused reports whether an exception is allowed here, and records that it occurred.
 func (w *world) excused(name string) bool {
 	return slices.Contains(w.Meets, name) && w.Except(name)
 }
 
-// judged is a pass, with the children as they were when it was decided, and as they would be.
+// judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
 	w        *world
 	s        *state
@@ -45,7 +45,7 @@ func (j *judged) say(rule, how string, args ...any) {
 	j.breaches = append(j.breaches, worlds.Breach{Rule: rule, What: fmt.Sprintf(how, args...)})
 }
 
-// Judge says what is wrong with a pass that was decided in a state.
+// Judge checks a pass that was decided in a state.
 func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	x = x.WithoutReminders()
 	j := &judged{w: w, s: s, x: x, after: s.Children}
@@ -58,7 +58,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 		c.Exists, c.Template, c.Replicas, c.Partition, c.MaxUnavailable = true, wr.Template, wr.Replicas, wr.Partition, wr.MaxUnavailable
 	}
 	if !w.Initialized(&s.Core) {
-		return nil // nothing is protected before a replica was ready once
+		return nil // nothing is protected before a replica has been ready
 	}
 	for _, wr := range x.Writes {
 		j.protection(wr)
@@ -78,7 +78,8 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	return j.breaches
 }
 
-// protects are the versions that a subset may protect; where the oracle has none yet, what the parent ran last.
+// protects returns the versions that a subset may protect; if the oracle has none yet, the version that the parent ran
+// last.
 func (w *world) protects(s *state, k int) uint8 {
 	if v := s.Children[k].Protects; v != 0 {
 		return v
@@ -86,9 +87,8 @@ func (w *world) protects(s *state, k int) uint8 {
 	return worlds.Bit(w.VersionOf[w.Status(&s.Core).CurrentRevision])
 }
 
-// protection: a child that gets another version than one that its subset may protect keeps the groups that the spec
-// protects (I1). What was released is not taken back. A child that is removed under RollingUpdate is drained first
-// (rollouts.md).
+// protection: a child that gets a version which its subset may not protect keeps the groups that the spec protects (I1).
+// Released groups are not reverted. A child that is removed under RollingUpdate is drained first (rollouts.md).
 func (j *judged) protection(wr worlds.Write) {
 	before, name := &j.s.Children[wr.Child], worlds.SubsetName(wr.Child)
 	if wr.Remove || !j.s.Has(wr.Child) {
@@ -98,7 +98,7 @@ func (j *judged) protection(wr worlds.Write) {
 		return
 	}
 	protects, want := j.w.protects(j.s, wr.Child), j.w.Partition(&j.s.Core, wr.Child)
-	// What was released before the rollout was on record stays so.
+	// What was released before the rollout was recorded stays released.
 	asBefore := j.w.Rolling(&j.s.Core) && before.Exists && wr.Template == before.Template && wr.Partition >= before.Partition
 	if worlds.Bit(wr.Template)&protects == 0 && !asBefore && int(wr.Partition) < min(want, int(wr.Replicas)) {
 		j.say("partition", "%s protects %b below %d, and is given %s", name, protects, want, wr)
@@ -111,12 +111,12 @@ func (j *judged) protection(wr worlds.Write) {
 	}
 }
 
-// released are the groups that a child is to replace: outdated, and not below its partition.
+// released matches the groups that a child has to replace: outdated, and not below its partition.
 func (c *child) released() func(int) bool {
 	return func(i int) bool { return c.version(i) != c.Template && i >= int(c.Partition) && i < int(c.Replicas) }
 }
 
-// paused: no new template, no group is released, not by scaling either.
+// paused: no child gets a new template, and no group is released, not even by scaling.
 func (j *judged) paused(wr worlds.Write) {
 	before, after := j.s.Children[wr.Child], j.after[wr.Child]
 	if !j.s.Paused || wr.Remove || !before.Exists || before.Replicas == 0 || !j.s.Has(wr.Child) {
@@ -130,10 +130,10 @@ func (j *judged) paused(wr worlds.Write) {
 	}
 }
 
-// takes is how many available groups a child is about to move.
+// takes returns how many available groups a child is about to replace.
 func (w *world) takes(c *child) int { return c.count(c.released(), w.available(c)) }
 
-// exposure is how many replicas may come to be down by what children were told.
+// exposure returns how many replicas may become unavailable because of what children were told.
 func (w *world) exposure(children *[maxChildren]child) (sum int) {
 	for k := range children {
 		if c := &children[k]; c.Exists {
@@ -144,8 +144,8 @@ func (w *world) exposure(children *[maxChildren]child) (sum int) {
 	return sum
 }
 
-// ledger: no pass lets more come to be down than maxUnavailable (I2). Growth is no release of what exists, so
-// it is judged with the replicas that are asked for then.
+// ledger: no pass lets more than maxUnavailable replicas become unavailable (I2). Growth releases no existing replica, so
+// it is judged with the new number of replicas.
 func (j *judged) ledger() {
 	grown := j.s.Children
 	for k := range grown {
@@ -163,14 +163,14 @@ func (j *judged) ledger() {
 	}
 }
 
-// releases reports whether a write lets more available groups go.
+// releases reports whether a write releases more available groups.
 func (j *judged) releases(wr worlds.Write) bool {
 	before, after := &j.s.Children[wr.Child], &j.after[wr.Child]
 	return !wr.Remove && before.Exists && wr.Template == j.s.Version && j.w.takes(after) > j.w.takes(before) && after.Replicas == before.Replicas
 }
 
-// order: under Sequential no available replica is released before the subsets in front are done (I5); the
-// way back has no order.
+// order: under Sequential no available replica is released before the earlier subsets are done (I5); going back has no
+// order.
 func (j *judged) order() {
 	if j.w.StrategyOf(&j.s.Core).RollingUpdate.Order != v1alpha1.SequentialOrder || j.w.GoingBack(&j.s.Core) {
 		return
@@ -185,7 +185,7 @@ func (j *judged) order() {
 	}
 }
 
-// skew: shares differ by at most maxSkew + 1/(smallest number to release) through our doing (I3).
+// skew: United lets shares differ by at most maxSkew + 1/(smallest number to release) (I3).
 func (j *judged) skew() {
 	percent := j.w.MaxSkew(&j.s.Core)
 	if percent < 0 || j.w.GoingBack(&j.s.Core) || j.s.Forced != 0 {
@@ -210,18 +210,18 @@ func (j *judged) skew() {
 	}
 }
 
-// failed reports whether an updated replica is failed.
+// failed reports whether an updated replica has failed.
 func (s *state) failed() bool {
 	return slices.ContainsFunc(s.Children[:], func(c child) bool { return c.count(c.of(s.Version), c.crashed) > 0 })
 }
 
-// stopped: an updated replica is failed, and the rollout is on record and goes forward by itself.
+// stopped reports whether an updated replica has failed in a coordinated rollout that is recorded and does not go back.
 func (j *judged) stopped() bool {
 	return j.s.failed() && !j.w.GoingBack(&j.s.Core) && j.s.Forced == 0 && j.w.Begun(&j.s.Core)
 }
 
-// frozen: while an updated replica is failed, and under spec.paused, no available replica is let go (rollouts.md: "A failure
-// stops the rollout").
+// frozen: while an updated replica has failed, and under spec.paused, no available replica is released (rollouts.md: "A
+// failure stops the rollout").
 func (j *judged) frozen() {
 	for _, wr := range j.x.Writes {
 		if (j.stopped() || j.s.Paused) && j.releases(wr) {
@@ -235,7 +235,7 @@ func (j *judged) falls() {
 	for _, wr := range j.x.Writes {
 		before := &j.s.Children[wr.Child]
 		if wr.Remove || !before.Exists || before.Template != wr.Template || wr.Template != j.s.Version || !j.w.Begun(&j.s.Core) || j.s.Paused {
-			continue // under spec.paused what was released and has not moved stays
+			continue // under spec.paused, released replicas that were not updated stay released
 		}
 		most := max(int(before.Partition), j.w.Partition(&j.s.Core, wr.Child))
 		if wr.Replicas <= before.Replicas && int(wr.Partition) > most && before.Partition < before.Replicas {
@@ -244,8 +244,8 @@ func (j *judged) falls() {
 	}
 }
 
-// growth is a release: what a scale-up adds comes up on the update revision only as far as what is in flight and what is
-// new are no more than maxUnavailable, and not while anything has failed or all is paused.
+// growth is a release: replicas that a scale-up adds come up on the update revision only as long as they and those in
+// flight together are no more than maxUnavailable, and not while a replica has failed or the rollout is paused.
 func (j *judged) growth() {
 	added, inFlight := 0, 0
 	for k := range j.after {
@@ -271,9 +271,9 @@ func (j *judged) growth() {
 	}
 }
 
-// judgeSync says what is wrong with what a StatefulSet controller did: what was told it beforehand. Below the partition
-// it takes no group that is as it has to be, and makes none that is not (I1). It is asked only while the last pass
-// knew the spec and wrote all that it wanted to, and the LeaderWorkerSet controller has seen that.
+// judgeSync checks what a StatefulSet controller did, because what the manager told it before determines that. Below the
+// partition it deletes no group that is as it must be, and creates none that is not (I1). This is checked only if the
+// last pass knew the spec and made all its writes, and the LeaderWorkerSet controller has seen them.
 func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
 	c := &after.Children[k]
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) || !c.Exists || !c.Observed {
@@ -294,8 +294,8 @@ func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds
 	return breaches
 }
 
-// judgeTaken says whether a controller that deletes available groups brings more down than maxUnavailable (I2),
-// while nothing has happened that nobody could know.
+// judgeTaken checks whether a controller that deletes available groups makes more than maxUnavailable unavailable (I2),
+// as long as nothing unforeseeable has happened.
 func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil

@@ -1,23 +1,22 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaderworkersetworlds walks through small worlds of a UnitedDeployment whose children are
-// LeaderWorkerSets. Its model of their controllers was written from pkg/controllers of LeaderWorkerSet 0.9.0, and its
-// oracle from the words of the design, and not from the code that is judged. So nothing in it may be
-// replaced by what the project has: that it is independent is what it is for. The StatefulSet of the leaders is
-// that of test/statefulset, which is held to the real one.
+// Package leaderworkersetworlds walks through small worlds of a UnitedDeployment with LeaderWorkerSets as children. Its
+// model of their controllers was written from pkg/controllers of LeaderWorkerSet 0.9.0, and its oracle from the text of
+// the design, and not from the code under test. Its value is that it is independent, so do not replace any of it by code
+// of the project. The StatefulSet of the leaders is that of test/statefulset, which is compared with the real one.
 //
-// There are only tests in it:
+// The package has only tests:
 //
-//	state_test.go       a state: what is in a world
+//	state_test.go       a state: the content of a world
 //	controller_test.go  the controllers of LeaderWorkerSets and of their pods
 //	objects_test.go     the state as objects of the API
 //	manager_test.go     what a pass of the manager writes
 //	events_test.go      what else can happen
-//	safety_test.go      what must not happen: the oracle; deletions_test.go: that of what United deletes
-//	ending_test.go      what must, once the world is kind
+//	safety_test.go      what must not happen: the oracle; deletions_test.go: its part about deletions by United
+//	ending_test.go      what must happen after all faults have stopped
 //	worlds_test.go      the worlds
-//	mutants_test.go     wrong controllers, which are convicted
+//	mutants_test.go     wrong controllers, which the oracle must find
 package leaderworkersetworlds
 
 import (
@@ -40,49 +39,49 @@ const (
 	maxGroups   = statefulset.MaxPods
 )
 
-// The maxUnavailable of a LeaderWorkerSet is 1 where it is left to the template, or all of its replicas.
+// The maxUnavailable of a LeaderWorkerSet is 1 if the template determines it, or all of its replicas.
 const (
 	ofTemplate = 1
 	unbounded  = 100
 )
 
-// worker is the StatefulSet of the worker of a group, with its one pod; the zero one is none.
+// worker is the StatefulSet of the worker of a group, with its one pod; the zero value means that there is none.
 type worker struct {
 	Version uint8
 	Phase   statefulset.Phase
-	// Stale: it is that of an earlier leader, and the garbage collector has yet to take it.
+	// Stale: it belongs to an earlier leader, and the garbage collector has not deleted it yet.
 	Stale, Aged, WasReady bool
 }
 
 // child is a LeaderWorkerSet with its groups.
 type child struct {
-	// Exists: there is a LeaderWorkerSet. One that was orphaned leaves its Leaders.
+	// Exists: the LeaderWorkerSet exists. An orphaning deletion leaves its Leaders.
 	Exists                                        bool
 	Incarnation                                   uint8
 	Template, Replicas, Partition, MaxUnavailable uint8
-	// Record are its annotations, ParentGeneration is one of them.
+	// Record are its annotations; ParentGeneration is one of them.
 	Record           uint32
 	ParentGeneration uint8
 	Observed         bool
-	// Numbers are the numbers of its ControllerRevisions by version, 0 where there is none; Orphans are those
-	// that an earlier one has left, a bit for each.
+	// Numbers are the numbers of its ControllerRevisions by version, 0 if there is none; Orphans has a bit for each that
+	// an earlier LeaderWorkerSet has left.
 	Numbers [worlds.MaxVersion + 1]uint8
 	Orphans uint8
 	// Leaders is the StatefulSet of the leaders. Owned: it belongs to the LeaderWorkerSet; Key is the version that its
-	// label names, Asked the replicas that its annotation does, Pace its maxUnavailable.
+	// label names, Asked the replicas in its annotation, Pace its maxUnavailable.
 	Leaders          statefulset.Set
 	Owned            bool
 	Key, Asked, Pace uint8
 	LeadersAre       uint8 // its incarnation
 	Workers          [maxGroups]worker
-	// Protects are the versions that its subset may protect by the words of the design, a bit for each; Opened is 255
-	// less the lowest partition that it had since it finished. Lost: its controller has forgotten what its
-	// groups ran before, through no fault of ours. Only the oracle knows.
+	// Protects has a bit for each version that its subset may protect by the text of the design; Opened is 255 less the
+	// lowest partition since it finished. Lost: its controller has forgotten the previous version of its groups, and not
+	// because of United. Only the oracle uses them.
 	Protects, Opened uint8
 	Lost             bool
 }
 
-// state is all that is in a world.
+// state is the whole content of a world.
 type state struct {
 	worlds.Core
 	Children [maxChildren]child
@@ -92,15 +91,16 @@ type state struct {
 type setting struct {
 	worlds.Setting
 	groups
-	// least is how many states are looked at in any case.
+	// least is the minimum number of states to visit.
 	least int
 }
 
-// groups is what groups are in a world. workers: a group has one, else a leader alone. restarts: a group in which a
-// container restarts is made again as a whole (RecreateGroupOnPodRestart). older: the StatefulSet is that of Kubernetes 1.36.
+// groups configures the groups of a world. workers: a group has one worker, otherwise only a leader. restarts: a group in
+// which a container restarts is replaced as a whole (RecreateGroupOnPodRestart). older: the StatefulSet is that of
+// Kubernetes 1.36.
 type groups struct{ workers, restarts, older bool }
 
-// world is a setting with what is remembered of it.
+// world is a setting with caches.
 type world struct {
 	*worlds.World
 	groups
@@ -114,7 +114,7 @@ func newWorld(c *setting) *world {
 	return w
 }
 
-// template is that of a version, as the user wrote it.
+// template returns the template of a version as the user wrote it.
 func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	group := map[string]any{
 		"size": 1 + worlds.Int(w.workers), "restartPolicy": "None",
@@ -127,7 +127,7 @@ func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTempl
 		delete(group, "restartPolicy")
 	}
 	spec := map[string]any{"leaderWorkerTemplate": group}
-	if !coordinated { // it is refused there
+	if !coordinated { // a coordinated template must not have it
 		spec["rolloutStrategy"] = map[string]any{"rollingUpdateConfiguration": map[string]any{"maxUnavailable": ofTemplate}}
 	}
 	raw, err := json.Marshal(map[string]any{"spec": spec})
@@ -147,7 +147,7 @@ func (c *child) in(versions uint8, i int) bool {
 	return c.live(i) && versions&worlds.Bit(c.version(i)) != 0
 }
 
-// count is how many groups of a child are so, less those whose leader is being deleted.
+// count returns how many groups of a child meet all conditions, without those whose leader is terminating.
 func (c *child) count(is ...func(i int) bool) (n int) {
 	for i := range maxGroups {
 		if c.live(i) && !slices.ContainsFunc(is, func(f func(int) bool) bool { return !f(i) }) {
@@ -161,13 +161,13 @@ func (c *child) of(version uint8) func(int) bool {
 	return func(i int) bool { return c.version(i) == version }
 }
 
-// ready reports whether all of a group is.
+// ready reports whether all pods of a group are ready.
 func (w *world) ready(c *child, i int) bool {
 	wk := &c.Workers[i]
 	return c.Leaders.Pods[i].Ready() && (!w.workers || !wk.Stale && wk.Version == c.version(i) && wk.Phase == statefulset.Ready)
 }
 
-// available reports whether a group is ready, and has been for minReadySeconds.
+// available matches groups that are ready, and have been for minReadySeconds.
 func (w *world) available(c *child) func(int) bool {
 	return func(i int) bool {
 		return w.ready(c, i) && (!w.MinReady || c.Leaders.Pods[i].Aged && (!w.workers || c.Workers[i].Aged))
@@ -178,7 +178,7 @@ func (c *child) crashed(i int) bool {
 	return c.live(i) && (c.Leaders.Pods[i].Phase == statefulset.Crashed || !c.Workers[i].Stale && c.Workers[i].Phase == statefulset.Crashed)
 }
 
-// Seen is what a pass can see of a state.
+// Seen returns the part of a state that a pass can see.
 func (w *world) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
@@ -189,13 +189,13 @@ func (w *world) Seen(s *state) state {
 	return of
 }
 
-// Tidy brings a state into its one form, and keeps what only the oracle knows.
+// Tidy brings a state into its canonical form, and keeps what only the oracle knows.
 func (w *world) Tidy(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		c.rank()
-		// A subset has finished when all of its replicas are updated and ready; then that is what it protects. It
-		// may have finished what the user has taken back meanwhile.
+		// A subset has finished when all of its replicas are updated and ready; then it protects that version. It may
+		// have finished a version that the user has taken back in the meantime.
 		n := c.count(c.of(c.Template), func(i int) bool { return w.ready(c, i) })
 		if c.Exists && c.Replicas > 0 && n == c.count() && n == int(c.Replicas) {
 			c.Protects |= worlds.Bit(c.Template)
@@ -207,8 +207,8 @@ func (w *world) Tidy(s *state) {
 	}
 }
 
-// open keeps how far a subset was ever released to something else than it protects: under Manual as the user asked, else
-// as far as the rollout had come.
+// open records how far a subset was ever released to a version that it does not protect: under Manual as the user asked,
+// otherwise as far as the rollout had come.
 func (w *world) open(s *state, k int) {
 	c := &s.Children[k]
 	if worlds.Bit(c.Template)&c.Protects != 0 && c.count(func(i int) bool { return !c.in(c.Protects, i) }) == 0 {
@@ -225,7 +225,7 @@ func (w *world) open(s *state, k int) {
 	c.Opened = max(c.Opened, uint8(worlds.All-min(worlds.All, lowest)))
 }
 
-// rank numbers the ControllerRevisions anew: which is later is all that counts.
+// rank renumbers the ControllerRevisions: only their order matters.
 func (c *child) rank() {
 	have := slices.DeleteFunc(slices.Clone(c.Numbers[:]), func(n uint8) bool { return n == 0 })
 	slices.Sort(have)
@@ -236,9 +236,9 @@ func (c *child) rank() {
 	}
 }
 
-// Show tells of a child: its template, replicas, partition and maxUnavailable, of the StatefulSet of its leaders the
-// same and what it remembers, what its subset protects as bits, and its groups: "." is ready, "?" starting, "x" crashed,
-// "!" unready; "'" old, "t" being deleted; the same of the worker behind it, and "~" of one that is an earlier leader's.
+// Show formats a child: its template, replicas, partition and maxUnavailable, the same of the StatefulSet of its leaders
+// and what that remembers, the versions that its subset protects as bits, and its groups: "." is ready, "?" starting, "x"
+// crashed, "!" unready; "'" old, "t" terminating; then the same of the worker, and "~" for one of an earlier leader.
 func (w *world) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {
@@ -276,5 +276,5 @@ func (w *world) Show(s *state) string {
 	return b.String()
 }
 
-// letter is a phase in a line.
+// letter formats a phase.
 func letter(p statefulset.Phase) string { return string("-?.!x"[p]) }

@@ -11,13 +11,13 @@ import (
 )
 
 //	go test ./test/leaderworkersetworlds -run TestWorlds -v
-//	    walks through a little of every world, as make test does, and tells how many states that were
+//	    walks through a small part of every world, as make test does, and prints the number of states
 //	go test ./test/leaderworkersetworlds -run TestWorlds -worlds-large -timeout 0
-//	    looks at many more (make fuzz)
+//	    visits many more (make fuzz)
 //	-worlds 5000
-//	    looks at so many states of each world
+//	    visits that many states of each world
 //
-// A breach is told once of each kind, with a shortest way to it; see Show for how to read a state.
+// One violation of each kind is reported, with a shortest way to it; see Show for the format of a state.
 var (
 	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
 	worldsStates = flag.Int("worlds", 600, "how many states of each world are looked at")
@@ -30,7 +30,7 @@ func statesOf() int {
 	return *worldsStates
 }
 
-// of is what may happen in a world.
+// of returns a budget.
 func of(amounts map[int]int8) (b worlds.Budget) {
 	for on, n := range amounts {
 		b[on] = n
@@ -44,7 +44,7 @@ type may = map[int]int8
 func settings() []setting {
 	all := append(manualSettings(), rollingSettings()...)
 	for i := range all {
-		all[i].older = i%2 == 1 // every other one on the oldest Kubernetes that is tested
+		all[i].older = i%2 == 1 // every other world is on the oldest supported Kubernetes
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func manualSettings() []setting {
 			Name: "manual-workers", Wishes: one, First: 1, Replicas: 2, Strategies: []string{worlds.OneA, worlds.HoldAll}, Versions: twoVersions,
 			Budget: of(may{worlds.Templates: 1, worlds.Strategies: 1, worlds.Evictions: 1}),
 		}},
-		{ // the leader comes up before its worker does; it is far from the beginning
+		{ // the leader comes up before its worker does; this takes many events
 			groups: groups{workers: true}, least: 3_000, Setting: worlds.Setting{
 				Name: "manual-hasty", Wishes: one, First: 1, Replicas: 1, Strategies: []string{worlds.FreeA, worlds.HoldAll}, Versions: twoVersions,
 				Budget: of(may{worlds.Templates: 1, worlds.Strategies: 1, worlds.Evictions: 1}), Meets: []string{hasty, truncated},
