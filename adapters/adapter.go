@@ -1,10 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adapters is the vocabulary between United and the kinds of workload
-// it can have as children: what a child shall be (Child), what a child is
-// (Observed), and what one kind has to tell (Adapter). It reads and builds
-// objects; it has no client.
+// Package adapters defines what United needs to know about its kinds of child workload: the desired state of a child
+// (Child), its observed state (Observed), and the properties of a kind (Adapter). It reads and builds objects; it has
+// no client.
 package adapters
 
 import (
@@ -21,84 +20,80 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Adapter knows one kind of child workload.
+// Adapter describes one kind of child workload.
 type Adapter interface {
-	// GroupVersionKind is the kind of the children.
+	// GroupVersionKind returns the kind of the children.
 	GroupVersionKind() schema.GroupVersionKind
-	// TemplateField is the name of the member of spec.template that holds templates of
-	// this kind, and its content; nil when the member is not set.
+	// TemplateField returns the name of the member of spec.template for this kind, and its content, which is nil if
+	// the member is not set.
 	TemplateField(t *v1alpha1.WorkloadTemplate) (name string, raw *runtime.RawExtension)
-	// MaxNameLength is how long a child's name may be.
+	// MaxNameLength returns the maximum length of a child's name.
 	MaxNameLength() int
-	// Traits are what the kind can do.
+	// Traits returns what the kind can do.
 	Traits() Traits
-	// FieldPaths are where a workload has what every kind has.
+	// FieldPaths returns the paths of the fields that every kind has.
 	FieldPaths() FieldPaths
-	// RevisionPaths are the paths of what a revision keeps of a workload: the parts that make
-	// pods, at least one, none inside another. A change outside of them makes no revision.
+	// RevisionPaths returns the paths of the parts of a workload that a revision stores: those that make pods. There
+	// is at least one, and none contains another. A change elsewhere makes no revision.
 	RevisionPaths() [][]string
-	// PodTemplates are the paths of the pod templates inside a workload.
+	// PodTemplates returns the paths of the pod templates in a workload.
 	PodTemplates() [][]string
-	// PatchSchema tells strategic merge patch the merge keys of the kind.
+	// PatchSchema returns the merge keys of the kind for strategic merge patch.
 	PatchSchema() (strategicpatch.LookupPatchMeta, error)
-	// Validate refuses what the controller cannot work with in a template
-	// {metadata, spec}, and in the spec of a parent that has it. It repeats what
-	// admission refuses, since the admission policy may be absent. at is the path of the
+	// Validate rejects what the controller cannot work with in a template {metadata, spec}, and in the spec of its
+	// parent. It repeats the checks of the admission policy, because that may not be installed. at is the path of the
 	// template in the parent.
 	Validate(spec *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList
-	// ValidatePatch refuses, in a subset's patch at the path at, what SetControllerFields would
-	// overrule without a word.
+	// ValidatePatch rejects what SetControllerFields would silently override in a subset's patch at the path at.
 	ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList
-	// SetControllerFields sets the fields of a built workload that the controller decides and
-	// that differ from kind to kind: replicas, partition, strategy, selector,
-	// minReadySeconds.
+	// SetControllerFields sets the fields of a built workload that the controller determines and that differ between
+	// kinds: replicas, partition, strategy, selector, minReadySeconds.
 	SetControllerFields(workload map[string]any, c *Child) error
-	// Observe reads a child, and of its dependents those that are its own. It fails when
-	// the child is not of the kind.
+	// Observe reads a child and those of the dependents that belong to it. It fails if the child is of another kind.
 	Observe(child *unstructured.Unstructured, have Dependents) (*Observed, error)
 }
 
-// Adopting is an adapter of a kind whose children adopt pods that outlived an earlier one,
-// and delete those for which they have no replicas.
+// Adopting is implemented by adapters of kinds whose children adopt pods that outlived an earlier child, and delete
+// those for which they have no replicas.
 type Adopting interface {
 	Adapter
-	// Orphans is how many replicas a built child must have to keep the pods,
-	// among those given, that nobody controls and that it would adopt: one more
-	// than the highest of their positions, 0 without any.
+	// Orphans returns how many replicas a built child needs so that it keeps those of the given pods that have no
+	// controller and that it would adopt: the highest of their positions plus 1, or 0 if there are none.
 	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
 }
 
-// Relating is an adapter that reads other objects to tell what its children are, such as
-// the ReplicaSets of a Deployment. They carry the labels of the child's pods.
+// Relating is implemented by adapters that read other objects too, such as the ReplicaSets of a Deployment, to
+// observe a child. These objects carry the labels of the child's pods.
 type Relating interface {
 	Adapter
-	// Related are their kinds.
+	// Related returns the kinds of those objects.
 	Related() []schema.GroupVersionKind
 }
 
-// Delegating is an adapter of a kind whose children leave their replicas to a workload of another kind, which has the
-// child's name and remembers, in its status as a StatefulSet does, what they ran before. What is related to such a child
-// carries labels of its controller, and those of the child's pods in its templates alone.
+// Delegating is implemented by adapters of kinds whose children delegate their replicas to a workload of another
+// kind. That has the name of the child, and its status records the previous revision, as that of a StatefulSet does.
+// The related objects of such a child carry labels of its controller; only the templates in them have those of the
+// child's pods.
 type Delegating interface {
 	Relating
-	// Delegate is the kind of that workload. It is one of Related.
+	// Delegate returns the kind of that workload, which is one of Related.
 	Delegate() schema.GroupVersionKind
-	// RelatedLabel is the label by which what is related is found. Its value is the name of the child.
+	// RelatedLabel returns the label by which related objects are found. Its value is the name of the child.
 	RelatedLabel() string
-	// Reduce takes from a related object, as the API server has it, what is not read of it, and gives it the labels of the
-	// child's pods. One that was reduced before stays as it is.
+	// Reduce removes from a related object, as the API server has it, what nobody reads, and gives it the labels of
+	// the child's pods. It does not change an object that has been reduced already.
 	Reduce(related *unstructured.Unstructured)
 }
 
-// Grouping is an adapter of a kind whose replicas are groups of pods.
+// Grouping is implemented by adapters of kinds whose replicas are groups of pods.
 type Grouping interface {
 	Adapter
-	// ReplicaLabels are on one pod of each group: who counts pods counts replicas by them.
+	// ReplicaLabels returns labels that exactly one pod of each group has, so that counting pods counts replicas.
 	ReplicaLabels() map[string]string
 }
 
-// DelegateOf is, of what is related to the child of that name, the workload that keeps its replicas; nil when there is
-// none.
+// DelegateOf returns the workload that keeps the replicas of the named child; nil if it is not among the related
+// objects.
 func DelegateOf(a Delegating, child string, related []*unstructured.Unstructured) *unstructured.Unstructured {
 	for _, object := range related {
 		if object.GroupVersionKind() == a.Delegate() && object.GetName() == child {
@@ -108,108 +103,107 @@ func DelegateOf(a Delegating, child string, related []*unstructured.Unstructured
 	return nil
 }
 
-// Dependents is what carries the labels of a child, and may be its own. All of it is
-// shared with the cache: read only.
+// Dependents are the objects that carry the labels of a child, and may belong to it. They are shared with the cache
+// and must not be modified.
 type Dependents struct {
 	Pods []*corev1.Pod
 	// Related are the objects of a Relating adapter.
 	Related []*unstructured.Unstructured
 }
 
-// Traits are what a kind of workload can do. Who plans asks for them, and for no kind.
+// Traits describe what a kind of workload can do. The planner depends on traits, never on the kind itself.
 type Traits struct {
 	Partition  Granularity
 	Protection Protection
-	// Hasty: its controller forgets what its replicas ran before as soon as all of them are
-	// updated, or before they are all ready. Others wait until they are.
+	// Hasty means that the controller of the kind forgets the previous revision as soon as all replicas are updated,
+	// or before all of them are ready. Other controllers wait until all are ready.
 	Hasty bool
-	// Paced means that the kind has a bound of its own on how many replicas it replaces at once.
-	// By hand it is the template's. In a coordinated rollout United lifts it (Unbounded): the child
-	// takes what its partition releases.
+	// Paced means that the kind has its own bound on how many replicas it replaces at once. With type Manual that is
+	// the template's. In a coordinated rollout, United lifts it (Unbounded), and the child replaces what its
+	// partition releases.
 	Paced bool
 }
 
-// Granularity is how finely a kind divides the replicas of a child.
+// Granularity is the granularity at which a kind can protect the replicas of a child.
 type Granularity string
 
 const (
 	// ByOrdinal means that the replicas at the positions below a partition stay as they are.
 	ByOrdinal Granularity = "ByOrdinal"
-	// ByCount means that a partition is how many replicas stay as they are, and that the
-	// child's controller chooses which. Positions are ranks then, by which the adapter says what
-	// it is going to choose: those that stay are the lowest, then those that it takes next, then
-	// what is missing, and the updated ones are at the top.
+	// ByCount means that a partition is the number of replicas that stay as they are, and that the child's controller
+	// chooses which. Positions are then ranks that the adapter assigns in the order of that choice: replicas that
+	// stay are the lowest, then come those that the controller replaces next, then missing ones, and updated ones are
+	// at the top.
 	ByCount Granularity = "ByCount"
-	// AllOrNothing means that all replicas of a child are protected, or none. A partition is
-	// 0, "0%" or "100%".
+	// AllOrNothing means that either all replicas of a child are protected, or none. A partition is 0, "0%" or
+	// "100%".
 	AllOrNothing Granularity = "AllOrNothing"
 )
 
-// Protection is how a child makes a protected replica again on what it ran.
+// Protection is how a protected replica of a child comes back on its own revision.
 type Protection string
 
 const (
-	// Remembered means that its controller remembers what the template was before. It has to have
-	// known that: a child that is made new, or that had no replicas, is given it first.
+	// Remembered means that the controller of the child remembers the previous template. It must have seen that: a
+	// child that is new, or had no replicas, first gets the protected one.
 	Remembered Protection = "Remembered"
-	// Withheld means that the child has one template, and is given the next one when it is released.
+	// Withheld means that the child has only one template, and gets the next one when it is released.
 	Withheld Protection = "Withheld"
 )
 
-// FieldPaths are the paths of fields of a workload; nil where the kind has none. Strategy
-// is where it says that it knows a partition.
+// FieldPaths are the paths of fields of a workload; nil if the kind has no such field. Strategy is the field that
+// shows whether the workload has a partition.
 type FieldPaths struct{ Replicas, Partition, Strategy, Paused []string }
 
-// Pace is how many of its replicas a child may have unavailable while it replaces them.
+// Pace is how many of its replicas a child may make unavailable while it replaces them.
 type Pace struct{ MaxUnavailable int32 }
 
-// Unbounded is the pace of a child that replaces at once what its partition releases: how
-// many that are is decided elsewhere.
+// Unbounded returns the pace of a child that replaces at once what its partition releases; United determines how many
+// replicas that is.
 func Unbounded() *Pace { return &Pace{MaxUnavailable: math.MaxInt32} }
 
-// Child is what a child shall be: everything Build needs, nothing of the
+// Child is the desired state of a child. It has everything that Build needs, and nothing that is read from the
 // cluster.
 type Child struct {
-	// Namespace and Name are the child's own; Parent and Subset name whose it is.
+	// Namespace and Name are those of the child; Parent and Subset are names.
 	Namespace, Name, Parent, Subset string
 	// Owner is the controller reference to the parent.
 	Owner metav1.OwnerReference
-	// Selector is the parent's; the child's is it and the two labels.
+	// Selector is that of the parent; the child's selector adds the two labels of United.
 	Selector *metav1.LabelSelector
 
-	// Template and Patch are today's {metadata, spec}; their pod part is
-	// replaced by that of the revision.
+	// Template and Patch are the current {metadata, spec}; the revision replaces their pod part.
 	Template, Patch map[string]any
-	// RevisionTemplate is the pod part of the template in the revision, RevisionPatch that of
-	// the subset's patch (nil: the patch does not touch it).
+	// RevisionTemplate is the pod part of the template in the revision, RevisionPatch that of the subset's patch (nil
+	// if the patch does not change it).
 	RevisionTemplate, RevisionPatch map[string]any
-	// Tolerations are the subset's in the revision.
+	// Tolerations are those of the subset in the revision.
 	Tolerations []corev1.Toleration
-	// NodeSelector is the subset's.
+	// NodeSelector is that of the subset.
 	NodeSelector *corev1.NodeSelector
-	// MinReadySeconds is the parent's; the template's own wins.
+	// MinReadySeconds is that of the parent; one in the template takes precedence.
 	MinReadySeconds int32
 
-	// Replicas and Partition are pushed as they are.
+	// Replicas and Partition are written unchanged.
 	Replicas, Partition int32
-	// Revision names the parent revision of RevisionTemplate; ProtectedRevision the one
-	// that protected ordinals run, "" when there is nothing to protect yet.
+	// Revision is the name of the parent revision of RevisionTemplate, ProtectedRevision the name of the one that
+	// protected ordinals run, "" if there is nothing to protect yet.
 	Revision, ProtectedRevision string
-	// ProtectedHash names the child's own revision that those run, "" when it is not
-	// known. ReleasedFrom is the position below which no replica was ever released to
-	// Revision, nor is known to have run it. ReleasedBefore, which is no more than that, is
-	// the one below which none was ever released to any revision between the two.
+	// ProtectedHash is the name of the child's own revision for ProtectedRevision, "" if it is not known.
+	// ReleasedFrom is the position below which no replica was ever released to Revision, nor is known to have run it.
+	// ReleasedBefore is the position below which none was ever released to any revision between the two; it is at
+	// most ReleasedFrom.
 	ProtectedHash                string
 	ReleasedFrom, ReleasedBefore int32
-	// Pace is how fast a child may replace what is released of it, where its kind has that;
-	// nil leaves it to its template.
+	// Pace is how fast a child may replace released replicas, if its kind has such a bound; nil leaves that to the
+	// template.
 	Pace *Pace
-	// Paused: the child keeps the mix of revisions that it has, of a kind that can.
+	// Paused: the child keeps its mix of revisions, if its kind can.
 	Paused bool
-	// Surplus is how many replicas a paused child keeps beyond Replicas, of a kind that creates some before it deletes
-	// others. With another number its controller would create or delete replicas though it is paused.
+	// Surplus is how many replicas a paused child keeps beyond Replicas, if its kind creates some before it deletes
+	// others. With another number, its controller would create or delete replicas although it is paused.
 	Surplus int32
-	// Seeding: Revision is the protected one, and is there only until the replicas are.
+	// Seeding: Revision is the protected revision, until the protected replicas exist.
 	Seeding bool
 	// ParentGeneration is the parent's metadata.generation.
 	ParentGeneration int64

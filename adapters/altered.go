@@ -13,17 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What admission changes as we write it stays ours by managedFields, and the fingerprint
-// is of what we wrote. So values have to be compared; and the API server writes many of
-// them in another way, and fills in what is not said. Only what pods are made of is worth
-// that: the rest is compared by itself, or cannot be changed.
+// If admission changes what we write, managedFields still name us as the owner, and the fingerprint is that of what
+// we wrote. So values have to be compared. But the API server writes many of them in another form, and sets defaults,
+// so only pod templates are compared here: everything else is compared elsewhere, or is immutable.
 
-// Altered gives the first field of a pod template that was applied with one value and has
-// another; "" when there is none. What somebody adds is no such field.
+// Altered returns the first field of a pod template that was applied with one value and now has another; "" if there
+// is none. Fields that somebody adds do not count.
 //
-// What is zero or empty counts as not said, since the API server may put a default there.
-// What is missing counts only where that cannot be a field that the API server has switched
-// off (stays).
+// A zero or empty value counts as not set, because the API server may replace it by a default. A missing field counts
+// only if it cannot be one that the API server has disabled (see neverOmitted).
 func Altered(a Adapter, applied, live *unstructured.Unstructured) string {
 	for _, steps := range a.PodTemplates() {
 		wanted, _, errWanted := unstructured.NestedFieldNoCopy(applied.Object, steps...)
@@ -61,7 +59,7 @@ func alteredIn(wanted, has any, at string) string {
 
 func alteredMember(wanted, has map[string]any, at string) string {
 	inMap := slices.ContainsFunc(freeMaps(), func(name string) bool { return strings.HasSuffix(at, "."+name) })
-	for _, key := range slices.Sorted(maps.Keys(wanted)) { // in order, since the first is told
+	for _, key := range slices.Sorted(maps.Keys(wanted)) { // sorted, because only the first field is reported
 		here := at + "." + key
 		if inMap {
 			here = fmt.Sprintf("%s[%q]", at, key)
@@ -80,16 +78,16 @@ func alteredMember(wanted, has map[string]any, at string) string {
 	return ""
 }
 
-// aliases reports whether a field is one that the API server writes as it has another one.
+// aliases reports whether the API server writes a field as the copy of another one.
 func aliases(key string) bool { return key == "serviceAccount" }
 
-// freeMaps are the fields whose members users name.
+// freeMaps returns the fields whose keys users choose.
 func freeMaps() []string {
 	return []string{"labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests"}
 }
 
-// neverOmitted are the members that no API server leaves out for want of a feature. They say what
-// pods are and where they go.
+// neverOmitted returns the fields that no API server drops because of a disabled feature. They determine what pods
+// are and where they run.
 func neverOmitted() []string {
 	return []string{
 		"affinity", "args", "command", "containers", "env", "envFrom", "image", "initContainers", "nodeAffinity", "nodeSelector",
@@ -98,9 +96,8 @@ func neverOmitted() []string {
 	}
 }
 
-// alteredItem looks for each item that was applied among those that are there: others may
-// have added some. Items that have names are looked up by name; others are expected in
-// the same order.
+// alteredItem looks for each applied item in a list to which others may have added items. Items with names are found
+// by name; others must be in the same order.
 func alteredItem(wanted, has []any, at string) string {
 	if names := byName(has); names != nil && byName(wanted) != nil {
 		for i, item := range wanted {
@@ -121,7 +118,7 @@ func alteredItem(wanted, has []any, at string) string {
 		for found := "?"; found != ""; next++ {
 			if next == len(has) {
 				if len(wanted) == len(has) && first != "" {
-					return first // it is this very item
+					return first // this is the item
 				}
 				return here
 			}
@@ -133,7 +130,7 @@ func alteredItem(wanted, has []any, at string) string {
 	return ""
 }
 
-// byName are the items of a list by their names; nil unless each has one of its own.
+// byName returns the items of a list by name; nil unless each has its own name.
 func byName(list []any) map[string]any {
 	names := make(map[string]any, len(list))
 	for _, item := range list {
@@ -170,8 +167,8 @@ func zeroOrEmpty(v any) bool {
 	return false
 }
 
-// sameScalar reports whether two values are the same as the API server writes them: "1024Mi" is
-// "1Gi", and 1 in a quantity is "1".
+// sameScalar reports whether two values are equal in the form that the API server writes: "1024Mi" equals "1Gi", and
+// 1 in a quantity equals "1".
 func sameScalar(wanted, has any) bool {
 	a, b := fmt.Sprint(wanted), fmt.Sprint(has)
 	if a == b {
@@ -185,7 +182,7 @@ func sameScalar(wanted, has any) bool {
 	if errX != nil || errY != nil {
 		return false
 	}
-	x.RoundUp(resource.Milli) // the API server keeps no more of it
+	x.RoundUp(resource.Milli) // the API server keeps no higher precision
 	y.RoundUp(resource.Milli)
 	return x.Cmp(y) == 0
 }

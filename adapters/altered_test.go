@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podTemplates are those of a StatefulSet.
+// podTemplates has the paths of a StatefulSet.
 type podTemplates struct{ Adapter }
 
 func (podTemplates) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
 
-// podTemplate is a StatefulSet with this pod template.
+// podTemplate returns a StatefulSet with a pod template.
 func podTemplate(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: {template: " + text + "}}"))
@@ -66,7 +66,7 @@ func TestAltered(t *testing.T) {
 		{"ports without names", `{spec: {containers: [{name: main, ports: [{containerPort: 80}, {containerPort: 53, protocol: UDP}]}]}}`,
 			`{spec: {containers: [{name: main, ports: [{containerPort: 80, protocol: TCP}, {containerPort: 53, protocol: UDP}, {containerPort: 9, protocol: TCP}]}]}}`, ""},
 		{"one thing for another", `{spec: {containers: [` + main + `}]}}`, `{spec: {containers: {main: {}}}}`, "spec.template.spec.containers"},
-		{"nothing is there", `{spec: {containers: [` + main + `}]}}`, `{}`, ""}, // no API server stores that
+		{"nothing is there", `{spec: {containers: [` + main + `}]}}`, `{}`, ""}, // no API server stores this
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if have := Altered(podTemplates{}, podTemplate(t, tc.applied), podTemplate(t, tc.live)); have != tc.want {
@@ -76,7 +76,7 @@ func TestAltered(t *testing.T) {
 	}
 }
 
-// Whatever is added, and to whatever, is no field of ours.
+// Additions, anywhere, do not count as alterations of our fields.
 func TestAdditionsAreNotAltered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := anyValue(t, 3)
@@ -118,7 +118,7 @@ func anyValue(t *rapid.T, depth int) any {
 	return rapid.StringMatching("[a-z1]{0,2}").Draw(t, "text")
 }
 
-// added is a value with things added to its objects and lists.
+// added returns a value with additions to its objects and lists.
 func added(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

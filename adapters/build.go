@@ -17,16 +17,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Build makes the child that c describes, as it is to be applied: template and
-// patch of today with the pod part of the revision, placed on the subset's
-// nodes, and the fields that the controller owns over all of it. It has no null
-// fields, since under server-side apply one would claim a field that is not
-// there. The fingerprint annotation is left to the writer.
+// Build returns the child that c describes, in the form in which it is applied: today's template and patch with the
+// pod part of the revision, placed on the nodes of the subset, and then the fields that the controller owns. It has
+// no null fields, because with server-side apply a null would claim a field that does not exist. The writer adds the
+// fingerprint annotation.
 //
-// c is not changed, and the result shares nothing with it. Errors about what a
-// user wrote are *field.Error and name the field in the parent. What is odd but
-// harmless, such as a misspelt field, is passed through: the API server refuses
-// it in better words.
+// Build does not change c, and the result shares nothing with it. An error about user input is a *field.Error and
+// names the field in the parent. Build passes on what is odd but harmless, such as a misspelled field, because the
+// API server rejects it with a better message.
 func Build(a Adapter, c *Child) (*unstructured.Unstructured, error) {
 	where := pathsOf(a, c)
 	workload, err := merged(a, c, where)
@@ -50,7 +48,7 @@ func Build(a Adapter, c *Child) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// paths are where the parts of a child are written in its parent.
+// paths are the paths of the parts of a child in its parent.
 type paths struct{ template, patch, nodeSelector *field.Path }
 
 func pathsOf(a Adapter, c *Child) paths {
@@ -63,8 +61,8 @@ func pathsOf(a Adapter, c *Child) paths {
 	}
 }
 
-// Renew gives a child that Build made the replicas, the partition and the record of c,
-// which is the same but for those. It spares a second Build.
+// Renew updates replicas, partition and record of a child that Build returned for the same c with other values of
+// those. It is cheaper than another Build.
 func Renew(a Adapter, built *unstructured.Unstructured, c *Child) error {
 	metadata, err := tree.Ensure(built.Object, "metadata", nil)
 	if err != nil {
@@ -78,7 +76,7 @@ func Renew(a Adapter, built *unstructured.Unstructured, c *Child) error {
 	return within(pathsOf(a, c).template, a.SetControllerFields(built.Object, c))
 }
 
-// merged is template and patch, each with the pod part of the revision, in one.
+// merged merges template and patch, each with the pod part of the revision.
 func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	if err := CheckTemplate(a, c.Template, where.template); err != nil {
 		return nil, err
@@ -105,8 +103,8 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	return workload, nil
 }
 
-// finishPodTemplate labels and places one pod template. One that is absent stays
-// absent: it may be optional, and the API server knows when it is not.
+// finishPodTemplate labels and places one pod template. It does not add a missing one: that may be optional, and the
+// API server knows if it is not.
 func finishPodTemplate(workload map[string]any, steps []string, c *Child, where paths) error {
 	pods, err := tree.Lookup(workload, steps, where.template)
 	if err != nil || pods == nil {
@@ -129,9 +127,8 @@ func finishPodTemplate(workload map[string]any, steps []string, c *Child, where 
 	return within(at, render.Place(pods, c.NodeSelector, c.Tolerations))
 }
 
-// checkNodeSelector refuses a selector that can match no node, in words that say
-// where it is; render.Place would refuse it too. Taken as no restriction it
-// would let the subset roam.
+// checkNodeSelector rejects a selector that can match no node, with a message that names its path; render.Place would
+// reject it too. To treat it as no restriction would let the pods of the subset run anywhere.
 func checkNodeSelector(selector *corev1.NodeSelector, at *field.Path) error {
 	if selector == nil {
 		return nil
@@ -143,8 +140,8 @@ func checkNodeSelector(selector *corev1.NodeSelector, at *field.Path) error {
 	return nil
 }
 
-// setMetadata keeps what users may say of the child (labels and annotations, see
-// CheckTemplate) and sets what the controller owns.
+// setMetadata keeps the labels and annotations that users may set on the child (see CheckTemplate), and sets those of
+// the controller.
 func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 	metadata, err := tree.Ensure(workload, "metadata", at)
 	if err != nil {
@@ -170,15 +167,15 @@ func setMetadata(workload map[string]any, c *Child, at *field.Path) error {
 	return nil
 }
 
-// setRecord notes what is to be known of the child later.
+// setRecord adds the annotations of Record.
 func setRecord(annotations map[string]any, c *Child) {
 	for key, value := range Record(c) {
 		annotations[key] = value
 	}
 }
 
-// setLabels puts the controller's labels on metadata. Trap: a value that is not
-// a string makes the accessors of Unstructured see no labels at all.
+// setLabels sets the controller's labels in metadata. Trap: if one value is not a string, the accessors of
+// Unstructured return no labels at all.
 func setLabels(metadata map[string]any, c *Child, at *field.Path) error {
 	if _, err := tree.Strings(metadata, "labels", at); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// object reads YAML the way templates are read: integers are int64.
+// object parses YAML like a template: integers are int64.
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -36,8 +36,8 @@ func object(t testing.TB, text string) map[string]any {
 	return out
 }
 
-// child is a child of template and patch, whose pod parts are those of today.
-// It is nil where the controller would not have come to building one.
+// child returns a child with template and patch, and with their current pod parts. It is nil if the controller would
+// not build it.
 func child(template, patch map[string]any) *adapters.Child {
 	a := statefulset.New()
 	podPart, err := adapters.RevisionData(a, template)
@@ -133,7 +133,7 @@ spec:
 	}
 }
 
-// What is on record of a child is written where there is something to tell.
+// The record of a child has everything that is known.
 func TestBuildRecords(t *testing.T) {
 	c := child(object(t, "spec: {template: {metadata: {labels: {app: web}}}}"), nil)
 	c.ProtectedHash, c.ReleasedFrom, c.ReleasedBefore, c.Seeding = "web-zone-a-5d4", 2, 2, true
@@ -151,7 +151,7 @@ func TestBuildRecords(t *testing.T) {
 	}
 }
 
-// What the controller owns wins over the template and over the patch.
+// Fields that the controller owns override the template and the patch.
 func TestBuildOwns(t *testing.T) {
 	stolen := object(t, `
 apiVersion: apps/v1
@@ -176,7 +176,7 @@ spec:
   template: {metadata: {labels: {united.dev/name: other, united.dev/subset: other}}}
 `)
 	patch := object(t, "{}")
-	patch["metadata"] = stolen["metadata"] // in its spec a patch is refused what the controller decides
+	patch["metadata"] = stolen["metadata"] // the spec of a patch must not set fields that the controller determines
 	patch["spec"] = map[string]any{"template": stolen["spec"].(map[string]any)["template"]}
 	c := child(stolen, patch)
 	c.ProtectedRevision = ""
@@ -215,7 +215,7 @@ spec:
 	}
 }
 
-// The pod part is that of the revision, everything else that of today.
+// The pod part comes from the revision, everything else from the current template and patch.
 func TestBuildTakesThePodPartOfTheRevision(t *testing.T) {
 	c := child(
 		object(t, "spec: {serviceName: today, template: {spec: {hostname: today, containers: [{name: today}]}}}"),
@@ -250,7 +250,7 @@ func TestBuildTakesThePodPartOfTheRevision(t *testing.T) {
 	}
 }
 
-// What only the API server can judge reaches it as it was written.
+// What only the API server can judge is passed on unchanged.
 func TestBuildPassesThrough(t *testing.T) {
 	for _, tc := range []struct{ name, template, patch, at string }{
 		{"misspelt spec", "spce: {a: 1}", "{}", "spce"},
@@ -349,8 +349,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// checkBuild wants of any child: no panic, the same answer each time, inputs as
-// they were, fields of the controller's that win, no nulls in objects.
+// checkBuild checks for any child that Build does not panic, is deterministic, does not change its input, overrides
+// the controller's fields, and leaves no nulls in objects.
 func checkBuild(t interface{ Fatal(args ...any) }, template, patch map[string]any) (built bool) {
 	c := child(template, patch)
 	if c == nil {
@@ -481,7 +481,7 @@ func TestBuildProperties(t *testing.T) {
 	}
 }
 
-// workload draws, field by field, something fit, something odd, or nothing.
+// workload generates for each field something valid, something odd, or nothing.
 func workload() *rapid.Generator[map[string]any] {
 	leaf := rapid.SampledFrom([]any{nil, int64(5), "x", true, []any{}, []any{nil}, map[string]any{}})
 	labels := rapid.SampledFrom([]any{nil, map[string]any{"app": "web"}, map[string]any{"a": int64(1)}, map[string]any{"united.dev/name": "x"}, "x"})

@@ -16,11 +16,10 @@ import (
 	"github.com/unitedworkloads/united/adapters/render"
 )
 
-// CheckTemplate refuses what would otherwise be lost without a word, or make a
-// merge senseless: another kind, a status, a metadata or a spec that is no
-// object, metadata other than labels and annotations, a label or an annotation that is
-// no string. What the adapter's own kind cannot do with a template is for
-// Adapter.Validate. The error names the field; at is the path of the template.
+// CheckTemplate rejects what would otherwise be lost silently, or make a merge meaningless: another kind, a status, a
+// metadata or spec that is not an object, metadata other than labels and annotations, and labels or annotations that
+// are not strings. Adapter.Validate rejects what a particular kind cannot do. The error names the field; at is the
+// path of the template.
 func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	version, kind := a.GroupVersionKind().ToAPIVersionAndKind()
 	for _, must := range []struct{ key, value string }{{"apiVersion", version}, {"kind", kind}} {
@@ -42,10 +41,9 @@ func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	return err
 }
 
-// checkMetadata refuses all but labels and annotations. The names and the owner of a child are the
-// controller's, most of the rest is the API server's; and with finalizers users would leave
-// children behind that nobody can delete. A null says what an absent field does. Patch
-// directives are for CheckPatch to refuse.
+// checkMetadata rejects everything but labels and annotations. The controller determines the names and the owner of a
+// child, the API server most of the rest; and a finalizer would leave children that nobody can delete. A null equals
+// an absent field. CheckPatch rejects patch directives.
 func checkMetadata(metadata map[string]any, at *field.Path) error {
 	allowed := []string{"labels", "annotations"}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
@@ -61,10 +59,9 @@ func checkMetadata(metadata map[string]any, at *field.Path) error {
 	return nil
 }
 
-// CheckPatch refuses in a subset's patch what CheckTemplate refuses in a
-// template; patch directives outside of the pod part, which could change pods, of
-// which a revision holds only the pod part; and what the controller decides itself.
-// selector is that of the parent.
+// CheckPatch rejects in a subset's patch what CheckTemplate rejects in a template; patch directives outside of the
+// pod part, which could change pods although a revision stores only the pod part; and fields that the controller
+// determines. selector is that of the parent.
 func CheckPatch(a Adapter, patch map[string]any, selector *metav1.LabelSelector, at *field.Path) error {
 	if err := CheckTemplate(a, patch, at); err != nil {
 		return err
@@ -78,7 +75,7 @@ func CheckPatch(a Adapter, patch map[string]any, selector *metav1.LabelSelector,
 	return nil
 }
 
-// within makes the path in a *field.Error start at a field of the parent.
+// within makes the path in a *field.Error relative to a field of the parent.
 func within(at *field.Path, err error) error {
 	var fe *field.Error
 	if !errors.As(err, &fe) {

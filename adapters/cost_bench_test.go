@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 )
 
-// BenchmarkBuild makes a child of one container with many environment variables, of which
-// the subset patches 20. Twice as many must take about twice as long.
+// BenchmarkBuild builds a child with one container with many environment variables, of which the subset patches 20.
+// Twice as many must take about twice as long.
 func BenchmarkBuild(b *testing.B) {
 	pods := func(n int) map[string]any {
 		env := make([]any, n)

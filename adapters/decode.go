@@ -15,9 +15,9 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 )
 
-// Decode reads a template or a patch, with numbers as int64 or float64. What is
-// absent, empty or null is an empty object; anything else that is no object is
-// an error that names at, and so is a quantity that takes seconds to read.
+// Decode decodes a template or a patch, with numbers as int64 or float64. If it is absent, empty or null, the result
+// is an empty object; any other value that is not an object is an error that names at, and so is a quantity that
+// takes seconds to parse.
 func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	if raw == nil || (len(raw.Raw) == 0 && raw.Object == nil) {
 		return map[string]any{}, nil
@@ -43,10 +43,9 @@ func Decode(raw *runtime.RawExtension, at *field.Path) (map[string]any, error) {
 	}
 }
 
-// RevisionData returns what of a template, or of a patch, makes pods; nil when it has none of
-// that. It is what lies at the one path of the kind; of a kind that has several it is a
-// workload with nothing but what lies at those. What is returned is shared with workload.
-// The error names the field, from workload on, that is not an object.
+// RevisionData returns the parts of a template or patch that make pods; nil if it has none. If the kind has one such
+// path, this is what is at that path; if it has several, this is a workload with only those parts. The result shares
+// data with workload. An error names the field in workload that is not an object.
 func RevisionData(a Adapter, workload map[string]any) (map[string]any, error) {
 	paths := a.RevisionPaths()
 	if len(paths) == 1 {
@@ -68,8 +67,8 @@ func RevisionData(a Adapter, workload map[string]any) (map[string]any, error) {
 	return all, nil
 }
 
-// PodTemplatesInRevision are the paths of the pod templates in what RevisionData gives: of a kind
-// with one revision path, that is what is below it.
+// PodTemplatesInRevision returns the paths of the pod templates in the result of RevisionData. If the kind has one
+// revision path, they are relative to it.
 func PodTemplatesInRevision(a Adapter) [][]string {
 	templates := a.PodTemplates()
 	paths := a.RevisionPaths()
@@ -85,9 +84,9 @@ func PodTemplatesInRevision(a Adapter) [][]string {
 	return below
 }
 
-// withRevisionData is workload with part, as RevisionData gave it, in place of what makes its pods;
-// with nothing there when part is nil. It shares all else with workload and part. An error
-// names the field, from at on, that is not an object.
+// withRevisionData returns workload with part, a result of RevisionData, in place of what makes its pods, or without
+// that if part is nil. The result shares data with workload and part. An error names the field, relative to at, that
+// is not an object.
 func withRevisionData(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
 	paths := a.RevisionPaths()
 	if len(paths) == 1 {
@@ -105,8 +104,8 @@ func withRevisionData(a Adapter, workload, part map[string]any, at *field.Path) 
 	return workload, nil
 }
 
-// withPart is workload with part at steps, or with nothing there when part is nil. An
-// error names a step that is not an object.
+// withPart returns workload with part at steps, or without anything there if part is nil. An error names a step that
+// is not an object.
 func withPart(workload map[string]any, steps []string, part map[string]any, at *field.Path) (map[string]any, error) {
 	out := maps.Clone(workload)
 	if out == nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// twoParts is a kind whose pods are made of two parts of a workload.
+// twoParts is a kind whose pods are made from two parts of a workload.
 type twoParts struct{ Adapter }
 
 func (twoParts) RevisionPaths() [][]string {
@@ -27,7 +27,7 @@ func decoded(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// What makes pods goes out of one workload and into another, and nothing else does.
+// What makes pods is taken from one workload and put into another, and nothing else is.
 func TestSeveralRevisionPaths(t *testing.T) {
 	for _, tc := range []struct{ name, from, part, into, want string }{
 		{

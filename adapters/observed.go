@@ -13,62 +13,60 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observed is a child as it was read from the cluster.
+// Observed is the observed state of a child.
 type Observed struct {
-	// Meta is the metadata of the object that was read. Shared with the cache:
-	// read only.
+	// Meta is the metadata of the object. It is shared with the cache and must not be modified.
 	Meta metav1.ObjectMeta
 
-	// Traits are those of its kind.
+	// Traits are those of the kind.
 	Traits Traits
-	// Replicas and Partition are what the child's spec says. Of a kind that is protected
-	// whole the partition is the one that is on record.
+	// Replicas and Partition are from the child's spec. If the kind is protected as a whole, Partition is the
+	// recorded one.
 	Replicas, Partition int32
-	// Paused and Pace are as in Child; Pace is nil where the kind has none.
+	// Paused and Pace are as in Child; Pace is nil if the kind has none.
 	Paused bool
 	Pace   *Pace
 	// Surplus is as in Child: what a paused child keeps, or would keep if it were paused now.
 	Surplus int32
-	// NoPartition: its strategy knows no partition, whatever the spec says of one.
+	// NoPartition: its strategy ignores partitions, whatever the spec has.
 	NoPartition bool
-	// MinReadySeconds is what the child's spec says.
+	// MinReadySeconds is from the child's spec.
 	MinReadySeconds int32
-	// Kept is a partition of the child's controller, which may be above what the spec says while it has not got to what
-	// that releases: replicas below come back on CurrentHash. 0 where there is none.
+	// Kept is a partition that the child's controller keeps, and that may be above the one in the spec until the
+	// controller has replaced what that releases: replicas below it come back on CurrentHash. It is 0 if there is
+	// none.
 	Kept int32
-	// Ordered: the child makes and updates its replicas one after the other and
-	// waits for each to be ready (OrderedReady).
+	// Ordered: the child creates and updates its replicas one after the other and waits until each is ready
+	// (OrderedReady).
 	Ordered bool
 
-	// SpecObserved: the child's controller has observed the spec as it is. The two
-	// hashes speak of an older spec otherwise.
+	// SpecObserved: the child's controller has observed the current spec. Otherwise, the two hashes belong to an
+	// older spec.
 	SpecObserved bool
-	// Unmade: it has not, and will not: it cannot make of the template what makes its replicas, which stays what it
-	// was, until it gets another.
+	// Unmade: the controller has not, and will not, apply the spec until the template changes, because it cannot
+	// create from it the object that makes the replicas. That object stays as it was.
 	Unmade bool
-	// CurrentHash and UpdateHash name the child's own revisions: what it makes
-	// its replicas of below and from its partition on. Empty until its
-	// controller first looked at it.
+	// CurrentHash and UpdateHash are the child's own revisions for replicas below and from its partition on. They are
+	// empty until its controller has first synced it.
 	CurrentHash, UpdateHash string
-	// StatusOutdated: the child's status does not tell yet of replicas that are known
-	// here, so its controller is as a rule about to write it.
+	// StatusOutdated: the child's status does not account for all replicas in Pods, so normally its controller is
+	// about to write it.
 	StatusOutdated bool
 
-	// Pods are the replicas that exist, by position.
+	// Pods are the existing replicas, by position.
 	Pods []Replica
-	// ReplicaOwner controls them; "" where the child itself does.
+	// ReplicaOwner is the UID of the controller of the replicas; "" if that is the child itself.
 	ReplicaOwner types.UID
 
-	// MissingName is the name that the replica at the position Missing would have; "" when
-	// none is missing.
+	// MissingName is the name of the replica at the position Missing; "" if none is missing.
 	MissingName string
-	// Holder says why that replica has been missing for a while: what has its name and is no
-	// replica of this child, or where to look. "" if nobody has looked. It is not read from
-	// the child: what has the name need not have a label by which it would be found.
+	// Holder says why that replica has been missing for a while: which object has its name and is not a replica of
+	// this child, or where to look. It is "" if nobody has looked. Observe does not set it, because the object with
+	// that name may not have the labels by which it would be found.
 	Holder string
 }
 
-// Missing is the lowest position without a replica, -1 when all exist.
+// Missing returns the lowest position without a replica, or -1 if all exist.
 func (o *Observed) Missing() int32 {
 	expected := int32(0)
 	for _, r := range o.Pods {
@@ -82,8 +80,8 @@ func (o *Observed) Missing() int32 {
 	return expected
 }
 
-// ExpectsMissing reports whether the child's controller should make the replica at the position
-// Missing now: it has seen the spec, and does not wait for a replica below.
+// ExpectsMissing reports whether the child's controller should create the replica at the position Missing now: it has
+// observed the spec, and does not wait for a lower replica.
 func (o *Observed) ExpectsMissing() bool {
 	missing := o.Missing()
 	if missing < 0 || !o.SpecObserved {
@@ -94,16 +92,15 @@ func (o *Observed) ExpectsMissing() bool {
 	})
 }
 
-// AllUpdated reports whether the child has exactly its replicas, and all are ready, and made
-// of its template.
+// AllUpdated reports whether the child has exactly its replicas, and all are ready and have its template.
 func (o *Observed) AllUpdated() bool {
 	return len(o.Pods) == int(o.Replicas) && !slices.ContainsFunc(o.Pods, func(r Replica) bool {
 		return r.Terminating || !r.Ready || r.Hash != o.UpdateHash || r.Position >= o.Replicas
 	})
 }
 
-// Settles reports whether the child's controller is about to settle on what its template is, or
-// has: it forgets what its replicas ran before.
+// Settles reports whether the child's controller has forgotten the previous revision of its replicas, or is about to,
+// because all of them run the template.
 func (o *Observed) Settles() bool {
 	if !o.Traits.Hasty {
 		return o.AllUpdated()
@@ -113,13 +110,13 @@ func (o *Observed) Settles() bool {
 	})
 }
 
-// Untouched reports whether a child that is paused stopped before its controller had begun with
-// its template: it makes no revision of that now, and so nothing runs it.
+// Untouched reports whether a paused child stopped before its controller had applied its template. The controller
+// does not create a revision now, so no replica runs the template.
 func (o *Observed) Untouched() bool { return o.Paused && o.SpecObserved && o.UpdateHash == "" }
 
-// FirstUnready is the replica that a child that works in order waits for before it moves
-// another: the lowest that is not ready. nil if all are ready, or if it waits for one that is
-// missing or on its way out. A replica that is deleted above it is not made again.
+// FirstUnready returns the replica that an ordered child waits for before it updates another: the lowest one that is
+// not ready. It is nil if all are ready, or if the child waits for one that is missing or terminating. If a higher
+// replica is deleted meanwhile, it is not created again.
 func (o *Observed) FirstUnready() *Replica {
 	expected := int32(0)
 	for i := range o.Pods {
@@ -137,9 +134,9 @@ func (o *Observed) FirstUnready() *Replica {
 	return nil
 }
 
-// Replaceable reports whether a replica would come back on another revision than it has, and
-// may: it is released, which those from the partition on are, or of a revision that nobody
-// asks for. asked are those that somebody does, see Asked.
+// Replaceable reports whether a replica may be replaced, and would come back on another revision: it is released,
+// that is, at or above the partition, or has a revision that is not wanted. asked are the wanted ones, see
+// WantedHashes.
 func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool {
 	switch {
 	case asked == nil || r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
@@ -150,9 +147,9 @@ func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool
 	return r.HashChanged == "" && !slices.Contains(asked, r.Hash)
 }
 
-// DescribeMissing is Replica.Describe of a replica that does not exist: by its name where that is
-// known, and else by its position in the child, or its subset, of that name. Nil is a child that
-// is not there.
+// DescribeMissing is Replica.Describe for a replica that does not exist. It uses the name of the replica if that is
+// known, otherwise its position in the child or subset with the given name. The receiver is nil if the child does not
+// exist.
 func (o *Observed) DescribeMissing(name string, position int32) string {
 	what, why := fmt.Sprintf("replica %d of %s", position, name), "missing"
 	if o != nil && position == o.Missing() {
@@ -168,38 +165,36 @@ func (o *Observed) DescribeMissing(name string, position int32) string {
 type Replica struct {
 	Name string
 	UID  types.UID
-	// Position counts from 0: the ordinal less the child's first ordinal. It is
-	// negative or at least Replicas when the replica is surplus.
+	// Position counts from 0: the ordinal less the child's first ordinal. A surplus replica has a negative position,
+	// or one of at least Replicas.
 	Position int32
-	// Hash names the child's own revision that the replica runs, by a label.
+	// Hash is the child's own revision of the replica, from a label.
 	Hash string
-	// HashChanged is who changed or removed that label, so that Hash tells nothing of what the
-	// replica runs; "" if nobody did.
+	// HashChanged is who changed or removed that label, so that Hash does not show what the replica runs; "" if
+	// nobody did.
 	HashChanged string
-	// Ready tells of now, ReadySince since when; zero when it is not ready.
+	// Ready is the current state. ReadySince is zero if the replica is not ready.
 	Ready      bool
 	ReadySince time.Time
-	// Created is when it was created, Since the same or, when later, when it ceased
-	// to be ready, or its deletion began.
+	// Since is Created, or later the time when the replica became unready or its deletion began.
 	Created, Since time.Time
-	// Terminating: it is being deleted, whatever else it is.
+	// Terminating: it is being deleted, in any state.
 	Terminating bool
-	// Leaving: it would serve if its controller were not about to delete it, or to update it. It
-	// is not Ready then; since when is not known, and Since is no more than when it began to serve.
+	// Leaving: it would serve if its controller were not about to delete or update it. It is then not Ready. When
+	// that began is unknown; Since is only when it began to serve.
 	Leaving bool
-	// Failure is why the replica failed, such as "CrashLoopBackOff"; "" when it
-	// did not, or not yet.
+	// Failure is why the replica failed, such as "CrashLoopBackOff"; "" if it has not failed.
 	Failure string
-	// Crashed: a container that is not ready now has ended with an error. Between
-	// two tries a crash loop looks like a start; this tells them apart.
+	// Crashed: a container that is not ready now has ended with an error. Between two attempts, a crash loop looks
+	// like a start; this distinguishes the two.
 	Crashed bool
-	// Lacks is what of it is missing where all that exists of it is ready, as in a group of pods; "" where nothing is.
-	// Nothing tells since when.
+	// Lacks describes what is missing of the replica, such as pods of a group, if everything that exists is ready;
+	// otherwise it is "". Since when is unknown.
 	Lacks string
-	// NeverReady: it was not ready at any time since it was created.
+	// NeverReady: it has never been ready since it was created.
 	NeverReady bool
-	// Unschedulable is what the scheduler says of a replica that fits on no node, ""
-	// unless it says so; UnschedulableSince is since when.
+	// Unschedulable is the message of the scheduler if it finds no node for the replica, otherwise "";
+	// UnschedulableSince is since when.
 	Unschedulable      string
 	UnschedulableSince time.Time
 }
@@ -207,8 +202,8 @@ type Replica struct {
 // Describe names a replica that is not available, and says why: "web-0 (not ready since ...)".
 func (r Replica) Describe() string { return r.Name + " (" + r.WhyUnavailable() + ")" }
 
-// WhyUnavailable says in a few words, for people, why a replica is not available, and
-// since when: not for how long, which would be another text every second.
+// WhyUnavailable describes briefly why a replica is not available, and since when. It does not say for how long,
+// because that text would change every second.
 func (r Replica) WhyUnavailable() string {
 	since := r.Since.UTC().Format(time.RFC3339)
 	switch {
@@ -230,7 +225,7 @@ func (r Replica) WhyUnavailable() string {
 	return "not ready since " + since
 }
 
-// HasNoImage reports whether an image of the replica cannot be pulled, although that was tried again.
+// HasNoImage reports whether an image of the replica cannot be pulled, even after a retry.
 func (r *Replica) HasNoImage() bool {
 	switch r.Failure {
 	case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
@@ -239,8 +234,8 @@ func (r *Replica) HasNoImage() bool {
 	return false
 }
 
-// Available reports whether the replica has been ready for minReadySeconds at
-// now; if only time is missing, when it will be.
+// Available reports whether the replica has been ready for minReadySeconds at now; if only time is missing, at is
+// when it will be.
 func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool, at time.Time) {
 	if r.Terminating || !r.Ready {
 		return false, time.Time{}
@@ -252,26 +247,26 @@ func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool
 	return false, at
 }
 
-// HasTwoRevisions reports whether the child's controller would make a replica below
-// the partition of another revision than one from the partition on.
+// HasTwoRevisions reports whether the child's controller would create replicas below the partition on another
+// revision than those above.
 func (o *Observed) HasTwoRevisions() bool {
 	return o.CurrentHash != "" && o.CurrentHash != o.UpdateHash
 }
 
-// Terms say when a replica that is not available is broken, and not merely unready.
+// Terms define when an unavailable replica is broken, and not merely unready.
 type Terms struct {
 	Now time.Time
 	// Deadline is how long a replica may take to become available.
 	Deadline time.Duration
-	// Paused is spec.paused: no deadline passes. Resumed is when that last ended; the
-	// time before does not count. Zero if it never was.
+	// Paused is spec.paused: no deadline passes. Resumed is when the last pause ended, and the time before does not
+	// count. It is zero if there was none.
 	Paused  bool
 	Resumed time.Time
 }
 
-// Failed reports whether a replica failed, or took longer than the deadline to become
-// available; if only time is missing, when it will have. One that is ready, or is
-// being deleted, or would be ready if its controller let it, has not failed.
+// Failed reports whether a replica failed, or took longer than the deadline to become available; if only time is
+// missing, at is when it will have. A replica that is ready, or is terminating, or would be ready without its
+// controller, has not failed.
 func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 	switch {
 	case r.Ready || r.Terminating || r.Leaving:
@@ -291,26 +286,24 @@ func (t Terms) Failed(r *Replica) (failed bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// UpdateFailed reports whether a replica shows that what the child's template is does not work:
-// it runs that, and failed. What it runs counts, and not when it was made: two clocks would have
-// to agree.
+// UpdateFailed reports whether a replica shows that the child's template does not work: it runs the template and
+// failed. This depends on what it runs and not on when it was created, which would depend on two clocks.
 func (t Terms) UpdateFailed(o *Observed, r *Replica) bool {
 	failed, _ := t.Failed(r)
 	return failed && r.Hash == o.UpdateHash
 }
 
-// FailedForGood is Failed of what waiting alone will not help: a container that crashed once may
-// come up yet.
+// FailedForGood is Failed without failures that may pass by themselves: a container that has crashed once may come up
+// yet.
 func (t Terms) FailedForGood(r Replica) (failed bool, at time.Time) {
 	r.Crashed = false
 	return t.Failed(&r)
 }
 
-// Broken reports whether a replica is broken, so that nobody loses anything when it is
-// replaced: it failed, or it was never ready and runs a revision that nobody asks for
-// any more. Everything else that is not ready is merely unready. asked are the child's
-// own revisions that somebody asks for; nil if that is not known. at is when time alone
-// makes it broken; zero if it does not.
+// Broken reports whether a replica is broken, so that replacing it costs nothing: it failed, or it has never been
+// ready and runs a revision that is not wanted. All other replicas that are not ready are merely unready. asked are
+// the wanted revisions of the child; nil if they are not known. at is when time alone makes the replica broken; zero
+// if it does not.
 func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
 	if broken, at = t.Failed(r); broken {
 		return true, time.Time{}
@@ -321,10 +314,10 @@ func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
 	return false, at
 }
 
-// WantedHashes are the child's own revisions that somebody asks for: the one that its
-// template is, and the one that its protected replicas run, unless that is the same
-// (proven). The child's controller may have forgotten the latter; recorded is what the
-// child says itself, "" if nothing. nil while its controller has not observed its spec.
+// WantedHashes returns the child's own revisions that are wanted: the one of its template, and the one of its
+// protected replicas, unless that is the same (proven). The child's controller may have forgotten the latter;
+// recorded is what the annotations of the child say, or "". The result is nil until the controller has observed the
+// spec.
 func (o *Observed) WantedHashes(proven bool, recorded string) []string {
 	switch {
 	case !o.SpecObserved || o.UpdateHash == "":

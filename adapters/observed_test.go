@@ -17,7 +17,7 @@ func TestAvailable(t *testing.T) {
 		replica   adapters.Replica
 		minReady  int32
 		available bool
-		in        time.Duration // when only time is missing
+		in        time.Duration // if only time is missing
 	}{
 		{"not ready", adapters.Replica{}, 0, false, 0},
 		{"ready", adapters.Replica{Ready: true, ReadySince: now}, 0, true, 0},
@@ -48,7 +48,7 @@ func TestRemembers(t *testing.T) {
 	}
 }
 
-// What the child lacks, whether its controller should make it now, and in what words.
+// What the child lacks, whether its controller should create it now, and the message.
 func TestLacks(t *testing.T) {
 	at := func(position int32, edit func(*adapters.Replica)) adapters.Replica {
 		r := adapters.Replica{Position: position, Ready: true}
@@ -94,7 +94,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// What the child's controller has not got to yet comes back as it was, so nobody replaces it.
+// A replica that the child's controller has not reached yet comes back as it was, so it is not replaced.
 func TestReplaceableWhereTheControllerIs(t *testing.T) {
 	o := &adapters.Observed{Replicas: 4, Partition: 1, Kept: 3, CurrentHash: "old", UpdateHash: "new"}
 	asked := []string{"old", "new"}

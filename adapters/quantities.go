@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxQuantityLength is how long the text of a quantity may be. The API server writes none that is longer than 30.
+// maxQuantityLength bounds the text of a quantity. The API server writes at most 30 characters.
 const maxQuantityLength = 64
 
-// hugeExponent is an exponent of four digits or more. A quantity has 18 decimal places at most on either side.
+// hugeExponent matches an exponent of four digits or more. A quantity has at most 18 decimal places on either side.
 var hugeExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{3,}$`)
 
-// checkQuantities refuses quantities that take seconds to read: with an exponent of millions, which the schema of a
-// pod allows, each reading of one works with a number of as many digits, in the API server and here. They are
-// told by where they are: beneath requests, limits, overhead or capacity, or a sizeLimit or divisor; quantity says that v is
-// there. Linear in the size of v.
+// checkQuantities rejects quantities that take seconds to parse: with an exponent of millions, which the schema of a
+// pod allows, each parsing works with a number of that many digits, in the API server and here. Quantities are
+// recognized by their path: below requests, limits, overhead or capacity, or a sizeLimit or divisor; quantity is true
+// if v is at such a path. The time is linear in the size of v.
 func checkQuantities(v any, at *field.Path, quantity bool) *field.Error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -48,7 +48,7 @@ func checkQuantities(v any, at *field.Path, quantity bool) *field.Error {
 	return nil
 }
 
-// isQuantity reports whether what is at a key is a quantity, or an object of quantities.
+// isQuantity reports whether the value of a key is a quantity, or an object of quantities.
 func isQuantity(key string) bool {
 	return slices.Contains([]string{"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor"}, key)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// RecordKeys are the annotations that tell what a child runs, in a fixed order. A child
-// that United has written has all of them.
+// RecordKeys returns the annotations that record what a child runs, in a fixed order. A child that United has written
+// has all of them.
 func RecordKeys() []string {
 	return []string{
 		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
@@ -21,10 +21,9 @@ func RecordKeys() []string {
 	}
 }
 
-// Record is what is written on a child that is c: the annotations of RecordKeys, and their
-// checksum. None of it makes a write of its own, but for another revision or partition, and
-// the end of a seed. All of it is always there, empty where there is nothing to say, so
-// that what somebody removes is missed.
+// Record returns the record for a child: the annotations of RecordKeys, and their checksum. A difference is no reason
+// to write the child, except in the revision or the partition, or at the end of seeding. All annotations always
+// exist, empty if there is nothing to record, so that a removed one is noticed.
 func Record(c *Child) map[string]string {
 	record := map[string]string{
 		v1alpha1.AnnotationRevision:          c.Revision,
@@ -39,8 +38,7 @@ func Record(c *Child) map[string]string {
 	return record
 }
 
-// ReleasedText is what is written of ReleasedFrom, and after a slash of ReleasedBefore where that
-// is another.
+// ReleasedText formats ReleasedFrom, followed by a slash and ReleasedBefore if that differs.
 func ReleasedText(from, before int32) string {
 	text := strconv.FormatInt(int64(from), 10)
 	if before < from {
@@ -49,7 +47,7 @@ func ReleasedText(from, before int32) string {
 	return text
 }
 
-// ReadReleased reads a ReleasedText; ok is false of anything else.
+// ReadReleased parses a ReleasedText; ok is false for anything else.
 func ReadReleased(text string) (from, before int32, ok bool) {
 	one, other, two := strings.Cut(text, "/")
 	from, ok = position(one)
@@ -68,14 +66,12 @@ func position(text string) (n int32, ok bool) {
 	return int32(v), err == nil && v >= 0
 }
 
-// checksumVersion begins every checksum. Who adds a key to RecordKeys gives it another
-// number: a checksum of another version tells nothing, and so no version of United takes
-// what another has written for forged.
+// checksumVersion is the prefix of every checksum. If you add a key to RecordKeys, change the number: a checksum of
+// another version is ignored, so no version of United considers a record of another version as forged.
 const checksumVersion = "1-"
 
-// RecordChecksum is the checksum over the record of the child of that name. It is no
-// signature: whoever knows how it is made can make another. It tells what somebody changed
-// who did not mean to deceive.
+// RecordChecksum returns the checksum of the record of the named child. It is not a signature: it detects changes by
+// somebody who does not intend to deceive.
 func RecordChecksum(namespace, name string, annotations map[string]string) string {
 	said := []string{namespace, name}
 	for _, key := range RecordKeys() {
@@ -85,13 +81,13 @@ func RecordChecksum(namespace, name string, annotations map[string]string) strin
 	return checksumVersion + Checksum(said...)
 }
 
-// Checksum is a short hash of some texts.
+// Checksum returns a short hash of texts.
 func Checksum(texts ...string) string {
 	length := 0
 	for _, text := range texts {
 		length += len(text) + len("12345:")
 	}
-	all := make([]byte, 0, length) // several in each pass, for each child
+	all := make([]byte, 0, length) // one allocation, because each pass needs several for each child
 	for _, text := range texts {
 		all = append(strconv.AppendInt(all, int64(len(text)), 10), ':')
 		all = append(all, text...)
@@ -100,20 +96,20 @@ func Checksum(texts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Verdict is what the checksum of a child says of its record.
+// Verdict is the result of checking a record against its checksum.
 type Verdict int
 
-// Verdicts.
+// The verdicts.
 const (
-	// Unsaid: there is no checksum, or one that is made in another way.
+	// Unsaid: there is no checksum, or one of another version.
 	Unsaid Verdict = iota
-	// Whole: the record is as it was written.
+	// Whole: the record is as United wrote it.
 	Whole
 	// Forged: it is not.
 	Forged
 )
 
-// VerifyRecord reports whether the record of the child of that name is as it was written.
+// VerifyRecord checks the record of the named child against its checksum.
 func VerifyRecord(namespace, name string, annotations map[string]string) Verdict {
 	switch sum := annotations[v1alpha1.AnnotationRecordChecksum]; {
 	case !strings.HasPrefix(sum, checksumVersion):

@@ -13,7 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// recorded is a child with all that there is to record.
+// recorded returns a child with all that a record can have.
 func recorded() *adapters.Child {
 	return &adapters.Child{
 		Namespace: "shop", Name: "web-zone-a", Replicas: 4, Partition: 3, Revision: "web-2", ProtectedRevision: "web-1",
@@ -63,8 +63,7 @@ func TestVerifyRecord(t *testing.T) {
 	}
 }
 
-// No two lists of texts have the same checksum because of where one ends and the next
-// begins.
+// Lists of texts that differ only in where one text ends and the next begins have different checksums.
 func TestChecksum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringMatching(`[0-9:a]{0,4}`), 0, 4)

@@ -11,11 +11,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Registry is the kinds of child workload that a controller knows.
+// Registry has the adapters of the kinds of child workload that a controller knows.
 type Registry []Adapter
 
-// For returns the adapter of the one member of spec.template that is set. The
-// error, when none or several are, names spec.template and the members.
+// For returns the adapter for the one member of spec.template that is set. If none or several are set, the error
+// names spec.template and the members.
 func (r Registry) For(t *v1alpha1.WorkloadTemplate) (Adapter, error) {
 	var found Adapter
 	var known, set []string
@@ -37,8 +37,8 @@ func (r Registry) For(t *v1alpha1.WorkloadTemplate) (Adapter, error) {
 	}
 }
 
-// ChildName is the name of the child of a subset. It is a function of the two
-// names alone, so that nothing is ever created twice.
+// ChildName returns the name of the child of a subset. It depends only on the two names, so nothing is ever created
+// twice.
 func ChildName(parent, subset string) string {
 	return parent + "-" + subset
 }

@@ -21,7 +21,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// renamed is the StatefulSet adapter under another member, always set.
+// renamed is the StatefulSet adapter with another member, which is always set.
 type renamed struct{ adapters.Adapter }
 
 func (renamed) TemplateField(*v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {

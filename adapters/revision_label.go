@@ -13,30 +13,30 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// The revision that a pod runs is told by a label that its workload's controller gives it, and that
-// anybody may change who may label pods. What was changed tells nothing: a healthy pod must not be
-// deleted for it. managedFields tell, and a cache need not keep them: who fills it keeps what
-// they say of the label in the annotation RevisionLabelChanged, which no pod has in the API server.
+// A label that the workload's controller sets shows which revision a pod runs. Anybody who may change labels of pods
+// can change it, and then it shows nothing: a healthy pod must not be deleted because of it. The managedFields show
+// such a change, but a cache need not keep them: it keeps the result in the annotation RevisionLabelChanged, which no
+// pod has in the API server.
 
-// RevisionLabelChanged is the annotation of a pod in the cache whose revision label is not what its
-// workload's controller wrote. Its value is RevisionLabelChangedBy.
+// RevisionLabelChanged is the annotation of a cached pod whose revision label is not the one that its workload's
+// controller wrote. Its value is that of RevisionLabelChangedBy.
 const RevisionLabelChanged = "cache.united.dev/revision-label-changed-by"
 
-// unknownManager stands for who is not in managedFields any more, as after a removal.
+// unknownManager stands for a manager that managedFields no longer name, for example after a removal.
 const unknownManager = "an unknown client"
 
 var (
 	revisionLabel = fieldpath.MakePathOrDie("metadata", "labels", appsv1.ControllerRevisionHashLabelKey)
-	// createdWith is what only the creator of a pod sets: it is immutable and defaulted.
+	// createdWith is a field that only the creator of a pod sets: it is immutable and has a default.
 	createdWith = fieldpath.MakePathOrDie("spec", "restartPolicy")
-	// What managedFields have of the two, where they have it.
+	// How managedFields contain the two.
 	revisionLabelText = []byte(`"f:` + appsv1.ControllerRevisionHashLabelKey + `"`)
 	createdWithText   = []byte(`"f:restartPolicy"`)
 )
 
-// RevisionLabelChangedBy is the field manager that changed the label which says what revision of its
-// workload a pod runs, "" if none has: it is as the manager wrote it that created the pod, which goes
-// on writing it where pods are updated in place. Without managedFields that is not known.
+// RevisionLabelChangedBy returns the field manager that changed the label with the revision of a pod; "" if nobody
+// did, that is, if the label belongs to the manager that created the pod, which continues to write it if pods are
+// updated in place. Without managedFields, the result is unknownManager.
 func RevisionLabelChangedBy(pod *corev1.Pod) string {
 	if _, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; !ok {
 		if _, ok := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ok {
@@ -54,17 +54,17 @@ func RevisionLabelChangedBy(pod *corev1.Pod) string {
 	return owners[len(owners)-1]
 }
 
-// managersOfRevisionLabel are the field managers that have the revision label of a pod, by way of a
-// subresource too, and those that created the pod.
+// managersOfRevisionLabel returns the field managers that own the revision label of a pod, also through a
+// subresource, and those that created the pod.
 func managersOfRevisionLabel(managed []metav1.ManagedFieldsEntry) (owners, creators []string) {
 	for _, entry := range managed {
 		raw := entry.FieldsV1.GetRawBytes()
 		if !bytes.Contains(raw, revisionLabelText) && !bytes.Contains(raw, createdWithText) {
-			continue // as with most entries, which need not be parsed
+			continue // like most entries, which need not be parsed
 		}
 		owned := &fieldpath.Set{}
 		if err := owned.FromJSON(bytes.NewReader(raw)); err != nil {
-			continue // of no use to tell who wrote what
+			continue // does not show who wrote what
 		}
 		if owned.Has(revisionLabel) {
 			owners = append(owners, entry.Manager)
