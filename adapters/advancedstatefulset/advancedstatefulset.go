@@ -1,11 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advancedstatefulset makes Advanced StatefulSets of OpenKruise (StatefulSet of
-// apps.kruise.io/v1beta1) the children of a UnitedDeployment.
+// Package advancedstatefulset makes Advanced StatefulSets of OpenKruise (StatefulSet of apps.kruise.io/v1beta1) the
+// children of a UnitedDeployment.
 //
-// What they have beside StatefulSets: ordinals that are reserved, a maxUnavailable on every
-// version of Kubernetes, and updates in place.
+// Unlike StatefulSets, they have reserved ordinals, maxUnavailable on every version of Kubernetes, and updates in
+// place.
 package advancedstatefulset
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxNameLength is that of a StatefulSet, and for the same reason: its pods carry
-// "<name>-<hash of ten>" as the value of a label, which may have 63 characters.
+// maxNameLength is that of a StatefulSet, for the same reason: its pods have a label with the value "<name>-<hash of
+// ten>", which may have 63 characters.
 const maxNameLength = 52
 
-// New is the adapter for Advanced StatefulSets.
+// New returns the adapter for Advanced StatefulSets.
 func New() adapters.Adopting { return adapter{} }
 
 type adapter struct{}
 
-// GroupVersionKind is apps.kruise.io/v1beta1 StatefulSet.
+// GroupVersionKind returns apps.kruise.io/v1beta1 StatefulSet.
 func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return kruisev1beta1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// TemplateField is spec.template.advancedStatefulSetTemplate.
+// TemplateField returns spec.template.advancedStatefulSetTemplate.
 func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "advancedStatefulSetTemplate", t.AdvancedStatefulSetTemplate
 }
 
-// MaxNameLength is 52.
+// MaxNameLength returns 52.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// FieldPaths are where it has its replicas, its partition and its strategy.
+// FieldPaths returns the paths of replicas, partition and strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{
 		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "rollingUpdate", "partition"},
@@ -53,26 +53,25 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// Traits are those of a StatefulSet with a maxUnavailable.
+// Traits returns those of a StatefulSet with maxUnavailable.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered, Paced: true}
 }
 
-// RevisionPaths is the pod template: nothing else of it restarts pods.
+// RevisionPaths returns the path of the pod template: no other change restarts pods.
 func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
-// PodTemplates is the one pod template.
+// PodTemplates returns the path of the only pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
 
-// PatchSchema is that of the Go type. Fields it does not know are for render.Merge to
-// handle.
+// PatchSchema returns that of the Go type. render.Merge handles fields that the type does not have.
 func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1beta1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector, the rolling update's partition, its minReadySeconds where it
-// has none, and, where c has a pace and the pods need not come in order, how many may be
-// unavailable. Errors are *field.Error from the workload on.
+// SetControllerFields sets replicas, selector, the partition of the rolling update, minReadySeconds of the rolling
+// update if it has none, and, if c has a pace and the pods need not be updated in order, maxUnavailable. Errors are
+// *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -86,7 +85,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 	if rolling["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
 		rolling["minReadySeconds"] = int64(c.MinReadySeconds)
 	}
-	// Trap: with OrderedReady its webhook refuses any but 1.
+	// Trap: with OrderedReady, the webhook of the kind rejects all values but 1.
 	if c.Pace != nil && spec["podManagementPolicy"] == any(string(appsv1.ParallelPodManagement)) {
 		rolling["maxUnavailable"] = "100%"
 		if c.Pace.MaxUnavailable != math.MaxInt32 {
@@ -94,6 +93,6 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 		}
 	}
 	elsewhere := *c
-	elsewhere.MinReadySeconds = 0 // it has no such field where others have it
+	elsewhere.MinReadySeconds = 0 // the kind does not have that field where other kinds have it
 	return owned.SetCommon(spec, &elsewhere)
 }

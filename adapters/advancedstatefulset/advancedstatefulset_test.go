@@ -23,7 +23,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// child is web-a of three replicas, with members of its spec.
+// child returns web-a with three replicas and with members of its spec.
 func child(t *testing.T, spec string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}

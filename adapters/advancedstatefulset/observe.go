@@ -20,9 +20,9 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/owned"
 )
 
-// Observe reads an Advanced StatefulSet and those of the pods that it controls.
+// Observe reads an Advanced StatefulSet and the pods that it controls.
 //
-// Its partition counts replicas, and so do positions: an ordinal that is reserved is none.
+// Its partition counts replicas, and so do positions: a reserved ordinal has none.
 func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
@@ -31,7 +31,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o := &adapters.Observed{
 		Meta:         set.ObjectMeta,
 		Traits:       a.Traits(),
-		Replicas:     ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
+		Replicas:     ptr.Deref(set.Spec.Replicas, 1), // the webhook of the kind sets this default
 		NoPartition:  set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		Ordered:      set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 		SpecObserved: set.Status.ObservedGeneration == set.Generation,
@@ -51,7 +51,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// Orphans counts as it adopts, which is as a StatefulSet does.
+// Orphans counts the pods that the controller of the kind adopts, in the same way as for a StatefulSet.
 func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32 {
 	set, err := a.typed(child)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) in
 	return numbered(set).Orphans(set.Spec.Selector, pods)
 }
 
-// typed reads a child less what is not looked at.
+// typed converts a child without the fields that nobody reads.
 func (a adapter) typed(child *unstructured.Unstructured) (*kruisev1beta1.StatefulSet, error) {
 	set := &kruisev1beta1.StatefulSet{}
 	return set, owned.Read(child, a.GroupVersionKind(), set, "template", "volumeClaimTemplates", "lifecycle")
@@ -74,8 +74,7 @@ func numbered(set *kruisev1beta1.StatefulSet) *ordinals.Set {
 	return n
 }
 
-// reserved reads numbers and ranges, such as "3-5". With one that is neither its controller
-// reserves nothing.
+// reserved parses numbers and ranges, such as "3-5". If one is invalid, the controller of the kind reserves nothing.
 func reserved(list []intstr.IntOrString) [][2]int32 {
 	var ranges [][2]int32
 	for _, item := range list {

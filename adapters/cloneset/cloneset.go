@@ -1,11 +1,10 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloneset makes CloneSets of OpenKruise (apps.kruise.io/v1alpha1) the children of
-// a UnitedDeployment.
+// Package cloneset makes CloneSets of OpenKruise (apps.kruise.io/v1alpha1) the children of a UnitedDeployment.
 //
-// A CloneSet has a partition, and no ordinals: it is the number of pods that stay on
-// another revision than that of its template. Which ones that are it chooses itself.
+// A CloneSet has a partition, but no ordinals: the partition is the number of pods that keep another revision than
+// that of the template. The CloneSet chooses which pods those are.
 package cloneset
 
 import (
@@ -23,35 +22,35 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxNameLength is what a CloneSet's name may be long: its pods carry "<name>-<hash of
-// ten>" as the value of a label, which may have 63 characters.
+// maxNameLength bounds the name of a CloneSet: its pods have a label with the value "<name>-<hash of ten>", which may
+// have 63 characters.
 const maxNameLength = 52
 
-// New is the adapter for CloneSets.
+// New returns the adapter for CloneSets.
 func New() adapters.Adapter { return adapter{} }
 
 type adapter struct{}
 
-// GroupVersionKind is apps.kruise.io/v1alpha1 CloneSet.
+// GroupVersionKind returns apps.kruise.io/v1alpha1 CloneSet.
 func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return kruisev1alpha1.SchemeGroupVersion.WithKind("CloneSet")
 }
 
-// TemplateField is spec.template.cloneSetTemplate.
+// TemplateField returns spec.template.cloneSetTemplate.
 func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "cloneSetTemplate", t.CloneSetTemplate
 }
 
-// MaxNameLength is 52.
+// MaxNameLength returns 52.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// Traits are those of a kind that counts, and has the revision before in its status until
-// all of its pods are updated.
+// Traits returns those of a kind that counts replicas, and whose status has the previous revision until all pods are
+// updated.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true, Paced: true}
 }
 
-// FieldPaths are where a CloneSet has its replicas, its partition and its strategy.
+// FieldPaths returns the paths of replicas, partition and strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{
 		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "partition"},
@@ -59,21 +58,19 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// RevisionPaths is the pod template: nothing else of a CloneSet restarts pods.
+// RevisionPaths returns the path of the pod template: no other change restarts pods.
 func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
-// PodTemplates is the one pod template.
+// PodTemplates returns the path of the only pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
 
-// PatchSchema is that of the Go type. Fields it does not know are for render.Merge to
-// handle.
+// PatchSchema returns that of the Go type. render.Merge handles fields that the type does not have.
 func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1alpha1.CloneSet{})
 }
 
-// SetControllerFields sets replicas, selector, the partition, minReadySeconds where the workload has none,
-// and, where c has a pace, how many pods may be unavailable. Errors are *field.Error from
-// the workload on.
+// SetControllerFields sets replicas, selector, the partition, minReadySeconds if the workload has none, and, if c has
+// a pace, maxUnavailable. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {

@@ -39,7 +39,7 @@ func read(t *testing.T, text string) map[string]any {
 	return u
 }
 
-// child is CloneSet web-a of four replicas, on its way from v1 to v2, with a partition.
+// child returns the CloneSet web-a of four replicas, during an update from v1 to v2, with a partition.
 func child(t *testing.T, partition string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet,
@@ -56,8 +56,8 @@ func child(t *testing.T, partition string) *unstructured.Unstructured {
 	return u
 }
 
-// pod is one of a version that is ready since so many seconds after it was born; below 0 it
-// is not.
+// pod returns a pod of a version that became ready a number of seconds after its creation; a negative number means
+// that it is not ready.
 func pod(name, version string, ready int, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(born),
@@ -80,7 +80,8 @@ func labelled(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[key] = value }
 }
 
-// What its controller has taken in hand has served until then: it has not failed, however long it did.
+// A pod that its controller has started to delete or update served until then. It has not failed, however long that
+// takes.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -111,7 +112,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// told are the replicas in the order of their positions: "0 a v1, 3 b v2?".
+// told formats the replicas in the order of their positions: "0 a v1, 3 b v2?".
 func told(o *adapters.Observed) string {
 	var members []string
 	for _, m := range o.Pods {

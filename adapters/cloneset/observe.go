@@ -17,9 +17,8 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
 
-// Observe reads a CloneSet and those of the pods that it controls. Their positions are
-// ranks, see rank. Pods that have ended are passed over, as the CloneSet does: it has made
-// others in their place.
+// Observe reads a CloneSet and the pods that it controls. Their positions are ranks, see rank. Observe ignores pods
+// that have ended, as the CloneSet does: it has created others instead.
 func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
@@ -28,7 +27,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o := &adapters.Observed{
 		Meta:            set.ObjectMeta,
 		Traits:          a.Traits(),
-		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // what its webhook makes of an absent one
+		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // the webhook of the kind sets this default
 		MinReadySeconds: set.Spec.MinReadySeconds,
 		SpecObserved:    set.Status.ObservedGeneration == set.Generation,
 		CurrentHash:     set.Status.CurrentRevision,
@@ -52,15 +51,15 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// replica is what a pod tells.
+// replica reads a pod.
 func replica(set *kruisev1alpha1.CloneSet, pod *corev1.Pod) ranked {
 	r := ranked{podReady: pods.Replica(pod, 0, "").Ready, pending: pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""}
 	r.Replica, r.marked = kruise.Replica(set.Name, pod, 0)
 	return r
 }
 
-// partitionOf is the partition as its controller reads it. United writes numbers; what
-// somebody else wrote may be a percentage, of which at least one pod is updated.
+// partitionOf returns the partition as the controller of the kind interprets it. United writes numbers; somebody else
+// may have written a percentage, which always updates at least one pod.
 func partitionOf(partition *intstr.IntOrString, replicas int32) int32 {
 	if partition == nil {
 		return 0
@@ -71,15 +70,15 @@ func partitionOf(partition *intstr.IntOrString, replicas int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(partition, int(replicas), true)
 	switch {
 	case err != nil:
-		return 0 // its controller takes it for that
+		return 0 // like the controller of the kind
 	case replicas > 1 && n >= int(replicas) && partition.StrVal != "100%":
 		return replicas - 1
 	}
 	return int32(max(0, min(n, int(replicas))))
 }
 
-// trailing reports whether the status counts other pods than there are, the way the CloneSet
-// counts: one that is being deleted is none.
+// trailing reports whether the status counts other pods than exist. Like the CloneSet, it does not count terminating
+// ones.
 func trailing(status *kruisev1alpha1.CloneSetStatus, found []ranked) bool {
 	var all, ready, updated int32
 	for i := range found {
@@ -97,7 +96,7 @@ func trailing(status *kruisev1alpha1.CloneSetStatus, found []ranked) bool {
 	return status.Replicas != all || status.ReadyReplicas != ready || status.UpdatedReplicas != updated
 }
 
-// typed reads a child less what is not looked at.
+// typed converts a child without the fields that nobody reads.
 func (a adapter) typed(child *unstructured.Unstructured) (*kruisev1alpha1.CloneSet, error) {
 	set := &kruisev1alpha1.CloneSet{}
 	return set, owned.Read(child, a.GroupVersionKind(), set, "template", "volumeClaimTemplates", "lifecycle", "scaleStrategy")

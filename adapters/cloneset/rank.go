@@ -10,26 +10,25 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// ranked is a pod, and what its rank depends on beside what a replica tells.
+// ranked is a pod with the properties that determine its rank.
 type ranked struct {
 	adapters.Replica
-	// podReady is its condition, whatever state it is in. pending: it does not run yet.
+	// podReady is its condition, in any lifecycle state. pending: it does not run yet.
 	podReady, pending bool
 	// marked: the CloneSet has chosen to delete it.
 	marked bool
 }
 
-// rank gives the pods positions as if they had ordinals. The CloneSet updates, of those
-// that its partition releases, first what is not ready, and then what is ready for the
-// shortest time (measured, and its sort). So the pods on another revision than that of the
-// template are at the bottom, the one that it takes next the highest of them; the updated
-// ones are at the very top, the one that it would delete first the highest. Between the two
-// lies what is missing: it comes back on what is protected below the partition, and on the
-// template from there on, for the CloneSet counts (measured).
+// rank assigns positions to the pods as if they had ordinals. Of the pods that its partition releases, a CloneSet
+// first updates those that are not ready, and then those that have been ready for the shortest time (measured, and as
+// its code sorts). So pods with another revision than that of the template are at the bottom, and the highest of them
+// is the one that it updates next; updated pods are at the very top, and the highest is the one that it would delete
+// first. Missing pods are in between: below the partition, they come back on the protected revision, and above it on
+// the template, because a CloneSet counts (measured).
 //
-// What it has too many of lies above its replicas: first those that it deletes first, which
-// are pods on another revision as far as its partition has released them, and then updated
-// ones; and what is being deleted, for that is replaced already.
+// Surplus pods are above its replicas: first those that it deletes first, which are pods with another revision as far
+// as its partition has released them, then updated ones; and then terminating pods, because they have been replaced
+// already.
 func rank(o *adapters.Observed, found []ranked) {
 	var old, updated, leaving []ranked
 	for _, r := range found {
@@ -66,8 +65,7 @@ func rank(o *adapters.Observed, found []ranked) {
 	place(leaving, replicas+surplus)
 }
 
-// stays orders pods by how long a CloneSet leaves them as they are: the first is the last
-// that it takes.
+// stays orders pods by how long a CloneSet keeps them: the first is the one that it updates last.
 func stays(a, b ranked) int {
 	class := func(r *ranked) int {
 		switch {

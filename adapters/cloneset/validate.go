@@ -12,11 +12,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Validate refuses, in a template at the path at, what the controller decides itself
-// (replicas, the partition, another selector, paused), pods that are named to be deleted,
-// a strategy without a partition, and pod labels that spec.selector does not match. In a
-// coordinated rollout it refuses what decides how many pods are updated, or in which order,
-// past the ledger.
+// Validate rejects, in a template at the path at, the fields that the controller determines (replicas, the partition,
+// another selector, paused), names of pods to delete, a strategy without a partition, and pod labels that
+// spec.selector does not match. In a coordinated rollout it rejects everything that determines, independently of the
+// ledger, how many pods are updated, or in which order.
 func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
 	check := validateOwn
 	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
@@ -27,8 +26,8 @@ func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[stri
 	return owned.ValidateTemplate(template, parent.Selector, at, check)
 }
 
-// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
-// the pod labels: those of template and patch together count.
+// ValidatePatch rejects what Validate rejects in a template under both strategies, except pod labels: those of
+// template and patch are merged first.
 func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return owned.ValidatePatch(patch, selector, at, validateOwn)
 }
@@ -60,12 +59,12 @@ func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateCoordinated is for a coordinated rollout: what may be unavailable is one number
-// there for all subsets, and what is not available is updated first.
+// validateCoordinated checks a template for a coordinated rollout, which has one maxUnavailable for all subsets, and
+// updates unavailable pods first.
 func validateCoordinated(spec map[string]any, at *field.Path) field.ErrorList {
 	strategy, err := tree.Object(spec, "updateStrategy", at)
 	if err != nil {
-		return nil // validateOwn has said so
+		return nil // validateOwn has reported it
 	}
 	at = at.Child("updateStrategy")
 	var errs field.ErrorList

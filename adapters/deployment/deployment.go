@@ -3,8 +3,8 @@
 
 // Package deployment makes apps/v1 Deployments the children of a UnitedDeployment.
 //
-// A Deployment has one template and no partition, so a child is protected whole or not at
-// all: it is given the next template when it is released.
+// A Deployment has one template and no partition, so a child is protected as a whole or not at all: it gets the next
+// template when it is released.
 package deployment
 
 import (
@@ -22,57 +22,56 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxNameLength is what a DNS label may be long. The API server would take more, but names
-// of pods are cut off there, and then do not tell whose they are.
+// maxNameLength is that of a DNS label. The API server would accept more, but it truncates the names of pods there,
+// and then they do not show to which Deployment they belong.
 const maxNameLength = 63
 
-// New is the adapter for Deployments.
+// New returns the adapter for Deployments.
 func New() adapters.Adapter { return adapter{} }
 
 type adapter struct{}
 
-// GroupVersionKind is apps/v1 Deployment.
+// GroupVersionKind returns apps/v1 Deployment.
 func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return appsv1.SchemeGroupVersion.WithKind("Deployment")
 }
 
-// Related are the ReplicaSets, which own the pods.
+// Related returns the kind ReplicaSet. ReplicaSets own the pods.
 func (adapter) Related() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("ReplicaSet")}
 }
 
-// TemplateField is spec.template.deploymentTemplate.
+// TemplateField returns spec.template.deploymentTemplate.
 func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "deploymentTemplate", t.DeploymentTemplate
 }
 
-// MaxNameLength is 63.
+// MaxNameLength returns 63.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// Traits are those of a kind that moves whole.
+// Traits returns those of a kind that is protected as a whole.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}
 }
 
-// FieldPaths are where a Deployment has its replicas and its strategy.
+// FieldPaths returns the paths of replicas and strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{Replicas: []string{"spec", "replicas"}, Strategy: []string{"spec", "strategy"}, Paused: []string{"spec", "paused"}}
 }
 
-// RevisionPaths is the pod template: nothing else of a Deployment restarts pods.
+// RevisionPaths returns the path of the pod template: no other change restarts pods.
 func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
-// PodTemplates is the one pod template.
+// PodTemplates returns the path of the only pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
 
-// PatchSchema is that of the Go type. Fields it does not know are for
-// render.Merge to handle.
+// PatchSchema returns that of the Go type. render.Merge handles fields that the type does not have.
 func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
 }
 
-// SetControllerFields sets replicas, selector, whether it is paused, minReadySeconds where the workload has
-// none, and, where c has a pace, the strategy. Errors are *field.Error from the workload on.
+// SetControllerFields sets replicas, selector, paused, minReadySeconds if the workload has none, and, if c has a
+// pace, the strategy. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -89,7 +88,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			rolling["maxSurge"] = int64(0)
 		}
 		if c.Pace.MaxUnavailable == 0 {
-			// One of the two must be above 0. What is surplus takes nobody down.
+			// One of the two must be above 0. A surplus pod makes no other pod unavailable.
 			rolling["maxSurge"] = int64(1)
 		}
 	}

@@ -40,7 +40,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// child is Deployment web-a of two replicas, image v2, with members of spec and status.
+// child returns the Deployment web-a with two replicas, image v2, and members of spec and status.
 func child(t *testing.T, spec, status string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, `{apiVersion: apps/v1, kind: Deployment,
@@ -49,7 +49,7 @@ func child(t *testing.T, spec, status string) *unstructured.Unstructured {
   status: {observedGeneration: 5`+status+`}}`)
 }
 
-// replicaSet is one of an image.
+// replicaSet returns a ReplicaSet of an image.
 func replicaSet(t *testing.T, image string, edits ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
 	u := object(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: ReplicaSet,
@@ -87,7 +87,7 @@ func pod(name, image string, ready bool, edits ...func(*corev1.Pod)) *corev1.Pod
 	return p
 }
 
-// told is what was observed, in short: the hashes, whether it caught up, and the replicas.
+// told formats the observed state: the hashes, whether the status is current, and the replicas.
 func told(o *adapters.Observed) string {
 	var members []string
 	for i, m := range o.Pods {
@@ -204,7 +204,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// The partition is on record alone. One that cannot be read protects all.
+// The partition exists only in the record. If it cannot be parsed, everything is protected.
 func TestPartitionOnRecord(t *testing.T) {
 	for text, want := range map[string]int32{"0": 0, "2": 2, "2147483647": 2147483647, "": 2, "-1": 2, "x": 2} {
 		u := child(t, "", "")

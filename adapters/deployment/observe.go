@@ -25,16 +25,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Observe reads a Deployment, those ReplicaSets that it controls, and their pods.
+// Observe reads a Deployment, the ReplicaSets that it controls, and their pods.
 //
-// Its revisions are its ReplicaSets, named by their label pod-template-hash. Its update
-// revision is the one with its template, as its own controller looks for it. Its current
-// revision is the same once it has finished, and until then none: what its replicas ran
-// before is not its business, for it is not given another template before all of it may
-// change.
+// Its revisions are its ReplicaSets, named by their label pod-template-hash. Its update revision is the one with its
+// template, found in the same way as by its controller. Its current revision is the same after it has finished, and
+// empty until then: what its replicas ran before does not matter, because it gets another template only when all of
+// it may change.
 //
-// It has no partition but that on record. Its replicas have no ranks, so they are counted
-// from the best on: a replica that is available has a lower position than one that is not.
+// Its only partition is the recorded one. Its replicas have no ranks, so positions are assigned from the best replica
+// on: an available replica has a lower position than an unavailable one.
 func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	d, err := a.typed(child)
 	if err != nil {
@@ -43,7 +42,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o := &adapters.Observed{
 		Meta:            d.ObjectMeta,
 		Traits:          a.Traits(),
-		Replicas:        ptr.Deref(d.Spec.Replicas, 1), // what the API server makes of an absent one
+		Replicas:        ptr.Deref(d.Spec.Replicas, 1), // the API server sets this default
 		MinReadySeconds: d.Spec.MinReadySeconds,
 		Paused:          d.Spec.Paused,
 		SpecObserved:    d.Status.ObservedGeneration == d.Generation,
@@ -78,11 +77,11 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// conforms reports whether all is as the Deployment's spec asks for, so that its controller has nothing
-// left to do for it, whether or not it has said so yet.
+// conforms reports whether everything is as the Deployment's spec asks for, so that its controller has nothing left
+// to do, whether or not the status says so yet.
 //
-// Trap: any change of an annotation raises a Deployment's generation, and its controller
-// observes that a moment later. A Deployment at rest would cease to be so each time.
+// Trap: a change of any annotation increases a Deployment's generation, and its controller observes that a moment
+// later. Without this check, a Deployment at rest would not be at rest each time.
 func conforms(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) bool {
 	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) {
 		return false
@@ -100,8 +99,8 @@ func conforms(o *adapters.Observed, related []*unstructured.Unstructured, own ma
 	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
 }
 
-// surplusOf is how many replicas a Deployment that is paused keeps beyond those it is asked for; or how many it has, if it
-// is not paused.
+// surplusOf returns how many replicas a paused Deployment keeps beyond those of its spec; if it is not paused, how many it
+// has beyond those.
 func surplusOf(d *appsv1.Deployment, related []*unstructured.Unstructured, own map[types.UID]string) int32 {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	if d.Spec.Paused {
@@ -117,7 +116,7 @@ func surplusOf(d *appsv1.Deployment, related []*unstructured.Unstructured, own m
 	return int32(max(0, have-int64(wanted)))
 }
 
-// maxSurge is what a Deployment's controller makes of that field.
+// maxSurge returns maxSurge in replicas, like the Deployment controller.
 func maxSurge(d *appsv1.Deployment, replicas int32) int32 {
 	rolling := d.Spec.Strategy.RollingUpdate
 	if rolling == nil || d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
@@ -130,16 +129,15 @@ func maxSurge(d *appsv1.Deployment, replicas int32) int32 {
 	return int32(min(surge, math.MaxInt32))
 }
 
-// terminated reports whether the pod has ended. Its ReplicaSet has made another one in its place, under another
-// name; this one stays for people to read, and is no replica.
+// terminated reports whether the pod has ended. Its ReplicaSet has created another one with another name; the old one
+// only remains for people to inspect, and is not a replica.
 func terminated(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// assignPositions gives the replicas positions: first those that are ready, the longest first, then
-// those that are not, and last those that are being deleted. Among equals those of the
-// template come last, as those of a StatefulSet do. It is how a Deployment chooses too: the
-// worst go first.
+// assignPositions assigns positions to the replicas: first ready ones, those that have been ready longest first, then
+// unready ones, and then terminating ones. Among equals, those with the template come last, as in a StatefulSet. A
+// Deployment chooses in the same way: the worst go first.
 func assignPositions(o *adapters.Observed) {
 	class := func(r *adapters.Replica) int {
 		switch {
@@ -165,9 +163,9 @@ func assignPositions(o *adapters.Observed) {
 	}
 }
 
-// finished reports whether all replicas are of the template, and are, or were, available. Its controller
-// says so with a condition, which stays when one ceases to be; that is not there without a
-// progress deadline, nor while it is paused.
+// finished reports whether all replicas have the template, and are or were available. The Deployment controller
+// reports that with a condition, which stays True when a replica becomes unavailable, and which does not exist
+// without a progress deadline, or while the Deployment is paused.
 func finished(d *appsv1.Deployment, o *adapters.Observed) bool {
 	if !o.SpecObserved || o.UpdateHash == "" || o.Replicas == 0 {
 		return false
@@ -190,12 +188,12 @@ func finished(d *appsv1.Deployment, o *adapters.Observed) bool {
 	return said && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.UpdatedReplicas > 0
 }
 
-// newReplicaSetAvailable is the reason of the condition Progressing of a Deployment that has
-// finished (deploymentutil.NewRSAvailableReason).
+// newReplicaSetAvailable is the reason of the condition Progressing of a Deployment that has finished
+// (deploymentutil.NewRSAvailableReason).
 const newReplicaSetAvailable = "NewReplicaSetAvailable"
 
-// updateHash is the hash of the ReplicaSet that has the Deployment's template; "" when there
-// is none yet. Of several it is the oldest, as for the Deployment's controller.
+// updateHash returns the hash of the ReplicaSet with the Deployment's template; "" if it does not exist yet. If there
+// are several, it is that of the oldest, as for the Deployment controller.
 func updateHash(child *unstructured.Unstructured, related []*unstructured.Unstructured, own map[types.UID]string) string {
 	wanted := podTemplate(child)
 	var found *unstructured.Unstructured
@@ -213,7 +211,7 @@ func updateHash(child *unstructured.Unstructured, related []*unstructured.Unstru
 	return own[found.GetUID()]
 }
 
-// podTemplate is the pod template less the label that tells ReplicaSets apart.
+// podTemplate returns the pod template without the label that distinguishes ReplicaSets.
 func podTemplate(u *unstructured.Unstructured) map[string]any {
 	template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	pods, ok := template.(map[string]any)
@@ -230,7 +228,7 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return pods
 }
 
-// partitionOnRecord is what United wrote last; all is protected where that cannot be read.
+// partitionOnRecord returns the partition that United wrote last; if it cannot be parsed, everything is protected.
 func partitionOnRecord(d *appsv1.Deployment) int32 {
 	n, err := strconv.ParseInt(d.Annotations[v1alpha1.AnnotationPartition], 10, 32)
 	if err != nil || n < 0 {
@@ -239,8 +237,7 @@ func partitionOnRecord(d *appsv1.Deployment) int32 {
 	return int32(n)
 }
 
-// paceOf are the bounds of a rolling update in replicas, rounded as the Deployment's
-// controller rounds them.
+// paceOf returns the bounds of a rolling update in replicas, rounded like the Deployment controller does.
 func paceOf(rolling *appsv1.RollingUpdateDeployment, replicas int32) *adapters.Pace {
 	quarter := intstr.FromString("25%")
 	unavailable, errUnavailable := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxUnavailable, quarter)), int(replicas), false)
@@ -254,7 +251,7 @@ func paceOf(rolling *appsv1.RollingUpdateDeployment, replicas int32) *adapters.P
 	return &adapters.Pace{MaxUnavailable: int32(min(unavailable, int(replicas)))}
 }
 
-// typed reads a child less the templates in it.
+// typed converts a child without its templates.
 func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	return d, owned.Read(child, a.GroupVersionKind(), d, "template")

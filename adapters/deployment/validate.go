@@ -14,10 +14,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Validate refuses, in a template at the path at, what the controller decides itself
-// (replicas, another selector, paused; in a coordinated rollout also how many pods may be
-// unavailable), and pod labels that spec.selector does not match. In the parent it refuses
-// partitions that would divide a Deployment.
+// Validate rejects, in a template at the path at, the fields that the controller determines (replicas, another
+// selector, paused; in a coordinated rollout also maxUnavailable), and pod labels that spec.selector does not match.
+// In the parent it rejects partitions that would divide a Deployment.
 func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
 	check := validatePaused
 	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
@@ -29,8 +28,8 @@ func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[stri
 	return append(errs, validatePartitions(&parent.UpdateStrategy, field.NewPath("spec", "updateStrategy"))...)
 }
 
-// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
-// the pod labels: those of template and patch together count.
+// ValidatePatch rejects what Validate rejects in a template under both strategies, except pod labels: those of
+// template and patch are merged first.
 func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return owned.ValidatePatch(patch, selector, at, validatePaused)
 }
@@ -42,14 +41,13 @@ func validatePaused(spec map[string]any, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateStrategy is for a coordinated rollout: what may be unavailable there is one number
-// for all subsets.
+// validateStrategy checks a template for a coordinated rollout, which has one maxUnavailable for all subsets.
 func validateStrategy(spec map[string]any, at *field.Path) field.ErrorList {
 	return owned.ValidateStrategy(spec, "strategy", "maxUnavailable",
 		"set spec.updateStrategy.rollingUpdate.maxUnavailable, which applies to all subsets together", at)
 }
 
-// validatePartitions refuses what would divide a Deployment.
+// validatePartitions rejects partitions that would divide a Deployment.
 func validatePartitions(strategy *v1alpha1.UpdateStrategy, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(value *intstr.IntOrString, at *field.Path) {

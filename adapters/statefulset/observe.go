@@ -14,10 +14,10 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
 
-// Observe reads a StatefulSet and those of the pods that it controls. A pod whose
-// name is not "<name>-<ordinal>" is passed over, as the StatefulSet does.
+// Observe reads a StatefulSet and the pods that it controls. It ignores a pod whose name is not "<name>-<ordinal>",
+// as the StatefulSet does.
 //
-// Of a pod it reads what package pods says.
+// Package pods has the fields that it reads of a pod.
 func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
 	set, err := a.typed(child)
 	if err != nil {
@@ -26,7 +26,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o := &adapters.Observed{
 		Meta:            set.ObjectMeta,
 		Traits:          a.Traits(),
-		Replicas:        1, // what the API server makes of an absent one
+		Replicas:        1, // the API server sets this default
 		NoPartition:     set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		MinReadySeconds: set.Spec.MinReadySeconds,
 		Ordered:         set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
@@ -46,7 +46,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// Orphans counts as the StatefulSet adopts.
+// Orphans counts the pods that the StatefulSet adopts.
 func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32 {
 	set, err := a.typed(child)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a adapter) Orphans(child *unstructured.Unstructured, pods []corev1.Pod) in
 	return numbered(set).Orphans(set.Spec.Selector, pods)
 }
 
-// typed reads a child less the templates in it.
+// typed converts a child without its templates.
 func (a adapter) typed(child *unstructured.Unstructured) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
 	return set, owned.Read(child, a.GroupVersionKind(), set, "template", "volumeClaimTemplates")

@@ -1,8 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefulset makes apps/v1 StatefulSets the children of a
-// UnitedDeployment.
+// Package statefulset makes apps/v1 StatefulSets the children of a UnitedDeployment.
 package statefulset
 
 import (
@@ -17,29 +16,29 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxNameLength is what a StatefulSet's name may be long: its pods carry
-// "<name>-<hash of ten>" as the value of a label, which may have 63 characters.
+// maxNameLength bounds the name of a StatefulSet: its pods have a label with the value "<name>-<hash of ten>", which
+// may have 63 characters.
 const maxNameLength = 52
 
-// New is the adapter for StatefulSets.
+// New returns the adapter for StatefulSets.
 func New() adapters.Adopting { return adapter{} }
 
 type adapter struct{}
 
-// GroupVersionKind is apps/v1 StatefulSet.
+// GroupVersionKind returns apps/v1 StatefulSet.
 func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// TemplateField is spec.template.statefulSetTemplate.
+// TemplateField returns spec.template.statefulSetTemplate.
 func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "statefulSetTemplate", t.StatefulSetTemplate
 }
 
-// MaxNameLength is 52.
+// MaxNameLength returns 52.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// FieldPaths are where a StatefulSet has its replicas, its partition and its strategy.
+// FieldPaths returns the paths of replicas, partition and strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{
 		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", "updateStrategy", "rollingUpdate", "partition"},
@@ -47,26 +46,25 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 	}
 }
 
-// Traits are those of a kind that has a partition, and the revision before in its status.
+// Traits returns those of a kind with a partition by ordinal, and with the previous revision in its status.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
 }
 
-// RevisionPaths is the pod template: nothing else of a StatefulSet restarts pods.
+// RevisionPaths returns the path of the pod template: no other change restarts pods.
 func (adapter) RevisionPaths() [][]string { return [][]string{{"spec", "template"}} }
 
-// PodTemplates is the one pod template.
+// PodTemplates returns the path of the only pod template.
 func (adapter) PodTemplates() [][]string { return [][]string{{"spec", "template"}} }
 
-// PatchSchema is that of the Go type. Fields it does not know are for
-// render.Merge to handle.
+// PatchSchema returns that of the Go type. render.Merge handles fields that the type does not have.
 func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector and the rolling update's partition, and
-// minReadySeconds where the workload has none. Other members of rollingUpdate,
-// such as maxUnavailable, stay. Errors are *field.Error from the workload on.
+// SetControllerFields sets replicas, selector and the partition of the rolling update, and minReadySeconds if the
+// workload has none. It keeps other members of rollingUpdate, such as maxUnavailable. Errors are *field.Error
+// relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// object reads YAML the way templates are read: integers are int64.
+// object parses YAML like a template: integers are int64.
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -118,7 +118,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A patch is refused what a template is refused, but for the pod labels.
+// A patch is checked like a template, except for pod labels.
 func TestValidatePatch(t *testing.T) {
 	web := matchLabels(map[string]string{"app": "web"})
 	const at = "spec.topology.subsets[zone-a].patch."
@@ -206,7 +206,7 @@ func after(seconds int) metav1.Time {
 	return metav1.NewTime(epoch().Add(time.Duration(seconds) * time.Second))
 }
 
-// pod is a pod of the StatefulSet with uid s-1, changed by edits.
+// pod returns a pod of the StatefulSet with uid s-1, changed by edits.
 func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "shop", UID: types.UID("uid-" + name), CreationTimestamp: after(0),
@@ -285,8 +285,8 @@ status: {observedGeneration: 4, currentRevision: h1, updateRevision: h2, replica
 	}
 }
 
-// TestTrailing counts as the StatefulSet controller does: a terminating replica is
-// a replica, ready perhaps, but not an updated one.
+// TestTrailing counts like the StatefulSet controller: a terminating replica is a replica, perhaps ready, but not an
+// updated one.
 func TestTrailing(t *testing.T) {
 	updated := func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "h2" }
 	pods := []*corev1.Pod{
@@ -347,7 +347,7 @@ func TestReadiness(t *testing.T) {
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Status.Phase = phase }
 	}
-	deleted := func(at int, grace int64) func(*corev1.Pod) { // at is when it is to be gone
+	deleted := func(at int, grace int64) func(*corev1.Pod) { // at is the deletionTimestamp
 		return func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(after(at)), &grace }
 	}
 	for _, tc := range []struct {
@@ -424,7 +424,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A pod that was never ready has no Ready condition, or one that is as old as its start.
+// A pod that has never been ready has no Ready condition, or one that is as old as its start.
 func TestNeverReady(t *testing.T) {
 	condition := func(status corev1.ConditionStatus, started, changed int) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -452,7 +452,7 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
-// Between two tries of a crash loop a container runs, or has just ended.
+// Between two attempts of a crash loop, a container runs, or has just ended.
 func TestCrashed(t *testing.T) {
 	ended := func(code int32) *corev1.ContainerStateTerminated {
 		return &corev1.ContainerStateTerminated{ExitCode: code}

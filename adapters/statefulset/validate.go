@@ -11,15 +11,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Validate refuses, in a template at the path at, what the controller decides
-// itself (replicas, the partition, another selector), a strategy without a
-// partition, and pod labels that spec.selector does not match.
+// Validate rejects, in a template at the path at, the fields that the controller determines (replicas, the partition,
+// another selector), a strategy without a partition, and pod labels that spec.selector does not match.
 func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
 	return owned.ValidateTemplate(template, parent.Selector, at, validateStrategy)
 }
 
-// ValidatePatch refuses what Validate refuses in a template, but for the pod labels:
-// those of template and patch together count.
+// ValidatePatch rejects what Validate rejects in a template, except pod labels: those of template and patch are
+// merged first.
 func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return owned.ValidatePatch(patch, selector, at, validateStrategy)
 }

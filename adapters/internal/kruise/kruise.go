@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kruise reads what the workloads of OpenKruise have in common.
+// Package kruise has what the adapters for OpenKruise's workloads share.
 package kruise
 
 import (
@@ -17,18 +17,17 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
 
-// Replica is what a pod of the workload of a name tells. One that is not in the state Normal
-// is no replica that serves, whatever its condition says: it is being prepared, updated in
-// place, or is to be deleted, and its controller does not count it as available either.
-// marked: its controller has chosen to delete it.
+// Replica reads a pod of the named workload. A pod whose lifecycle state is not Normal is not a serving replica,
+// whatever its condition: it is being prepared, updated in place, or deleted, and the controller of the kind does not
+// count it as available either. marked: that controller has chosen to delete it.
 //
-// Trap: a pod that served until its controller took it in hand has a condition Ready that is as
-// old as its service. It tells nothing of how long the pod has been on its way out, and that may
-// be a hook of the user's that takes its time: it has not failed by that.
+// Trap: if a pod served until its controller started to delete or update it, the time of its condition Ready is when
+// it started to serve. That does not show how long the deletion or update has taken. It may wait for a hook of the
+// user that takes its time, so this does not count as a failure.
 func Replica(workload string, pod *corev1.Pod, position int32) (r adapters.Replica, marked bool) {
 	r = pods.Replica(pod, position, appsv1.ControllerRevisionHashLabelKey)
 	if r.Hash != "" && !strings.HasPrefix(r.Hash, workload+"-") {
-		r.Hash = workload + "-" + r.Hash // the feature CloneSetShortHash leaves the name out
+		r.Hash = workload + "-" + r.Hash // with the feature CloneSetShortHash, the label does not have the name
 	}
 	marked = pod.Labels[kruisev1alpha1.SpecifiedDeleteKey] != ""
 	state := appspub.LifecycleStateType(pod.Labels[appspub.LifecycleStateKey])
@@ -41,7 +40,7 @@ func Replica(workload string, pod *corev1.Pod, position int32) (r adapters.Repli
 	return r, marked
 }
 
-// leaves reports whether a pod in a state served until its controller began to delete it, or to update it.
+// leaves reports whether a pod in a lifecycle state served until its controller began to delete or update it.
 func leaves(state appspub.LifecycleStateType) bool {
 	switch state {
 	case appspub.LifecycleStatePreparingDelete, appspub.LifecycleStatePreparingUpdate, appspub.LifecycleStateUpdating:

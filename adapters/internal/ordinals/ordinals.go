@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ordinals is what kinds have in common whose pods are called "<name>-<ordinal>":
-// which position a pod has, and what a child has of them.
+// Package ordinals has what kinds share whose pods are named "<name>-<ordinal>": the position of a pod, and the pods
+// of a child.
 package ordinals
 
 import (
@@ -24,16 +24,16 @@ import (
 // Set is a child whose pods have ordinals.
 type Set struct {
 	metav1.ObjectMeta
-	// First is the ordinal of the replica at position 0, if that is not reserved.
+	// First is the ordinal of the replica at position 0, unless it is reserved.
 	First int32
-	// Reserved are ordinals that no replica has, from and to, both included; in any order.
+	// Reserved are ranges of ordinals without a replica, both ends included, in any order.
 	Reserved [][2]int32
 }
 
-// Position is that of the pod of a name; false if it is none of the set. A pod below the
-// first ordinal, or at one that is reserved, is surplus: it has a negative position.
+// Position returns the position of the named pod; false if it is not a pod of the set. A pod below the first ordinal,
+// or at a reserved one, is surplus and has a negative position.
 //
-// An ordinal is a number, also for sorting: as text -10 comes before -2.
+// An ordinal is a number, also for sorting: as text, -10 would come before -2.
 func (s *Set) Position(pod string) (position int32, ok bool) {
 	text, ok := strings.CutPrefix(pod, s.Name+"-")
 	if !ok {
@@ -60,7 +60,7 @@ func (s *Set) Position(pod string) (position int32, ok bool) {
 	return ordinal - s.First - below, true
 }
 
-// reserved are the reserved ordinals from the first on, in order, none twice.
+// reserved returns the reserved ordinals from the first ordinal on, in order and without duplicates.
 func (s *Set) reserved() [][2]int32 {
 	list := slices.Clone(s.Reserved)
 	slices.SortFunc(list, func(a, b [2]int32) int { return cmp.Compare(a[0], b[0]) })
@@ -75,7 +75,7 @@ func (s *Set) reserved() [][2]int32 {
 	return merged
 }
 
-// PodName is what the replica at a position is called.
+// PodName returns the name of the replica at a position.
 func (s *Set) PodName(position int32) string {
 	ordinal := s.First + position
 	for _, r := range s.reserved() {
@@ -86,8 +86,8 @@ func (s *Set) PodName(position int32) string {
 	return fmt.Sprintf("%s-%d", s.Name, ordinal)
 }
 
-// Observe adds to o the pods that the set controls, as read reads them, and what follows.
-// A pod whose name is not "<name>-<ordinal>" is passed over, as its controller does.
+// Observe adds to o the pods that the set controls, converted by read, and what follows from them. It ignores a pod
+// whose name is not "<name>-<ordinal>", as the controller does.
 func (s *Set) Observe(o *adapters.Observed, status *appsv1.StatefulSetStatus, pods []*corev1.Pod, read func(*corev1.Pod, int32) adapters.Replica) {
 	for _, pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
@@ -105,9 +105,8 @@ func (s *Set) Observe(o *adapters.Observed, status *appsv1.StatefulSetStatus, po
 	}
 }
 
-// trailing reports whether the status counts other replicas than there are, the way
-// the StatefulSet controller counts: a replica that is being deleted is not an
-// updated one, but may be ready.
+// trailing reports whether the status counts other replicas than exist. Like the StatefulSet controller, it does not
+// count a terminating replica as updated, but perhaps as ready.
 func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool {
 	var ready, updated int32
 	for _, m := range members {
@@ -121,10 +120,9 @@ func trailing(status *appsv1.StatefulSetStatus, members []adapters.Replica) bool
 	return int(status.Replicas) != len(members) || status.ReadyReplicas != ready || status.UpdatedReplicas != updated
 }
 
-// Orphans counts as a StatefulSet adopts: pods that nobody controls and that are not being
-// deleted, by name and by the selector. A surplus pod below the first ordinal is not
-// counted, since no number of replicas keeps it. A child whose selector cannot be read has
-// none: the API server refuses it.
+// Orphans counts the pods that a StatefulSet would adopt: those without a controller that are not terminating and
+// that match by name and selector. It does not count a surplus pod below the first ordinal, because no number of
+// replicas keeps it. If the selector cannot be parsed, the result is 0: the API server rejects such a child.
 func (s *Set) Orphans(selects *metav1.LabelSelector, pods []corev1.Pod) int32 {
 	selector, err := metav1.LabelSelectorAsSelector(selects)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestPositions(t *testing.T) {
 		name     string
 		first    int32
 		reserved [][2]int32
-		want     string // of web-0 to web-9
+		want     string // names of the pods, of web-0 to web-9
 	}{
 		{"none is reserved", 0, nil, "0 1 2 3 4 5 6 7 8 9"},
 		{"another first", 3, nil, "-3 -2 -1 0 1 2 3 4 5 6"},

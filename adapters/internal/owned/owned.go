@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned has what all kinds with a selector and a pod template at spec.template do
-// alike about the fields that the controller owns.
+// Package owned handles the fields that the controller owns, for all kinds with a selector and a pod template at
+// spec.template.
 package owned
 
 import (
@@ -23,18 +23,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Check is what one kind refuses in the spec of a workload beside what all refuse. A null
-// is allowed: it says what an absent field does.
+// Check has the checks of one kind on the spec of a workload, in addition to those for all kinds. A null is allowed,
+// because it equals an absent field.
 type Check func(spec map[string]any, at *field.Path) field.ErrorList
 
-// ValidateTemplate refuses, in a template at the path at, what the controller decides
-// itself (replicas, another selector, and what own refuses), and pod labels that selector,
-// the parent's, does not match.
+// ValidateTemplate rejects, in a template at the path at, the fields that the controller determines (replicas,
+// another selector, and what own rejects), and pod labels that do not match the selector of the parent.
 func ValidateTemplate(template map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check) field.ErrorList {
 	return ValidateTemplateWith(template, selector, at, own, []string{"template"})
 }
 
-// ValidateTemplateWith is ValidateTemplate of a kind that has its pod templates at these paths in its spec.
+// ValidateTemplateWith is ValidateTemplate for a kind whose spec has its pod templates at other paths.
 func ValidateTemplateWith(template map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check, pods ...[]string) field.ErrorList {
 	required, errs := parentSelector(selector)
 	spec, err := tree.Object(template, "spec", at)
@@ -51,10 +50,10 @@ func ValidateTemplateWith(template map[string]any, selector *metav1.LabelSelecto
 	return errs
 }
 
-// ValidatePatch refuses what ValidateTemplate refuses, but for the pod labels: those of
-// template and patch together count.
+// ValidatePatch rejects what ValidateTemplate rejects, except pod labels: those of template and patch are merged
+// first.
 func ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path, own Check) field.ErrorList {
-	required, _ := parentSelector(selector) // an error in it is ValidateTemplate's to tell
+	required, _ := parentSelector(selector) // ValidateTemplate reports an error in it
 	spec, err := tree.Object(patch, "spec", at)
 	if err != nil {
 		return field.ErrorList{AsField(at, err)}
@@ -62,8 +61,7 @@ func ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *fie
 	return validate(spec, required, at.Child("spec"), own)
 }
 
-// validate refuses what the controller sets. Without required the selector is not looked
-// at.
+// validate rejects fields that the controller sets. Without required, it does not check the selector.
 func validate(spec map[string]any, required labels.Requirements, at *field.Path, own Check) field.ErrorList {
 	var errs field.ErrorList
 	if spec["replicas"] != nil {
@@ -76,7 +74,7 @@ func validate(spec map[string]any, required labels.Requirements, at *field.Path,
 	return errs
 }
 
-// parentSelector are the requirements of spec.selector; nil with an error.
+// parentSelector returns the requirements of spec.selector; nil with an error.
 func parentSelector(selector *metav1.LabelSelector) (labels.Requirements, field.ErrorList) {
 	at := field.NewPath("spec", "selector")
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
@@ -90,8 +88,8 @@ func parentSelector(selector *metav1.LabelSelector) (labels.Requirements, field.
 	return requirements, nil
 }
 
-// validateSelector allows a selector that means the same as the parent's, since
-// a workload copied into a template has one.
+// validateSelector allows a selector that is equivalent to the parent's, because a workload that is copied into a
+// template has one.
 func validateSelector(spec map[string]any, required labels.Requirements, at *field.Path) field.ErrorList {
 	raw, err := tree.Object(spec, "selector", at)
 	if err != nil {
@@ -115,8 +113,7 @@ func validateSelector(spec map[string]any, required labels.Requirements, at *fie
 	return nil
 }
 
-// texts are requirements in a form that is the same for the same requirements,
-// in whatever order they and their values were written.
+// texts returns requirements in a form that does not depend on the order of requirements and values.
 func texts(requirements labels.Requirements) []string {
 	var out []string
 	for i := range requirements {
@@ -126,9 +123,8 @@ func texts(requirements labels.Requirements) []string {
 	return slices.Compact(out)
 }
 
-// validatePodLabels matches the labels of the pod template at a path. A selector may ask
-// for the labels that the controller adds; their values differ from child to
-// child, so that is for the API server to judge.
+// validatePodLabels checks the labels of the pod template at a path. A selector may require the labels that the
+// controller adds. Their values differ between children, so the API server has to check those.
 func validatePodLabels(spec map[string]any, steps []string, required labels.Requirements, at *field.Path) field.ErrorList {
 	pods, err := tree.Lookup(spec, steps, at)
 	if err != nil {
@@ -165,8 +161,8 @@ func AsField(at *field.Path, err error) *field.Error {
 	return field.InternalError(at, err)
 }
 
-// childSelector is the parent's selector and the two labels. Without them the
-// children of one parent would select each other's pods.
+// childSelector returns the parent's selector with the two labels added. Without them, the children of one parent
+// would select each other's pods.
 func childSelector(c *adapters.Child) (map[string]any, error) {
 	selector := c.Selector.DeepCopy()
 	if selector == nil {
@@ -181,8 +177,8 @@ func childSelector(c *adapters.Child) (map[string]any, error) {
 	return out, nil
 }
 
-// SetCommon sets what every kind with a selector has alike: replicas, selector, and
-// minReadySeconds where the workload has none.
+// SetCommon sets the fields that every kind with a selector has: replicas, selector, and minReadySeconds if the
+// workload has none.
 func SetCommon(spec map[string]any, c *adapters.Child) error {
 	selector, err := childSelector(c)
 	if err != nil {
@@ -196,9 +192,9 @@ func SetCommon(spec map[string]any, c *adapters.Child) error {
 	return nil
 }
 
-// Read reads a child of a kind into its type, less some fields of its spec, and who owns
-// its fields: nothing needs them as types, they are most of the work, and a field in a
-// template that is of another type than ours must not make a living child unreadable.
+// Read converts a child to its type, without some fields of its spec and without managedFields: nothing needs those
+// as types, converting them would be most of the work, and a field of an unexpected type in a template must not make
+// an existing child unreadable.
 func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into metav1.Object, without ...string) error {
 	if child == nil || child.GroupVersionKind() != gvk {
 		return fmt.Errorf("not a %s of %s", gvk.Kind, gvk.GroupVersion())
@@ -221,18 +217,17 @@ func Read(child *unstructured.Unstructured, gvk schema.GroupVersionKind, into me
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err != nil {
 		return fmt.Errorf("%s %s/%s: %w", gvk.Kind, child.GetNamespace(), child.GetName(), err)
 	}
-	into.SetAnnotations(child.GetAnnotations()) // the converter would take ten times the work for them
+	into.SetAnnotations(child.GetAnnotations()) // the converter would take ten times as long for them
 	into.SetLabels(child.GetLabels())
 	return nil
 }
 
-// RollingUpdate is the type of an update strategy that replaces pods a few at a time, as
-// StatefulSets and Deployments call it.
+// RollingUpdate is the type of an update strategy that replaces pods a few at a time, with the name that StatefulSets
+// and Deployments use.
 const RollingUpdate = "RollingUpdate"
 
-// ValidateStrategy refuses, in the strategy of that name in the spec of a workload at the
-// path at, another type than RollingUpdate, and the member of rollingUpdate that the
-// controller decides; instead says what to set.
+// ValidateStrategy rejects, in the named strategy in the spec of a workload at the path at, a type other than
+// RollingUpdate, and the member of rollingUpdate that the controller determines; instead says what to set.
 func ValidateStrategy(spec map[string]any, name, member, instead string, at *field.Path) field.ErrorList {
 	strategy, err := tree.Object(spec, name, at)
 	if err != nil {
@@ -253,8 +248,8 @@ func ValidateStrategy(spec map[string]any, name, member, instead string, at *fie
 	return errs
 }
 
-// EnsureRolling makes the strategy of that name in spec a rolling update, and gives its
-// rollingUpdate. Errors are *field.Error from the workload on.
+// EnsureRolling makes the named strategy in spec a rolling update, and returns its rollingUpdate. Errors are
+// *field.Error relative to the workload.
 func EnsureRolling(spec map[string]any, name string) (map[string]any, error) {
 	at := field.NewPath("spec")
 	strategy, err := tree.Ensure(spec, name, at)

@@ -1,18 +1,18 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods reads what a pod tells of a replica, for all kinds whose replicas are pods.
+// Package pods reads replicas from pods, for all kinds whose replicas are pods.
 //
-// Of a pod it reads, and a cache must keep:
+// It reads these fields of a pod, which a cache must keep:
 //
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
-//	metadata.annotations, of which RevisionLabelChanged alone, which the cache adds
+//	metadata.annotations: only RevisionLabelChanged, which the cache adds
 //	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
 //	status.phase, .reason, .startTime
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
 //	status.containerStatuses[].state.waiting.reason
-//	the same two .ready, .state.running.startedAt, .state.terminated.exitCode, .lastState.terminated.exitCode
+//	in both lists also .ready, .state.running.startedAt, .state.terminated.exitCode, .lastState.terminated.exitCode
 package pods
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// Replica is what a pod tells of the replica at a position. hashLabel is the label that
-// says of which of the child's own revisions it is.
+// Replica returns the replica of a pod at a position. hashLabel is the label with the child's own revision of the
+// pod.
 func Replica(pod *corev1.Pod, position int32, hashLabel string) adapters.Replica {
 	r := replicaOf(pod, position, hashLabel)
 	if began := deletionBegan(pod); r.Terminating && (r.Ready || began.Before(r.Since)) {
@@ -62,21 +62,21 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 	if changed.Before(pod.CreationTimestamp.Time) {
 		changed = pod.CreationTimestamp.Time
 	}
-	// Trap: a pod that was ended from outside, by the pod garbage collector for
-	// one, can keep a Ready condition that is True.
+	// Trap: a pod that something else ended, such as the pod garbage collector, can keep a Ready condition that is
+	// True.
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	if ready.Status == corev1.ConditionTrue && !over {
 		r.Ready, r.ReadySince = true, changed
 		return r
 	}
 	r.Since = changed
-	// The kubelet sets both in one go when it first sees the pod.
+	// The kubelet sets both at once when it first sees the pod.
 	r.NeverReady = ready.Status != corev1.ConditionTrue && pod.Status.StartTime != nil &&
 		ready.LastTransitionTime.Equal(pod.Status.StartTime)
 	return r
 }
 
-// deletionBegan is when a pod was deleted: its deletionTimestamp is when it is to be gone.
+// deletionBegan returns when the deletion of a pod began: its deletionTimestamp is when the deletion must end.
 func deletionBegan(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
@@ -97,9 +97,8 @@ func conditionOf(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1
 	return nil
 }
 
-// setUnschedulable sets what the scheduler says of a pod that fits on no node. One that waits
-// for its scheduling gates, or for the scheduler to look at it, does not count: nobody has found that
-// there is no room.
+// setUnschedulable copies the message of the scheduler if it finds no node for a pod. A pod that waits for its
+// scheduling gates, or that the scheduler has not tried yet, does not count, because nothing shows that no node fits.
 func setUnschedulable(r *adapters.Replica, pod *corev1.Pod) {
 	scheduled := conditionOf(pod, corev1.PodScheduled)
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable {
@@ -112,8 +111,8 @@ func setUnschedulable(r *adapters.Replica, pod *corev1.Pod) {
 	}
 }
 
-// failureOf says why a pod failed; "" when it did not. A container that waits
-// for anything else, such as ContainerCreating, is only starting.
+// failureOf returns why a pod failed; "" if it did not. A container that waits for another reason, such as
+// ContainerCreating, is only starting.
 func failureOf(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodFailed {
 		return cmp.Or(pod.Status.Reason, "Failed")
@@ -128,9 +127,9 @@ func failureOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// hasCrashed reports whether a container has ended with an error, and was not ready since.
-// One that has come up again since, and ceased to be ready while it ran, has not crashed:
-// the pod ceased to be ready later than the container started.
+// hasCrashed reports whether a container ended with an error and has not been ready since. A container that has come
+// up again since, and became unready while it ran, has not crashed: then the pod became unready after the container
+// started.
 func hasCrashed(pod *corev1.Pod) bool {
 	ready := conditionOf(pod, corev1.PodReady)
 	cameUp := func(s *corev1.ContainerStatus) bool {
@@ -149,8 +148,8 @@ func hasCrashed(pod *corev1.Pod) bool {
 	return false
 }
 
-// isFailure reports whether a waiting container has a reason, as the kubelet gives it, that does
-// not go away by waiting.
+// isFailure reports whether a reason of a waiting container, as the kubelet sets it, is one that does not pass by
+// waiting.
 func isFailure(reason string) bool {
 	switch reason {
 	case "CrashLoopBackOff",

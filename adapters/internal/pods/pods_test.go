@@ -13,8 +13,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/pods"
 )
 
-// A pod that the scheduler finds no node for says so in the scheduler's words; one that merely waits
-// does not.
+// The message of the scheduler is copied if it finds no node for a pod, but not if the pod merely waits.
 func TestUnschedulable(t *testing.T) {
 	created := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {

@@ -1,11 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree walks JSON as encoding/json decodes it into any, and says where
-// it is not of the shape that is needed. A null equals an absent field.
+// Package tree walks JSON as encoding/json decodes it into any, and reports values of the wrong type. A null equals
+// an absent field.
 //
-// Every at is the path of the object that is passed, not of the field; it may
-// be nil, then paths start at that object.
+// Every at is the path of the object that is passed, and not that of the field. If it is nil, paths start at that
+// object.
 package tree
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Object returns the object m[key]; nil when it is absent or null.
+// Object returns the object m[key]; nil if it is absent or null.
 func Object(m map[string]any, key string, at *field.Path) (map[string]any, error) {
 	v, ok := m[key]
 	if !ok || v == nil {
@@ -29,8 +29,7 @@ func Object(m map[string]any, key string, at *field.Path) (map[string]any, error
 	return o, nil
 }
 
-// Ensure returns the object m[key] and puts an empty one there first when it is
-// absent or null.
+// Ensure returns the object m[key], and creates an empty one if it is absent or null.
 func Ensure(m map[string]any, key string, at *field.Path) (map[string]any, error) {
 	o, err := Object(m, key, at)
 	if err != nil {
@@ -43,7 +42,7 @@ func Ensure(m map[string]any, key string, at *field.Path) (map[string]any, error
 	return o, nil
 }
 
-// List returns the list m[key]; nil when it is absent or null.
+// List returns the list m[key]; nil if it is absent or null.
 func List(m map[string]any, key string, at *field.Path) ([]any, error) {
 	v, ok := m[key]
 	if !ok || v == nil {
@@ -56,8 +55,7 @@ func List(m map[string]any, key string, at *field.Path) ([]any, error) {
 	return l, nil
 }
 
-// Strings returns the object m[key], whose values must be strings, as a new
-// map; values that are null are left out.
+// Strings returns the object m[key], whose values must be strings, as a new map without values that are null.
 func Strings(m map[string]any, key string, at *field.Path) (map[string]string, error) {
 	o, err := Object(m, key, at)
 	if err != nil {
@@ -76,8 +74,7 @@ func Strings(m map[string]any, key string, at *field.Path) (map[string]string, e
 	return out, nil
 }
 
-// Lookup follows steps through objects. It returns nil when one of them is
-// absent or null.
+// Lookup follows steps through objects. It returns nil if one of them is absent or null.
 func Lookup(m map[string]any, steps []string, at *field.Path) (map[string]any, error) {
 	for _, step := range steps {
 		next, err := Object(m, step, at)
@@ -89,8 +86,8 @@ func Lookup(m map[string]any, steps []string, at *field.Path) (map[string]any, e
 	return m, nil
 }
 
-// DropNulls removes null fields from every object in v. Nulls that are elements
-// of lists stay: taking one out would move the others.
+// DropNulls removes null fields from every object in v. It keeps nulls in lists, because removing them would move
+// other elements.
 func DropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -108,8 +105,8 @@ func DropNulls(v any) {
 	}
 }
 
-// Keys returns the keys of m in order, so that of two errors always the same
-// one is found first: its text ends up in a status.
+// Keys returns the keys of m sorted, so that the same one of several errors is always found first: its text is copied
+// to a status.
 func Keys(m map[string]any) []string {
 	return slices.Sorted(maps.Keys(m))
 }
