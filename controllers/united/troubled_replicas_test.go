@@ -108,3 +108,24 @@ func TestShortfallOfOne(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A subset with an updated replica that failed is not Updating, under either strategy: it goes no further.
+func TestFailedIsNotUpdating(t *testing.T) {
+	for name, release := range map[string]func(*scene) *scene{
+		"Manual":        func(s *scene) *scene { return s.settled().partition("a", "0") },
+		"RollingUpdate": func(s *scene) *scene { return s.rolling().settled() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := release(newScene(t).ordered()).image("broken2").settled().edit("a-1", func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
+			}).pass()
+			got := s.told()
+			if !strings.Contains(got, "\na Unavailable: ") || !strings.Contains(got, "; waiting for web-a-1 (ErrImagePull since") {
+				t.Error(got)
+			}
+			if c := s.conditionOf(v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonReplicaFailed {
+				t.Error(c.Reason, c.Message)
+			}
+		})
+	}
+}

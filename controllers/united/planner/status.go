@@ -172,6 +172,8 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 			describeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
+	case onUpdate && updateFailed(observed):
+		return v1alpha1.PhaseUnavailable, waits // it has stopped, or goes no further than that replica
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
@@ -259,6 +261,13 @@ func (p *Plan) progressing() bool {
 func releasedPending(observed *adapters.Observed) bool {
 	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
 		return r.Position >= observed.Partition && r.Position < observed.Replicas && (r.Hash != observed.UpdateHash || r.Terminating)
+	})
+}
+
+// updateFailed reports whether a released replica failed on the update revision.
+func updateFailed(observed *adapters.Observed) bool {
+	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
+		return (r.Failure != "" || r.Crashed) && !r.Terminating && !r.Ready && r.Position >= observed.Partition && r.Hash == observed.UpdateHash
 	})
 }
 
