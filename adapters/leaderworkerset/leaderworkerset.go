@@ -1,34 +1,36 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaderworkerset makes LeaderWorkerSets (leaderworkerset.x-k8s.io/v1) the children of a
-// UnitedDeployment. A replica is a group: a leader pod and its workers.
+// Package leaderworkerset makes LeaderWorkerSets (leaderworkerset.x-k8s.io/v1) the children of a UnitedDeployment. A
+// replica is a group: a leader pod and its workers.
 //
-// What is true of the controller of version 0.9.0, by its source and as tried on Kubernetes 1.37.1:
+// Facts about the controller of version 0.9.0, from its source and from tests on Kubernetes 1.37.1:
 //
-//   - It keeps the leaders as a StatefulSet of the child's name, whose pods have the ordinals of the groups, and the
-//     workers of each as a StatefulSet of the leader's name, which the leader pod owns. The partition of the first is
-//     never below rollingUpdateConfiguration.partition, so groups below that stay. Above it comes down by
-//     maxUnavailable, which counts every group that is not ready, protected ones too; with 100% it is the child's at once.
-//   - Its memory is that StatefulSet's status.currentRevision. A leader below the partition that is deleted comes back on
-//     that, and its workers on the same: the leader's label names a ControllerRevision of the LeaderWorkerSet, which has
-//     both templates. Those are truncated only when the partition is 0 and all groups are updated and ready.
-//   - So it forgets as a StatefulSet does: scaled to 0 and back in the middle of a canary all groups are on the new
-//     revision, and it is to be seeded. But it forgets when the *leaders* are updated and ready, ready workers or not
-//     (adapters.Traits.Hasty).
-//   - One that is orphaned leaves its StatefulSet, which keeps its pods and its memory. The next LeaderWorkerSet of the
-//     name takes that over by a forced apply, whoever it was made by.
-//   - What is added in the same write as it is released comes up on the earlier revision, and is replaced then: replicas
-//     reach the StatefulSet before the partition comes down.
-//   - A revision is leaderWorkerTemplate and networkConfig. Of a group that is made again on an earlier one the templates
-//     are that revision's, but size, and what else is no template, is the LeaderWorkerSet's of now.
-//   - The annotations for exclusive placement are in no revision, and reach leaders all the same.
-//   - maxSurge makes groups as soon as there is a new revision, with everything held too, and keeps them while the
-//     partition is above 0. It is refused.
-//   - With the default restartPolicy a group of which a container restarts is made again, leader first, over and over: a
-//     crash loop shows for moments only.
-//   - Its status has no current or update revision and no count of what is available. Neither that StatefulSet nor its
-//     ControllerRevisions carry labels of ours, but the templates in them do (adapters.Delegating).
+//   - It keeps the leaders as a StatefulSet with the name of the child, whose pods have the ordinals of the groups, and the
+//     workers of each group as a StatefulSet with the name of the leader, which the leader pod owns. The partition of the
+//     first is never below rollingUpdateConfiguration.partition, so groups below that stay. The controller lowers it by
+//     maxUnavailable, which counts every group that is not ready, including protected ones; with 100%, it follows the child's
+//     at once.
+//   - It remembers the previous revision in that StatefulSet's status.currentRevision. A leader below the partition that is
+//     deleted comes back on that revision, and so do its workers: the leader's label names a ControllerRevision of the
+//     LeaderWorkerSet, which has both templates. Those are truncated only when the partition is 0 and all groups are updated
+//     and ready.
+//   - So it forgets as a StatefulSet does: scaled to 0 and back in the middle of a canary, all groups are on the new
+//     revision, and it must be seeded. But it forgets when the *leaders* are updated and ready, whether workers are ready or
+//     not (adapters.Traits.Hasty).
+//   - An orphaning deletion leaves its StatefulSet, which keeps its pods and the previous revision. The next LeaderWorkerSet
+//     with the name takes that over by a forced apply, regardless of its creator.
+//   - Replicas that are added in the same write as they are released come up on the previous revision, and are replaced
+//     afterwards: replicas reach the StatefulSet before the partition does.
+//   - A revision is leaderWorkerTemplate and networkConfig. If a group comes back on an earlier revision, the templates are
+//     those of that revision, but size and everything else that is not a template is that of the current LeaderWorkerSet.
+//   - The annotations for exclusive placement are in no revision, but reach leaders.
+//   - maxSurge creates groups as soon as there is a new revision, even if everything is held, and keeps them while the
+//     partition is above 0. United rejects it.
+//   - With the default restartPolicy, a group in which a container restarts is replaced, leader first, again each time: a
+//     crash loop is visible only for moments.
+//   - Its status has no current or update revision, and no number of available replicas. Neither that StatefulSet nor its
+//     ControllerRevisions carry our labels, but the templates in them do (adapters.Delegating).
 package leaderworkerset
 
 import (
@@ -48,11 +50,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxNameLength leaves room for what the workers carry as the value of a label, which may have 63 characters:
-// "<name>-<group>-<hash of ten>", of a group below 1000.
+// maxNameLength leaves room for a label of the workers with the value "<name>-<group>-<hash of ten>", which may have 63
+// characters, for groups below 1000.
 const maxNameLength = 48
 
-// New is the adapter for LeaderWorkerSets.
+// New returns the adapter for LeaderWorkerSets.
 func New() adapters.Delegating { return adapter{} }
 
 type adapter struct{}
@@ -62,39 +64,38 @@ var (
 	_ adapters.Grouping = adapter{}
 )
 
-// GroupVersionKind is leaderworkerset.x-k8s.io/v1 LeaderWorkerSet.
+// GroupVersionKind returns leaderworkerset.x-k8s.io/v1 LeaderWorkerSet.
 func (adapter) GroupVersionKind() schema.GroupVersionKind {
 	return lwsv1.GroupVersion.WithKind("LeaderWorkerSet")
 }
 
-// Delegate is the StatefulSet of the leaders.
+// Delegate returns the kind of the leaders' StatefulSet.
 func (adapter) Delegate() schema.GroupVersionKind {
 	return appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// Related are the StatefulSets of leaders and workers, and the ControllerRevisions of the
-// LeaderWorkerSets.
+// Related returns the kinds StatefulSet, of leaders and workers, and ControllerRevision, of the LeaderWorkerSets.
 func (a adapter) Related() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{a.Delegate(), appsv1.SchemeGroupVersion.WithKind("ControllerRevision")}
 }
 
-// RelatedLabel is what their controller labels them by.
+// RelatedLabel returns the label that their controller sets.
 func (adapter) RelatedLabel() string { return lwsv1.SetNameLabelKey }
 
-// ReplicaLabels are those of leaders.
+// ReplicaLabels returns the labels of leaders.
 func (adapter) ReplicaLabels() map[string]string {
 	return map[string]string{lwsv1.WorkerIndexLabelKey: "0"}
 }
 
-// TemplateField is spec.template.leaderWorkerSetTemplate.
+// TemplateField returns spec.template.leaderWorkerSetTemplate.
 func (adapter) TemplateField(t *v1alpha1.WorkloadTemplate) (string, *runtime.RawExtension) {
 	return "leaderWorkerSetTemplate", t.LeaderWorkerSetTemplate
 }
 
-// MaxNameLength is 48.
+// MaxNameLength returns 48.
 func (adapter) MaxNameLength() int { return maxNameLength }
 
-// FieldPaths are where it has its replicas, its partition and its strategy.
+// FieldPaths returns the paths of replicas, partition and strategy.
 func (adapter) FieldPaths() adapters.FieldPaths {
 	return adapters.FieldPaths{
 		Replicas: []string{"spec", "replicas"}, Partition: []string{"spec", strategyField, rollingField, "partition"},
@@ -107,30 +108,29 @@ const (
 	rollingField  = "rollingUpdateConfiguration"
 )
 
-// Traits are those of a StatefulSet with a maxUnavailable, which looks at the leaders alone to
-// see whether it has finished.
+// Traits returns those of a StatefulSet with maxUnavailable that depends only on the leaders to decide whether it has
+// finished.
 func (adapter) Traits() adapters.Traits {
 	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered, Hasty: true, Paced: true}
 }
 
-// RevisionPaths are what its own controller takes for another revision.
+// RevisionPaths returns the paths of what the controller of the kind stores in a revision.
 func (adapter) RevisionPaths() [][]string {
 	return [][]string{{"spec", "leaderWorkerTemplate"}, {"spec", "networkConfig"}}
 }
 
-// PodTemplates are those of leaders, which may be absent, and of workers.
+// PodTemplates returns the paths of the templates of leaders, which may be absent, and of workers.
 func (adapter) PodTemplates() [][]string {
 	return [][]string{{"spec", "leaderWorkerTemplate", "leaderTemplate"}, {"spec", "leaderWorkerTemplate", "workerTemplate"}}
 }
 
-// PatchSchema is that of the Go type. Fields it does not know are for render.Merge to
-// handle.
+// PatchSchema returns that of the Go type. render.Merge handles fields that the type does not have.
 func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(lwsv1.LeaderWorkerSet{})
 }
 
-// SetControllerFields sets replicas, the partition, where c has a pace how many groups may be unavailable, and, in an
-// annotation since it has no field for that, minReadySeconds. Errors are *field.Error from the workload on.
+// SetControllerFields sets replicas, the partition, maxUnavailable if c has a pace, and minReadySeconds, which is an
+// annotation, because the kind has no such field. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 	return nil
 }
 
-// ensureRolling makes the strategy a rolling update, and gives what configures that.
+// ensureRolling makes the strategy a rolling update, and returns its configuration.
 func ensureRolling(spec map[string]any) (map[string]any, error) {
 	at := field.NewPath("spec")
 	strategy, err := tree.Ensure(spec, strategyField, at)

@@ -149,7 +149,7 @@ spec:
 	}
 }
 
-// What is written down here was read from the API server, and from what lws-manager 0.9.0 had made of it.
+// These objects were read from the API server, as lws-manager 0.9.0 had created them.
 const (
 	liveSpec = `
   leaderWorkerTemplate:
@@ -168,7 +168,7 @@ const (
   networkConfig: {$patch: replace, subdomainPolicy: Shared}`
 )
 
-// world is a LeaderWorkerSet of two groups, which has its second revision, and whose partition is 1.
+// world is a LeaderWorkerSet of two groups with its second revision and partition 1.
 type world struct {
 	set, leaders, first, second *unstructured.Unstructured
 	workers                     []*unstructured.Unstructured
@@ -304,7 +304,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// What is known of the objects that a LeaderWorkerSet makes can be older than what is known of itself.
+// The cached objects that a LeaderWorkerSet has created can be older than the cached LeaderWorkerSet.
 func TestSpecObserved(t *testing.T) {
 	set := func(u *unstructured.Unstructured, value any, path ...string) {
 		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
@@ -366,7 +366,7 @@ func TestSpecObserved(t *testing.T) {
 	}
 }
 
-// same makes what the revision holds literally what the child has.
+// same makes the content of the revision textually equal to that of the child.
 func same(w *world) {
 	spec, _, _ := unstructured.NestedMap(w.set.Object, "spec")
 	for _, key := range []string{"leaderWorkerTemplate", "networkConfig"} {
@@ -378,7 +378,7 @@ func same(w *world) {
 	}
 }
 
-// A template of which its controller can make no StatefulSet stays without effect: that is not to be waited for.
+// A template from which its controller cannot create a StatefulSet has no effect, and must not be waited for.
 func TestUnmade(t *testing.T) {
 	number := func(u *unstructured.Unstructured, n int64) { u.Object["revision"] = n }
 	w := newWorld(t)
@@ -397,7 +397,7 @@ func TestUnmade(t *testing.T) {
 	}
 }
 
-// A group is what its leader and its workers are together.
+// The state of a group is that of its leader and its workers together.
 func TestGroups(t *testing.T) {
 	crashed := []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(time.Hour))) }
@@ -459,7 +459,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// What lacks a worker is not broken, however long ago it was whole: nothing says since when it does.
+// A group without a worker is not broken, however long ago it was complete: nothing shows since when the worker is
+// missing.
 func TestLackingIsNotBroken(t *testing.T) {
 	w := newWorld(t)
 	w.pods = w.pods[:3]
@@ -503,7 +504,7 @@ func TestReduce(t *testing.T) {
 		}
 	}
 	strange := parsed(t, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: []\n")
-	a.Reduce(strange) // does not panic
+	a.Reduce(strange) // must not panic
 	if adapters.DelegateOf(a, "web-a", []*unstructured.Unstructured{strange, w.second, w.leaders}) != w.leaders {
 		t.Error("the leaders are what it delegates to")
 	}

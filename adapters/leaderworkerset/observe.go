@@ -24,8 +24,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Observe reads a LeaderWorkerSet, the StatefulSets and ControllerRevisions that are its, and its pods: a replica for each
-// leader, which its workers are part of.
+// Observe reads a LeaderWorkerSet, its StatefulSets and ControllerRevisions, and its pods: one replica for each leader,
+// which includes its workers.
 //
 // Its revisions are those of the leaders' StatefulSet.
 func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
@@ -36,7 +36,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	o := &adapters.Observed{
 		Meta:            set.ObjectMeta,
 		Traits:          a.Traits(),
-		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // what the API server makes of an absent one
+		Replicas:        ptr.Deref(set.Spec.Replicas, 1), // the API server sets this default
 		MinReadySeconds: minReadySeconds(set),
 	}
 	if rolling := set.Spec.RolloutStrategy.RollingUpdateConfiguration; rolling != nil {
@@ -75,11 +75,11 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	return o, nil
 }
 
-// whyNoWorkers says why a leader has none. They are made of the revision that its label names.
+// whyNoWorkers says why a leader has no workers. They are created from the revision that the leader's label names.
 //
-// Trap: its controller takes a leader that is being deleted for a ready one. So it can find that all groups are updated, and
-// delete the revision before, while the leaders' StatefulSet still remembers that: if the group is held in that moment, its
-// leader comes back on it and waits for good.
+// Trap: the controller of the kind considers a terminating leader as ready. So it can decide that all groups are updated,
+// and delete the previous revision, while the leaders' StatefulSet still remembers that: if the group is held at that
+// moment, its leader comes back on it and waits forever.
 func (f *family) whyNoWorkers(leader *corev1.Pod) string {
 	key := leader.Labels[lwsv1.RevisionKey]
 	if _, known := f.contents[key]; known || key == "" || len(f.contents) == 0 {
@@ -88,11 +88,12 @@ func (f *family) whyNoWorkers(leader *corev1.Pod) string {
 	return "gets no workers because the LeaderWorkerSet has deleted its revision; release it, or go back to its version"
 }
 
-// reflects reports whether the leaders' StatefulSet is that of the spec as it is, and its controller has observed it.
+// reflects reports whether the leaders' StatefulSet has the current spec, and its controller has observed it.
 //
-// Trap: the status of the child says that its controller has seen the spec, and so has written that StatefulSet. It does not
-// say that what is known here of it is not older: it is another object. Then all would look updated of which nothing is. So
-// each part of the spec that reaches it is compared, the templates by way of the revision that it names.
+// Trap: the status of the child says that its controller has seen the spec, and so has written that StatefulSet. But the
+// StatefulSet is another object, and the cached one may be older. Then everything would look updated although nothing is.
+// So this compares each part of the spec that reaches the StatefulSet, and the templates through the revision that it
+// names.
 func (f *family) reflects(set *lwsv1.LeaderWorkerSet, o *adapters.Observed, spec map[string]any) bool {
 	content, known := f.contents[f.leaders.Labels[lwsv1.RevisionKey]]
 	return set.Status.ObservedGeneration == set.Generation &&
@@ -103,9 +104,9 @@ func (f *family) reflects(set *lwsv1.LeaderWorkerSet, o *adapters.Observed, spec
 		known && content == contentOf(spec)
 }
 
-// unmade reports whether the child's controller has the template of the spec for its latest revision, and the leaders'
-// StatefulSet is of another. In between is a write, so for milliseconds that is so whenever there is a new template; when the
-// API server does not take that of the StatefulSet, since no pod can be made of it, it stays so.
+// unmade reports whether the template of the spec is the latest revision of the child's controller, but the leaders'
+// StatefulSet has another one. After each change of the template this is true for milliseconds, between two writes; it
+// stays true if the API server rejects the StatefulSet because no pod can be created from it.
 func (f *family) unmade(spec map[string]any) bool {
 	return f.latest.content != "" && f.latest.content == contentOf(spec) && f.latest.key != f.leaders.Labels[lwsv1.RevisionKey]
 }
@@ -117,7 +118,7 @@ func partitionOf(set *appsv1.StatefulSet) int32 {
 	return 0
 }
 
-// minReadySeconds is what SetControllerFields has noted.
+// minReadySeconds returns what SetControllerFields has recorded.
 func minReadySeconds(set *lwsv1.LeaderWorkerSet) int32 {
 	seconds, err := strconv.ParseInt(set.Annotations[v1alpha1.AnnotationMinReadySeconds], 10, 32)
 	if err != nil || seconds < 0 {
@@ -126,7 +127,7 @@ func minReadySeconds(set *lwsv1.LeaderWorkerSet) int32 {
 	return int32(seconds)
 }
 
-// byOwner are pods by the UID of what controls them.
+// byOwner returns pods by the UID of their controller.
 func byOwner(all []*corev1.Pod) map[types.UID][]*corev1.Pod {
 	owned := map[types.UID][]*corev1.Pod{}
 	for _, pod := range all {
@@ -137,11 +138,11 @@ func byOwner(all []*corev1.Pod) map[types.UID][]*corev1.Pod {
 	return owned
 }
 
-// group is a replica: at first its leader.
+// group is a replica; at first it has only its leader.
 type group struct{ adapters.Replica }
 
-// add adds the workers of the leader. The group is ready when all are, and since the last of them is; what ails one of
-// them ails it.
+// add adds the workers of the leader. The group is ready when all are, since the last of them became ready; and it has
+// the failures of all of them.
 func (g *group) add(set *appsv1.StatefulSet, members []*corev1.Pod, restarts lwsv1.RestartPolicyType) {
 	living := int32(0)
 	ready, readySince := g.Ready, g.ReadySince
@@ -161,7 +162,7 @@ func (g *group) add(set *appsv1.StatefulSet, members []*corev1.Pod, restarts lws
 			g.Since = m.Since
 		}
 		ready = false
-		// Unless the group is made again as a whole, that worker may not be its first.
+		// Unless the whole group is replaced, this worker may not be the first one.
 		g.NeverReady = g.NeverReady || m.NeverReady && restarts == lwsv1.RecreateGroupOnPodRestart
 		g.Crashed = g.Crashed || m.Crashed
 		if g.Failure == "" {
@@ -180,15 +181,15 @@ func (g *group) add(set *appsv1.StatefulSet, members []*corev1.Pod, restarts lws
 	}
 }
 
-// lacks makes a group that would be ready one that is not, for want of workers.
+// lacks makes a group unready that would be ready with its missing workers.
 func (g *group) lacks(what string) {
 	if g.Ready {
 		g.Ready, g.ReadySince, g.Lacks = false, time.Time{}, what
 	}
 }
 
-// Orphans counts the leaders that a StatefulSet of the child's name keeps. One that outlived its LeaderWorkerSet is taken
-// over by the next, and would delete those for which that has no replicas.
+// Orphans counts the leaders of a StatefulSet with the child's name. If it outlived its LeaderWorkerSet, the next one
+// takes it over, and would delete leaders for which it has no replicas.
 func (a adapter) Orphans(child *unstructured.Unstructured, all []corev1.Pod) int32 {
 	set, err := a.typed(child)
 	if err != nil {
@@ -209,7 +210,7 @@ func (a adapter) Orphans(child *unstructured.Unstructured, all []corev1.Pod) int
 	return needed
 }
 
-// typed reads a child less its templates.
+// typed converts a child without its templates.
 func (a adapter) typed(child *unstructured.Unstructured) (*lwsv1.LeaderWorkerSet, error) {
 	set := &lwsv1.LeaderWorkerSet{}
 	if err := owned.Read(child, a.GroupVersionKind(), set, "leaderWorkerTemplate", "networkConfig"); err != nil {

@@ -20,14 +20,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// contentAnnotation stands, on a ControllerRevision that was reduced, for what it has. It is in no object of the API
-// server.
+// contentAnnotation replaces the content of a reduced ControllerRevision. No object in the API server has it.
 const contentAnnotation = "united.dev/content"
 
-// Reduce keeps of a StatefulSet what is read of it, and of a ControllerRevision a hash. They get the labels that the pod
-// templates in them have: by those the subset is found that they are of.
+// Reduce keeps of a StatefulSet what is read of it, and of a ControllerRevision only a hash. They get the labels of the
+// pod template in them, by which their subset is found.
 //
-// Trap: an informer hands what it has reduced in again.
+// Trap: an informer passes reduced objects to Reduce again.
 func (adapter) Reduce(u *unstructured.Unstructured) {
 	pods := u.Object
 	switch u.GetKind() {
@@ -44,12 +43,12 @@ func (adapter) Reduce(u *unstructured.Unstructured) {
 		u.SetManagedFields(reminders(u.GetManagedFields()))
 	case "ControllerRevision":
 		if u.Object["data"] == nil {
-			return // it has been reduced
+			return // it has been reduced already
 		}
 		spec := nested(u.Object, "data", "spec")
 		pods = nested(spec, "leaderWorkerTemplate", "workerTemplate")
 		u.SetAnnotations(nil)
-		if spec["leaderWorkerTemplate"] != nil { // those of StatefulSets carry the label too
+		if spec["leaderWorkerTemplate"] != nil { // the ControllerRevisions of StatefulSets have the label too
 			u.SetAnnotations(map[string]string{contentAnnotation: contentOf(spec)})
 		}
 		delete(u.Object, "data")
@@ -64,7 +63,7 @@ func (adapter) Reduce(u *unstructured.Unstructured) {
 	u.SetLabels(labels)
 }
 
-// reminders are what tells when United last wrote a status.
+// reminders returns the entries that show when United last wrote a status.
 func reminders(managed []metav1.ManagedFieldsEntry) (ours []metav1.ManagedFieldsEntry) {
 	for _, entry := range managed {
 		if entry.Manager == v1alpha1.FieldManager && entry.Subresource == "status" {
@@ -75,7 +74,7 @@ func reminders(managed []metav1.ManagedFieldsEntry) (ours []metav1.ManagedFields
 	return ours
 }
 
-// nested is an object in JSON; nil where there is none.
+// nested returns a nested JSON object; nil if it does not exist.
 func nested(object map[string]any, path ...string) map[string]any {
 	for _, step := range path {
 		object, _ = object[step].(map[string]any)
@@ -85,9 +84,9 @@ func nested(object map[string]any, path ...string) map[string]any {
 
 func labelsIn(pods map[string]any) map[string]any { return nested(pods, "metadata", "labels") }
 
-// contentOf is a hash of what a LeaderWorkerSet's own controller takes for a revision, of a spec as the API server has it
-// or as that controller has written it down. Both are read into the types first: it writes a field with the value zero
-// in other words.
+// contentOf returns a hash of what the controller of the kind stores in a revision, from a spec as the API server has it
+// or as that controller has stored it. Both are converted to the types first, because the controller writes zero values
+// in another form.
 func contentOf(spec map[string]any) string {
 	var typed struct {
 		NetworkConfig        *lwsv1.NetworkConfig       `json:"networkConfig,omitempty"`
@@ -96,7 +95,7 @@ func contentOf(spec map[string]any) string {
 	parts := map[string]any{"networkConfig": spec["networkConfig"], "leaderWorkerTemplate": spec["leaderWorkerTemplate"]}
 	content := any(&typed)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(parts, &typed); err != nil {
-		content = withoutDirectives(parts) // of other types than ours: as it is written, then
+		content = withoutDirectives(parts) // not valid as our types: hash it as it is
 	} else if typed.NetworkConfig == nil || typed.NetworkConfig.SubdomainPolicy == nil {
 		typed.NetworkConfig = &lwsv1.NetworkConfig{SubdomainPolicy: ptr.To(lwsv1.SubdomainShared)}
 	}
@@ -108,7 +107,7 @@ func contentOf(spec map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// withoutDirectives are parts less the patch directives that their controller adds.
+// withoutDirectives returns parts without the patch directives that the controller of the kind adds.
 func withoutDirectives(parts map[string]any) map[string]any {
 	clean := map[string]any{}
 	for key, part := range parts {
@@ -123,22 +122,22 @@ func withoutDirectives(parts map[string]any) map[string]any {
 	return clean
 }
 
-// family are the objects that a LeaderWorkerSet has others make its groups with.
+// family are the objects from which the groups of a LeaderWorkerSet are created.
 type family struct {
-	// leaders is the StatefulSet of the leaders, nil where there is none.
+	// leaders is the StatefulSet of the leaders; nil if it does not exist.
 	leaders *appsv1.StatefulSet
 	// workers are the StatefulSets of workers, by the UID of the leader.
 	workers map[types.UID]*appsv1.StatefulSet
-	// contents are what the revisions hold, by the key by which pods name one.
+	// contents are the contents of revisions, by the key with which pods refer to them.
 	contents map[string]string
-	// latest is that with the highest number.
+	// latest is the revision with the highest number.
 	latest struct {
 		number       int64
 		key, content string
 	}
 }
 
-// familyOf tells by owners what of the related objects is of the child.
+// familyOf selects the related objects of the child by their owners.
 func familyOf(child *lwsv1.LeaderWorkerSet, related []*unstructured.Unstructured) (*family, error) {
 	f := &family{workers: map[types.UID]*appsv1.StatefulSet{}, contents: map[string]string{}}
 	for _, object := range related {
@@ -148,7 +147,7 @@ func familyOf(child *lwsv1.LeaderWorkerSet, related []*unstructured.Unstructured
 		}
 		switch {
 		case object.GetKind() == "ControllerRevision":
-			// One that was orphaned counts for its controller as well.
+			// The controller of the kind also uses orphaned ones.
 			if content := object.GetAnnotations()[contentAnnotation]; content != "" && (owner == nil || owner.UID == child.UID) {
 				key := object.GetLabels()[lwsv1.RevisionKey]
 				f.contents[key] = content

@@ -12,9 +12,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Validate refuses, in a template at the path at, what the controller decides itself (replicas, the partition), a
-// selector, which the kind does not have, maxSurge, and labels of leaders or workers that spec.selector does not match; in
-// a coordinated rollout also how many groups may be unavailable.
+// Validate rejects, in a template at the path at, the fields that the controller determines (replicas, the partition), a
+// selector, which the kind does not have, maxSurge, and labels of leaders or workers that spec.selector does not match;
+// in a coordinated rollout also maxUnavailable.
 func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[string]any, at *field.Path) field.ErrorList {
 	check := validateOwn
 	if parent.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
@@ -30,8 +30,8 @@ func (adapter) Validate(parent *v1alpha1.UnitedDeploymentSpec, template map[stri
 	return owned.ValidateTemplateWith(template, parent.Selector, at, check, pods...)
 }
 
-// ValidatePatch refuses what Validate refuses in a template under either strategy, but for
-// the pod labels: those of template and patch together count.
+// ValidatePatch rejects what Validate rejects in a template under both strategies, except pod labels: those of template
+// and patch are merged first.
 func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return owned.ValidatePatch(patch, selector, at, validateOwn)
 }
@@ -60,8 +60,7 @@ func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// refuse refuses a member of the rolling update. What is of another shape is validateOwn's to
-// say.
+// refuse rejects a member of the rolling update. validateOwn rejects values of the wrong type.
 func refuse(spec map[string]any, at *field.Path, member, instead string) field.ErrorList {
 	rolling, err := tree.Lookup(spec, []string{strategyField, rollingField}, at)
 	if err != nil || rolling[member] == nil {

@@ -8,13 +8,12 @@ import (
 	"sort"
 )
 
-// apply is the strategic merge of k8s.io/apimachinery (strategicpatch, mergeMap and
-// what it calls), step by step, for a patch that prepareObject has made fit. That one
-// looks for each element of a list in the whole list, and to find the order of what
-// the patch does not touch too: with thousands of environment variables a patch of one
-// takes seconds. Here elements are found by key. A test compares the two.
+// apply is the strategic merge of k8s.io/apimachinery (strategicpatch, mergeMap and its callees), step by step, for a
+// patch that prepareObject has prepared. The stock merge looks for each element of a list in the whole list, also to find
+// the order of elements that the patch does not change: with thousands of environment variables, a patch of one takes
+// seconds. Here, elements are found by key. A test compares the two.
 //
-// It uses up base and patch.
+// apply modifies base and patch.
 func apply(schema lenient, base, patch map[string]any) map[string]any {
 	switch directiveOf(patch) {
 	case patchReplace:
@@ -41,7 +40,7 @@ func apply(schema lenient, base, patch map[string]any) map[string]any {
 	return base
 }
 
-// applyValue is what value makes of the field key, which is old now.
+// applyValue returns the new value of the field key, whose current value is old.
 func applyValue(schema lenient, key string, old, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -60,7 +59,7 @@ func applyValue(schema lenient, key string, old, value any) any {
 	return value
 }
 
-// retainKeys drops from base what the patch's directive does not list.
+// retainKeys removes from base the fields that the patch's directive does not list.
 func retainKeys(base, patch map[string]any) {
 	list, ok := patch[retainDirective].([]any)
 	if !ok {
@@ -75,8 +74,7 @@ func retainKeys(base, patch map[string]any) {
 	}
 }
 
-// applyOrdered merges the lists for which the patch gives an order, and takes them out
-// of the patch.
+// applyOrdered merges the lists for which the patch has an order, and removes them from the patch.
 func applyOrdered(schema lenient, base, patch map[string]any) {
 	for key, value := range patch {
 		name := listOf(key)
@@ -86,7 +84,7 @@ func applyOrdered(schema lenient, base, patch map[string]any) {
 		delete(patch, key)
 		old, ok := base[name].([]any)
 		if !ok {
-			continue // dropped by $retainKeys; prepareDirective has seen it
+			continue // removed by $retainKeys; prepareDirective has checked it
 		}
 		sub, mergeKey, _ := schema.list(name)
 		merged := old
@@ -98,7 +96,7 @@ func applyOrdered(schema lenient, base, patch map[string]any) {
 	}
 }
 
-// applyList merges by mergeKey, or, when that is empty, as sets of scalars.
+// applyList merges by mergeKey, or if that is empty, as sets of scalars.
 func applyList(schema lenient, mergeKey string, base, patch []any) []any {
 	if len(base)+len(patch) == 0 {
 		return base
@@ -110,10 +108,9 @@ func applyList(schema lenient, mergeKey string, base, patch []any) []any {
 	return sortLike(mergeKey, applyElements(schema, mergeKey, base, patch), patch, base)
 }
 
-// applyDirectives carries out the directives among the elements of a patch, and takes
-// them out. Trap: it deletes in place, as the stock merge does. What is appended later
-// then takes the place of what was deleted, and applyOrdered, which goes by the list as
-// it was, finds it there.
+// applyDirectives executes the directives among the elements of a patch, and removes them. Trap: it deletes in place, as
+// the stock merge does. Elements that are appended later then overwrite deleted ones, and applyOrdered, which uses the
+// previous list, finds them there.
 func applyDirectives(mergeKey string, base, patch []any) (baseLeft, patchLeft []any) {
 	deleted := map[any]bool{}
 	replaced, rest := false, make([]any, 0, len(patch))
@@ -136,8 +133,7 @@ func applyDirectives(mergeKey string, base, patch []any) (baseLeft, patchLeft []
 	return base, rest
 }
 
-// applyElements merges the elements of a patch into those of base that have their key,
-// and appends the others.
+// applyElements merges the elements of a patch into those of base with the same key, and appends the others.
 func applyElements(schema lenient, mergeKey string, base, patch []any) []any {
 	if len(patch) == 0 {
 		return base
@@ -155,7 +151,7 @@ func applyElements(schema lenient, mergeKey string, base, patch []any) []any {
 	return base
 }
 
-// without is list less the elements of a set.
+// without returns list without the elements of a set.
 func without(list, set []any) []any {
 	drop, left := setOf("", set), make([]any, 0, len(list))
 	for _, v := range list {
@@ -166,10 +162,9 @@ func without(list, set []any) []any {
 	return left
 }
 
-// union has every element of both sets once. Trap: with an empty patch the stock merge
-// puts the last element in the place of one that is there twice, and takes what it left
-// for the order of base. So that is done the same, in place: it looks at each pair, and
-// checkScalars bounds it.
+// union has every element of both sets once. Trap: with an empty patch, the stock merge moves the last element to the
+// place of a duplicate, and uses the result as the order of base. So this does the same, in place. It compares each pair,
+// and checkScalars bounds the size.
 func union(base, patch []any) []any {
 	if len(patch) > 0 {
 		seen, both := make(map[any]bool, len(base)+len(patch)), make([]any, 0, len(base)+len(patch))
@@ -197,8 +192,8 @@ func union(base, patch []any) []any {
 	return base
 }
 
-// sortLike puts a merged list in order: what first names in its order, the rest in that
-// of base, and one among the other as base has them.
+// sortLike sorts a merged list: elements of first in the order of first, the others in the order of base, and both
+// relative to each other as in base.
 func sortLike(mergeKey string, merged, first, base []any) []any {
 	named := setOf(mergeKey, first)
 	patched, rest := make([]any, 0, len(first)), make([]any, 0, len(merged))
@@ -225,9 +220,8 @@ func sortLike(mergeKey string, merged, first, base []any) []any {
 	return append(append(out, rest...), patched...)
 }
 
-// sortBy sorts a list by where its keys are. Trap: what is not found compares as less
-// than everything, which is no order; where it lands hangs on the sort, so this must be
-// the one that the stock merge uses.
+// sortBy sorts a list by the index of its keys. Trap: a missing key compares as less than everything, which is not a
+// consistent order. The result depends on the sorting algorithm, so this must use the same one as the stock merge.
 func sortBy(mergeKey string, list []any, at map[any]int) {
 	sort.SliceStable(list, func(i, j int) bool {
 		if a, ok := at[keyOf(mergeKey, list[i])]; ok {
@@ -239,7 +233,7 @@ func sortBy(mergeKey string, list []any, at map[any]int) {
 	})
 }
 
-// keyOf is what an element of a list is found by: its merge key, or itself.
+// keyOf returns what identifies an element of a list: its merge key, or the element itself.
 func keyOf(mergeKey string, element any) any {
 	if m, ok := element.(map[string]any); ok && mergeKey != "" {
 		return m[mergeKey]
@@ -247,7 +241,7 @@ func keyOf(mergeKey string, element any) any {
 	return element
 }
 
-// indexOf is where the first element of each key is.
+// indexOf returns the index of the first element with each key.
 func indexOf(mergeKey string, list []any) map[any]int {
 	at := make(map[any]int, len(list))
 	for i, element := range list {

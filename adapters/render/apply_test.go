@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stock shows lenient to the merge of k8s.io/apimachinery.
+// stock lets the merge of k8s.io/apimachinery use lenient as its schema.
 type stock struct{ lenient }
 
 func (s stock) Name() string { return "stock" }
@@ -37,8 +37,8 @@ func (s stock) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPat
 	return stock{sub}, meta, nil
 }
 
-// tangled draws an object whose lists are merged by key, or as sets, in lists of the
-// same kind: few keys, so that most are met again, and more than once in the base.
+// tangled generates an object whose lists are merged by key, or as sets, nested in lists of the same kind. It has few
+// keys, so that most occur in both objects, and more than once in the base.
 func tangled(t *rapid.T, depth int, patch bool) map[string]any {
 	out := map[string]any{}
 	names := rapid.SampledFrom([]any{"a", "b", "c", "d", "e", "f", int64(1), 1.5, true})
@@ -83,8 +83,7 @@ func tangled(t *rapid.T, depth int, patch bool) map[string]any {
 	return out
 }
 
-// orderFor draws an order that mostly has the patch's own elements, in their order, and
-// others among them.
+// orderFor generates an order that mostly has the patch's own elements, in their order, and others among them.
 func orderFor(t *rapid.T, mergeKey string, list []any, names *rapid.Generator[any]) []any {
 	order := []any{}
 	for _, element := range list {
@@ -101,7 +100,7 @@ func orderFor(t *rapid.T, mergeKey string, list []any, names *rapid.Generator[an
 	return order
 }
 
-// sets draws metadata whose finalizers are merged as a set.
+// sets generates metadata whose finalizers are merged as a set.
 func sets(t *rapid.T, patch bool) map[string]any {
 	values := rapid.SliceOfN(rapid.SampledFrom([]any{"a", "b", "c", "d", "e", "f"}), 0, 8)
 	out := map[string]any{"finalizers": values.Draw(t, "finalizers")}
@@ -120,8 +119,7 @@ func sets(t *rapid.T, patch bool) map[string]any {
 	return out
 }
 
-// Whatever is fit to be merged comes out as the stock merge has it, to the order of
-// every list.
+// For all valid input, the result equals that of the stock merge, including the order of every list.
 func TestApplyIsTheStockMerge(t *testing.T) {
 	known, err := strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 	if err != nil {
@@ -149,8 +147,8 @@ func TestApplyIsTheStockMerge(t *testing.T) {
 	}
 }
 
-// One long list, in which much is deleted and comes back: the stock merge then goes by
-// what it has left behind the end of the list.
+// A long list in which many elements are deleted and come back: the stock merge then uses what remains in memory after
+// the end of the list.
 func TestApplyOrdersAsTheStockMerge(t *testing.T) {
 	known, err := strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 	if err != nil {
@@ -198,8 +196,8 @@ func TestApplyOrdersAsTheStockMerge(t *testing.T) {
 	})
 }
 
-// bothMerges gives what apply and what the stock merge make of the same; err is that it
-// is not fit to be merged.
+// bothMerges returns the results of apply and of the stock merge for the same input; err means that the input cannot be
+// merged.
 func bothMerges(schema lenient, base, patch map[string]any) (got, want map[string]any, err error) {
 	prepared := func() (map[string]any, map[string]any, error) {
 		base, patch := copyObject(base), copyObject(patch)
@@ -224,7 +222,7 @@ func bothMerges(schema lenient, base, patch map[string]any) (got, want map[strin
 	return got, want, nil
 }
 
-// entries are n elements of a list that is merged by name.
+// entries returns n elements of a list that is merged by name.
 func entries(n int, value string) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -233,8 +231,8 @@ func entries(n int, value string) []any {
 	return out
 }
 
-// Each of these takes minutes where each element is looked for among all, and more
-// elements than an object can hold make no difference here.
+// Each of these would take minutes if each element were compared with all others; here the number of elements makes no
+// such difference.
 func TestMergeIsLinear(t *testing.T) {
 	known, err := strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 	if err != nil {
@@ -281,7 +279,7 @@ func TestMergeIsLinear(t *testing.T) {
 	}
 }
 
-// A set with elements twice is merged pair by pair, as the stock merge does it.
+// A set with duplicates is merged pair by pair, as the stock merge does.
 func TestMergeBoundsRepeatedElements(t *testing.T) {
 	known, err := strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 	if err != nil {

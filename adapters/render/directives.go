@@ -27,16 +27,14 @@ func isDirective(key string) bool {
 		strings.HasPrefix(key, deleteListPrefix) || strings.HasPrefix(key, orderPrefix)
 }
 
-// CheckOutside refuses, in a patch, what acts on a part that makes pods from outside of
-// it: directives above or beside it, and a null in place of it. A revision
-// stores only those parts of a patch, so such a patch would change pods
-// without making a revision.
+// CheckOutside rejects what acts in a patch on a part that makes pods from outside of that part: directives above or next
+// to it, and a null in its place. A revision stores only those parts of a patch, so such a patch would change pods
+// without a new revision.
 func CheckOutside(patch map[string]any, revisionPaths [][]string) error {
 	return checkOutside(patch, revisionPaths, nil)
 }
 
-// checkOutside walks v; revisionPaths are what is left of the ways to those parts, nil
-// when v is on none.
+// checkOutside walks v. revisionPaths are the remaining paths to those parts, nil if v is on none of them.
 func checkOutside(v any, revisionPaths [][]string, at *field.Path) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -68,7 +66,7 @@ func checkOutside(v any, revisionPaths [][]string, at *field.Path) error {
 	return nil
 }
 
-// pathsBelow is what is left of those paths that lead by key; ends: one of them ends there.
+// pathsBelow returns the remaining paths of those that lead through key; ends: one of them ends there.
 func pathsBelow(ways [][]string, key string) (rest [][]string, ends bool) {
 	for _, way := range ways {
 		if way[0] == key {
@@ -79,8 +77,7 @@ func pathsBelow(ways [][]string, key string) (rest [][]string, ends bool) {
 	return rest, ends
 }
 
-// checkSyntax refuses directives that are malformed, wherever they are in v.
-// The stock merge ignores some of them, and panics on others.
+// checkSyntax rejects malformed directives anywhere in v. The stock merge ignores some of them, and panics on others.
 func checkSyntax(v any, at *field.Path) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -123,8 +120,8 @@ func checkDirective(patch map[string]any, key string, at *field.Path) error {
 	return nil
 }
 
-// checkRetainKeys refuses elements that are no strings (as keys of a map, some
-// would panic) and fields that the patch sets but the list leaves out.
+// checkRetainKeys rejects elements that are not strings (some would panic as keys of a map), and fields that the patch sets
+// but the list does not have.
 func checkRetainKeys(patch map[string]any, list []any, at *field.Path) error {
 	for i, element := range list {
 		if _, ok := element.(string); !ok {
@@ -140,8 +137,7 @@ func checkRetainKeys(patch map[string]any, list []any, at *field.Path) error {
 	return nil
 }
 
-// listOf is the name of the list that a $setElementOrder or
-// $deleteFromPrimitiveList directive speaks of; "" when it names none.
+// listOf returns the name of the list in a $setElementOrder or $deleteFromPrimitiveList directive; "" if it has none.
 func listOf(key string) string {
 	prefix, list, _ := strings.Cut(key, "/")
 	if prefix != orderPrefix && prefix != deleteListPrefix {
@@ -150,12 +146,11 @@ func listOf(key string) string {
 	return list
 }
 
-// plain is what v, a part of a patch, amounts to where there is nothing to merge
-// it with: without directives and null fields. keep is false when v says that
-// there shall be nothing.
+// plain returns what a part v of a patch results in if there is nothing to merge it with: without directives and null
+// fields. keep is false if v deletes the field.
 //
-// Stock strategicpatch drops an object with `$patch: replace` there, content and
-// all, and leaves the other directives in for the API server to stumble over.
+// In this case, stock strategicpatch drops an object with `$patch: replace` and all its content, and keeps other
+// directives, which the API server then rejects.
 func plain(v any) (out any, keep bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -180,7 +175,7 @@ func plainObject(v map[string]any) map[string]any {
 	return out
 }
 
-// plainList leaves out elements with $patch: in a list they are instructions.
+// plainList removes elements with $patch, which are instructions in a list.
 func plainList(v []any) []any {
 	out := make([]any, 0, len(v))
 	for _, element := range v {
@@ -193,7 +188,7 @@ func plainList(v []any) []any {
 	return out
 }
 
-// directiveOf is the $patch directive of an object; "" when there is none.
+// directiveOf returns the $patch directive of an object; "" if it has none.
 func directiveOf(v any) string {
 	m, _ := v.(map[string]any)
 	directive, _ := m[patchDirective].(string)

@@ -14,15 +14,13 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 )
 
-// Merge applies a strategic merge patch to base: by merge key where schema knows
-// the list, as a JSON merge patch below fields that it does not know. Neither
-// input is changed. Both must be JSON with numbers as int64 or float64, as
-// adapters.Decode makes it.
+// Merge applies a strategic merge patch to base: by merge key if schema has the list, and as a JSON merge patch below
+// fields that schema does not have. It does not change its input. Both must be JSON with numbers as int64 or float64, as
+// adapters.Decode returns it.
 //
-// The result is that of k8s.io/apimachinery, so order and directives are as
-// kubectl has them. It is made in time linear in the input, which theirs is not
-// (see apply.go), and what theirs panics on (a null in a list, a merge key that is
-// an object) is refused, with the path in the patch.
+// The result is that of k8s.io/apimachinery, so order and directives work as with kubectl. Unlike theirs, Merge takes
+// time linear in the size of the input (see apply.go), and where theirs panics (a null in a list, a merge key that is an
+// object), it returns an error with the path in the patch.
 func Merge(schema strategicpatch.LookupPatchMeta, base, patch map[string]any) (map[string]any, error) {
 	if len(patch) == 0 {
 		return copyObject(base), nil
@@ -45,8 +43,7 @@ func copyObject(m map[string]any) map[string]any {
 	return runtime.DeepCopyJSON(m)
 }
 
-// prepareObject makes patch fit to be applied to base, or says why it cannot be
-// merged. It changes patch.
+// prepareObject prepares patch for apply to base, or returns why it cannot be merged. It changes patch.
 func prepareObject(schema lenient, base, patch map[string]any, at *field.Path) error {
 	if directive := directiveOf(patch); directive != "" {
 		flat := plainObject(patch)
@@ -96,8 +93,8 @@ func prepareField(schema lenient, base, patch map[string]any, key string, at *fi
 	return nil
 }
 
-// checkAtomic refuses to delete one element of a list that is replaced whole: it
-// would delete all the others.
+// checkAtomic rejects the deletion of one element of a list that is replaced as a whole, because that would delete all
+// others.
 func checkAtomic(patch []any, at *field.Path) error {
 	for i, element := range patch {
 		if directiveOf(element) == patchDelete {
@@ -107,8 +104,7 @@ func checkAtomic(patch []any, at *field.Path) error {
 	return nil
 }
 
-// prepareList prepares a list that is merged: by mergeKey, or, when that is
-// empty, as a set of scalars.
+// prepareList prepares a list that is merged by mergeKey, or if that is empty, as a set of scalars.
 func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.Path) error {
 	if mergeKey == "" {
 		return checkScalars(base, patch, at)
@@ -150,16 +146,16 @@ func prepareList(schema lenient, mergeKey string, base, patch []any, at *field.P
 	return nil
 }
 
-// elements are those of two lists that have one merge key.
+// elements are the elements of two lists with the same merge key.
 type elements struct {
 	base []map[string]any
-	// patches is how many of the patch are to be merged; deleted: one of it deletes.
+	// patches is how many elements of the patch are merged; deleted: one of them deletes.
 	patches int
 	deleted bool
 }
 
-// findElements finds the elements that a patch speaks of, by merge key, in one walk
-// over each list. Both have been checked by checkKeys.
+// findElements returns the elements that a patch refers to, by merge key, in one pass over each list. checkKeys has
+// checked both.
 func findElements(mergeKey string, base, patch []any) map[any]*elements {
 	found := make(map[any]*elements, len(patch))
 	for _, element := range patch {
@@ -185,8 +181,8 @@ func findElements(mergeKey string, base, patch []any) map[any]*elements {
 	return found
 }
 
-// checkKeys makes sure that every element of a list is an object with a scalar
-// merge key: keys are compared with ==, and looked up, which panics on others.
+// checkKeys checks that every element of a list is an object with a scalar merge key: keys are compared with ==, and used
+// as map keys, which panics on other types.
 func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error {
 	for i, element := range list {
 		m, ok := element.(map[string]any)
@@ -204,10 +200,10 @@ func checkKeys(mergeKey string, list []any, at *field.Path, whose string) error 
 	return nil
 }
 
-// maxRepeating bounds a set that is not one, since it has elements twice: see union.
+// maxRepeating bounds a set with duplicates: see union.
 const maxRepeating = 1000
 
-// checkScalars makes sure that a set of scalars is one, of one type.
+// checkScalars checks that a list is a set of scalars of one type.
 func checkScalars(base, patch []any, at *field.Path) error {
 	var kind reflect.Type
 	for _, list := range [][]any{base, patch} {
@@ -227,11 +223,11 @@ func checkScalars(base, patch []any, at *field.Path) error {
 	return nil
 }
 
-// prepareDirective checks the directives that act on a list beside them.
+// prepareDirective checks the directives that act on a list next to them.
 func prepareDirective(schema lenient, base, patch map[string]any, key string, at *field.Path) error {
 	name := listOf(key)
 	if name == "" {
-		return nil // $patch and $retainKeys: checkSyntax has seen to them
+		return nil // checkSyntax has checked $patch and $retainKeys
 	}
 	_, mergeKey, merges := schema.list(name)
 	if !merges {
@@ -242,7 +238,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 		return err
 	}
 	if old == nil {
-		// Nothing to order it with, or to delete from.
+		// There is nothing to order, or to delete from.
 		delete(patch, key)
 		return nil
 	}
@@ -254,7 +250,7 @@ func prepareDirective(schema lenient, base, patch map[string]any, key string, at
 		return field.Forbidden(at.Child(key), "the list "+name+" is not of scalars; use $patch: delete in an element")
 	}
 	if _, both := patch[name]; both && patch[orderPrefix+"/"+name] == nil {
-		// kubectl's merge does one before the other in random order.
+		// kubectl's merge applies the two in random order.
 		return field.Forbidden(at.Child(key), "cannot be combined with "+name+" unless "+orderPrefix+"/"+name+" says the order")
 	}
 	return checkScalars(old, list, at.Child(key))
@@ -294,8 +290,8 @@ func checkOrder(mergeKey string, base, order []any, patch map[string]any, name s
 	return checkSequence(mergeKey, list, order, at)
 }
 
-// checkSequence makes sure that what the patch lists is in the order that it orders. An
-// instruction to replace the list does not come last: kubectl's merge refuses that.
+// checkSequence checks that the patch lists its elements in the order that it requires. An instruction to replace the
+// list must not come last: kubectl's merge rejects that.
 func checkSequence(mergeKey string, list, order []any, at *field.Path) error {
 	next := 0
 	for _, v := range order {
@@ -315,7 +311,7 @@ func checkSequence(mergeKey string, list, order []any, at *field.Path) error {
 	return nil
 }
 
-// keysOf are the merge keys of the elements of a list, less instructions.
+// keysOf returns the merge keys of the elements of a list, without instructions.
 func keysOf(mergeKey string, list []any) []any {
 	var out []any
 	for _, element := range list {

@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/render"
 )
 
-// object reads YAML the way templates are read: integers are int64.
+// object parses YAML like a template: integers are int64.
 func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -41,7 +41,7 @@ func statefulSetSchema(t testing.TB) strategicpatch.LookupPatchMeta {
 	return schema
 }
 
-// pods wraps a pod spec into a workload, indenting it.
+// pods returns a workload with a pod spec, which it indents.
 func pods(podSpec string) string {
 	return "spec:\n  template:\n    spec:\n" + indent(podSpec, "      ")
 }
@@ -50,7 +50,7 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.Trim(text, "\n"), "\n", "\n"+by)
 }
 
-// variables are elements of an env.
+// variables returns elements of an env.
 func variables(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -235,8 +235,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Everything here panics, is ignored or errs without a path in stock
-// strategicpatch.
+// Stock strategicpatch panics on all of these, ignores them, or returns an error without a path.
 func TestMergeRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, base, patch, want string }{
 		{
@@ -403,8 +402,8 @@ func TestCheckOutsideOfSeveral(t *testing.T) {
 	}
 }
 
-// FuzzMerge wants, of any two JSON objects: no panic, the same result or the
-// same error each time, and inputs as they were.
+// FuzzMerge checks for any two JSON objects that Merge does not panic, always returns the same result or error, and does
+// not change its input.
 func FuzzMerge(f *testing.F) {
 	for _, seed := range []struct{ base, patch string }{
 		{`{"spec":{"template":{"spec":{"containers":[{"name":"a"}]}}}}`, `{"spec":{"template":{"spec":{"containers":[{"name":"a","$patch":"delete"}]}}}}`},

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 )
 
-// The fields on the way to the required node affinity.
+// The fields on the path to the required node affinity.
 const (
 	requiredKey    = "requiredDuringSchedulingIgnoredDuringExecution"
 	termsKey       = "nodeSelectorTerms"
@@ -23,15 +23,13 @@ const (
 	fieldsKey      = "matchFields"
 )
 
-// Place puts the pods of a template on the nodes of a subset: it ANDs selector
-// with the node affinity that the template requires, and appends tolerations
-// less those that the template has word for word. It changes podTemplate in
-// place; fields of it that our types do not know stay.
+// Place assigns the pods of a template to the nodes of a subset: it ANDs selector with the node affinity that the
+// template requires, and appends tolerations, except those that the template already has verbatim. It changes podTemplate
+// in place, and keeps fields that our types do not have.
 //
-// A nil selector restricts nothing. Terms are ORed and an empty term matches no
-// node, so empty terms are left out; when that leaves none, on either side, it
-// is an error, as is a list without terms: the API server refuses one, and taken
-// as no restriction it would put pods on nodes that nobody meant.
+// A nil selector restricts nothing. Terms are ORed and an empty term matches no node, so empty terms are left out. If
+// that leaves none, on either side, this is an error, as is a list without terms: the API server rejects it, and to treat
+// it as no restriction would put pods on nodes that nobody intended.
 func Place(podTemplate map[string]any, selector *corev1.NodeSelector, tolerations []corev1.Toleration) error {
 	if selector == nil && len(tolerations) == 0 {
 		return nil
@@ -91,13 +89,12 @@ func requireNodes(spec map[string]any, terms []corev1.NodeSelectorTerm, at *fiel
 	return nil
 }
 
-// maxProduct bounds the JSON of the terms that a cross product makes: a child that
-// is larger could not be stored. Its parent may be much smaller: a thousand terms
-// on either side make a million, which would take all the memory there is.
+// maxProduct bounds the JSON of the terms of a cross product: a larger child could not be stored. Its parent may be much
+// smaller: a thousand terms on either side make a million, which would use up all memory.
 const maxProduct = 1 << 20
 
-// checkProduct refuses terms that make too many, or too large ones, before they are
-// made. Each of own is copied for each of subset, and the other way round.
+// checkProduct rejects a product with too many, or too large terms, before it is computed. Each term of own is copied for
+// each of subset, and vice versa.
 func checkProduct(own []map[string]any, subset []any, at *field.Path) error {
 	ours, err := json.Marshal(own)
 	if err != nil {
@@ -114,7 +111,7 @@ func checkProduct(own []map[string]any, subset []any, at *field.Path) error {
 	return nil
 }
 
-// subsetTerms are the terms of a subset as JSON, less the empty ones.
+// subsetTerms returns the terms of a subset as JSON, without empty ones.
 func subsetTerms(terms []corev1.NodeSelectorTerm) ([]any, error) {
 	var out []any
 	for i := range terms {
@@ -132,7 +129,7 @@ func subsetTerms(terms []corev1.NodeSelectorTerm) ([]any, error) {
 	return out, nil
 }
 
-// templateTerms are the terms of the template, less the empty ones.
+// templateTerms returns the terms of the template, without empty ones.
 func templateTerms(required map[string]any, at *field.Path) ([]map[string]any, error) {
 	list, err := tree.List(required, termsKey, at)
 	if err != nil {
@@ -163,8 +160,7 @@ func templateTerms(required map[string]any, at *field.Path) ([]map[string]any, e
 	return out, nil
 }
 
-// isEmptyTerm reports whether a term says nothing. One with fields that we do not
-// know says something.
+// isEmptyTerm reports whether a term has no requirements. A term with fields that we do not know is not empty.
 func isEmptyTerm(term map[string]any) bool {
 	for _, value := range term {
 		if list, isList := value.([]any); value != nil && (!isList || len(list) > 0) {
@@ -174,8 +170,8 @@ func isEmptyTerm(term map[string]any) bool {
 	return true
 }
 
-// intersectTerms is one term that matches where a and b match. It shares nothing with
-// them, since each is part of several such terms.
+// intersectTerms returns a term that matches where a and b both match. It shares nothing with them, because each is part
+// of several such terms.
 func intersectTerms(a, b map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(a)
 	for _, key := range []string{expressionsKey, fieldsKey} {
@@ -188,7 +184,7 @@ func intersectTerms(a, b map[string]any) map[string]any {
 	return out
 }
 
-// appendTolerations appends what the template does not have word for word.
+// appendTolerations appends the tolerations that the template does not have verbatim.
 func appendTolerations(spec map[string]any, tolerations []corev1.Toleration, at *field.Path) error {
 	if len(tolerations) == 0 {
 		return nil
@@ -217,12 +213,12 @@ func appendTolerations(spec map[string]any, tolerations []corev1.Toleration, at 
 	return nil
 }
 
-// toleration is one in a form that can be looked up: of thousands, none is compared
-// with every other. A field that is absent is nil.
+// toleration is a toleration as a map key, so that not each of thousands has to be compared with every other one. An
+// absent field is nil.
 type toleration struct{ key, operator, value, effect, seconds any }
 
-// tolerationOf is not ok for what has other fields, or other values, than a toleration
-// of our types: that is not the same as any of those, word for word.
+// tolerationOf is not ok for a toleration with fields or values that our types do not have: it does not equal any of ours
+// verbatim.
 func tolerationOf(v any) (t toleration, ok bool) {
 	m, _ := v.(map[string]any)
 	fields := map[string]*any{"key": &t.key, "operator": &t.operator, "value": &t.value, "effect": &t.effect, "tolerationSeconds": &t.seconds}

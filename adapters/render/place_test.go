@@ -35,7 +35,7 @@ func nodes(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// requires is a pod template that requires the terms (YAML flow) of nodes.
+// requires returns a pod template that requires terms (YAML flow) of nodes.
 func requires(terms string) string {
 	return "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " + terms + "}}}}"
 }
@@ -151,8 +151,7 @@ func TestPlaceRefuses(t *testing.T) {
 	}
 }
 
-// TestPlaceBoundsTheProduct: a million terms would take all the memory there is, and
-// so would a thousand copies of a large one.
+// TestPlaceBoundsTheProduct: a million terms would use up all memory, and so would a thousand copies of a large one.
 func TestPlaceBoundsTheProduct(t *testing.T) {
 	many := func(n int) []corev1.NodeSelectorTerm {
 		terms := make([]corev1.NodeSelectorTerm, n)

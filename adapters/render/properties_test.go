@@ -17,8 +17,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/render"
 )
 
-// jsonTree draws JSON whose keys are fields of workloads, directives and
-// unknown words, so that merges go deep.
+// jsonTree generates JSON whose keys are fields of workloads, directives and unknown words, so that merges go deep.
 func jsonTree(keys []string) *rapid.Generator[map[string]any] {
 	key := rapid.SampledFrom(keys)
 	leaf := rapid.SampledFrom([]any{nil, true, int64(1), int64(2), 1.5, "a", "b", "replace", "delete"})
@@ -38,7 +37,7 @@ func jsonTree(keys []string) *rapid.Generator[map[string]any] {
 			case 1:
 				return rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[any] { return value(depth - 1) }), 0, 3).Draw(t, "list")
 			case 2:
-				// Objects with a merge key: lists of anything else seldom merge.
+				// The elements are objects with a merge key, because lists of other types rarely merge.
 				var list []any
 				for range rapid.IntRange(0, 3).Draw(t, "elements") {
 					element := object(depth-1).Draw(t, "element")
@@ -51,7 +50,7 @@ func jsonTree(keys []string) *rapid.Generator[map[string]any] {
 			}
 		})
 	}
-	// Drawn from the root, few trees would reach a pod.
+	// If generated from the root, few trees would reach a pod.
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		return map[string]any{
 			"metadata": object(2).Draw(t, "metadata"),
@@ -63,12 +62,11 @@ func jsonTree(keys []string) *rapid.Generator[map[string]any] {
 	})
 }
 
-// plausible gives most directives a value they can work with: of random values
-// nearly all would be refused for their syntax.
+// plausible gives most directives a valid value: with random values, nearly all would be rejected for their syntax.
 func plausible(m map[string]any) map[string]any {
 	for i, key := range tree.Keys(m) {
 		if !strings.HasPrefix(key, "$") || m[key] == nil {
-			continue // null stays, as an odd value
+			continue // a null stays, as an odd value
 		}
 		switch {
 		case key == "$patch":
@@ -102,8 +100,7 @@ func directiveKeys() []string {
 	}
 }
 
-// Without directives, and where stock strategicpatch has an answer, it is the
-// same answer.
+// Without directives, the result equals that of stock strategicpatch, if that returns one.
 func TestMergeIsStrategicPatch(t *testing.T) {
 	schema := statefulSetSchema(t)
 	compared := 0
@@ -130,7 +127,7 @@ func TestMergeIsStrategicPatch(t *testing.T) {
 	}
 }
 
-// stockMerge is not ok where the stock merge errs or panics.
+// stockMerge is not ok if the stock merge returns an error or panics.
 func stockMerge(schema strategicpatch.LookupPatchMeta, base, patch map[string]any) (out map[string]any, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -141,8 +138,8 @@ func stockMerge(schema strategicpatch.LookupPatchMeta, base, patch map[string]an
 	return out, err == nil
 }
 
-// No patch, with whatever directives, makes Merge panic, differ between runs,
-// change its input, or leave a directive of the patch behind.
+// No patch, with any directives, makes Merge panic, return different results, change its input, or leave a directive of
+// the patch in the result.
 func TestMergeProperties(t *testing.T) {
 	schema := statefulSetSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -187,8 +184,7 @@ func directiveIn(v any) string {
 	return ""
 }
 
-// A node is on one of the product's terms exactly when the subset and the
-// template, each by itself, want it.
+// A node matches one of the product's terms exactly if it matches both the subset and the template.
 func TestPlaceIsConjunction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := nodeTerms().Draw(t, "template")
@@ -218,7 +214,7 @@ func TestPlaceIsConjunction(t *testing.T) {
 	})
 }
 
-// nodeTerms draws terms that say a label or a field "0".."3" exists.
+// nodeTerms generates terms that require that labels or fields "0".."3" exist.
 func nodeTerms() *rapid.Generator[[]corev1.NodeSelectorTerm] {
 	requirement := rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: string(rune('0' + rapid.IntRange(0, 3).Draw(t, "key"))), Operator: corev1.NodeSelectorOpExists}
@@ -231,8 +227,8 @@ func nodeTerms() *rapid.Generator[[]corev1.NodeSelectorTerm] {
 	}), 1, 3)
 }
 
-// matches is the rule of Kubernetes: terms are ORed, requirements ANDed, an
-// empty term matches nothing. node has a label for each bit.
+// matches implements the rule of Kubernetes: terms are ORed, requirements are ANDed, and an empty term matches nothing.
+// node has a bit for each label.
 func matches(terms []corev1.NodeSelectorTerm, node int) bool {
 	for _, term := range terms {
 		all := append(append([]corev1.NodeSelectorRequirement{}, term.MatchExpressions...), term.MatchFields...)
