@@ -22,8 +22,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Objects are what an API server holds, or a cache: by name, in one namespace.
-// What is in there is never changed, but replaced.
+// Objects are the objects in an API server or a cache, by name, in one namespace. They are never modified, but replaced.
 type Objects struct {
 	Parents   map[string]*v1alpha1.UnitedDeployment
 	Sets      map[string]*unstructured.Unstructured
@@ -31,69 +30,66 @@ type Objects struct {
 	Revisions map[string]*appsv1.ControllerRevision
 }
 
-// Clone is a copy; what is in it is shared, since that is never changed.
+// Clone returns a copy that shares the objects.
 func (o Objects) Clone() Objects {
 	return Objects{maps.Clone(o.Parents), maps.Clone(o.Sets), maps.Clone(o.Pods), maps.Clone(o.Revisions)}
 }
 
-// API is an API server as far as the controller uses one, and the controller's
-// cache of it, which lags until it is refreshed. It answers
-// server-side apply faithfully where the controller is the only one to write a
-// field: what is applied replaces what was applied before.
+// API simulates an API server, as far as the controller uses one, and the controller's cache, which lags until it is
+// refreshed. Its server-side apply is faithful if the controller is the only writer of a field: what is applied replaces
+// what was applied before.
 type API struct {
-	// Live is what the server holds, Cached what the controller sees of it.
+	// Live has the objects on the server, Cached those that the controller sees.
 	Live, Cached Objects
-	// Now is the time.
+	// Now returns the time.
 	Now func() metav1.Time
-	// Last is the last of resourceVersions and UIDs: it grows with every change.
+	// Last is the last resourceVersion and UID: it increases with every change.
 	Last int
-	// heard is up to which of them the cache has heard of a kind.
+	// heard is the last change of each kind that the cache has seen.
 	heard map[string]int
-	// podsAt is when it last heard of pods.
+	// podsAt is when the cache last received changes of pods.
 	podsAt time.Time
-	// deaf is until when the cache hears nothing of a kind, since the API server restarted.
+	// deaf is until when the cache receives no changes of a kind after a restart of the API server.
 	deaf map[string]time.Time
-	// forgot are the current revisions that sets have forgotten, since the cache of their
-	// controller did not show it: nobody else is to blame.
+	// forgot are the current revisions that sets have forgotten because their controller's cache did not show them, and
+	// for no other reason.
 	forgot map[types.UID]string
 	// own are the sets' own revisions, by set and hash.
 	own map[string]map[string]*ownRevision
 
-	// read and contents are what sets and templates were read as, hashes those of sets.
+	// read and contents cache parsed sets and templates, hashes caches the hashes of sets.
 	read     map[*unstructured.Unstructured]*appsv1.StatefulSet
 	hashes   map[*unstructured.Unstructured]string
 	contents map[string]string
 
-	// Writes are those of the controller.
+	// Writes are the writes of the controller.
 	Writes []string
-	// Fail, when set, is what the next write answers. Lost, when set, is what the
-	// next one answers that is done nevertheless: the response is lost.
+	// Fail, if set, is the error of the next write. Lost, if set, is the error of the next write although it succeeds:
+	// its response is lost.
 	Fail, Lost error
-	// Crash, when above 0, counts the writes down to the one in which the
-	// controller crashes: before it is done, or after it when CrashAfter is set.
+	// Crash, if above 0, counts down to the write in which the controller crashes: before it takes effect, or if
+	// CrashAfter is set, after it.
 	Crash      int
 	CrashAfter bool
-	// Refuse, when set, is what an apply answers for the child of a subset.
+	// Refuse, if set, is the error of an apply of the child of a subset.
 	Refuse map[string]error
-	// Unkept, when set, is what every attempt to make a revision is answered.
+	// Unkept, if set, is the error of every attempt to create a revision.
 	Unkept error
-	// Unpatched, when set, is what every patch of a revision is answered.
+	// Unpatched, if set, is the error of every patch of a revision.
 	Unpatched error
-	// Foreign, when set, is a JSON merge patch of what the server's parents have beside
-	// what our types know.
+	// Foreign, if set, is a JSON merge patch with fields of parents on the server that our types do not have.
 	Foreign string
-	// notes hears of every write of the controller.
+	// notes is called for every write of the controller.
 	notes func(write string)
-	// oracle is that of the parent whose pass it is: it looks on at what the controller
-	// does, just before it is done.
+	// oracle is the oracle of the parent of the current pass. It judges what the controller does just before it takes
+	// effect.
 	oracle *Oracle
 
-	// untold counts the statuses that were refused, the one before having changed: the
-	// pass tells nothing then.
+	// untold counts the status writes that were rejected because the status had changed: such a pass emits no events.
 	untold int
 }
 
-// failing is how many faults are still to come.
+// failing returns how many faults are still to come.
 func (a *API) failing() int {
 	count := 0
 	for _, there := range []bool{a.Fail != nil, a.Lost != nil, a.Crash > 0} {
@@ -104,7 +100,7 @@ func (a *API) failing() int {
 	return count
 }
 
-// crashed is what a pass of the controller panics with when it crashes.
+// crashed is the value of the panic in which a pass of the controller ends when it crashes.
 type crashed struct{}
 
 func newAPI(now func() metav1.Time) *API {
@@ -118,7 +114,7 @@ func newAPI(now func() metav1.Time) *API {
 		}}
 }
 
-// Next is a resourceVersion, or a UID, that nothing has had.
+// Next returns a new resourceVersion or UID.
 func (a *API) Next() string {
 	a.Last++
 	return strconv.Itoa(a.Last)
@@ -131,7 +127,7 @@ func (a *API) Refresh() {
 	}
 }
 
-// Heard is up to which change the cache has heard of all kinds.
+// Heard returns the last change that the cache has seen of all kinds.
 func (a *API) Heard() int {
 	least := a.Last
 	for _, kind := range Kinds() {
@@ -140,11 +136,10 @@ func (a *API) Heard() int {
 	return least
 }
 
-// Kinds are what the cache has a watch of each for.
+// Kinds returns the kinds for which the cache has a watch.
 func Kinds() []string { return []string{"parents", "sets", "pods", "revisions"} }
 
-// RefreshKind brings the cache of one kind up to date: each has a watch of its own,
-// and may be ahead of the others.
+// RefreshKind brings the cache of one kind up to date: each kind has its own watch, and may be ahead of the others.
 func (a *API) RefreshKind(kind string) {
 	if a.Now().Time.Before(a.deaf[kind]) {
 		return
@@ -162,25 +157,25 @@ func (a *API) RefreshKind(kind string) {
 	}
 }
 
-// PutParent changes a parent behind the controller's back.
+// PutParent changes a parent, as somebody other than the controller.
 func (a *API) PutParent(p *v1alpha1.UnitedDeployment) {
 	p.ResourceVersion = a.Next()
 	a.Live.Parents[p.Name] = p
 }
 
-// PutSet changes a set behind the controller's back.
+// PutSet changes a set, as somebody other than the controller.
 func (a *API) PutSet(u *unstructured.Unstructured) {
 	u.SetResourceVersion(a.Next())
 	a.Live.Sets[u.GetName()] = u
 }
 
-// PutPod changes a pod behind the controller's back.
+// PutPod changes a pod, as somebody other than the controller.
 func (a *API) PutPod(p *corev1.Pod) {
 	p.ResourceVersion = a.Next()
 	a.Live.Pods[p.Name] = p
 }
 
-// DeletePod begins to delete a pod: the kubelet finishes it.
+// DeletePod starts to delete a pod; the kubelet completes that.
 func (a *API) DeletePod(p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		p = p.DeepCopy()
@@ -190,7 +185,7 @@ func (a *API) DeletePod(p *corev1.Pod) {
 	}
 }
 
-// wrote begins a write of the controller to an object.
+// wrote starts a write of the controller to an object.
 func (a *API) wrote(to metav1.Object, format string, args ...any) error {
 	if err := a.Fail; err != nil {
 		a.Fail = nil
@@ -207,8 +202,8 @@ func (a *API) wrote(to metav1.Object, format string, args ...any) error {
 	return nil
 }
 
-// answered is how a write ends that was done. An error is all that the controller
-// learns of it: the cache does not hold what was written then.
+// answered ends a successful write. If it returns an error, that is all that the controller learns about the write, which
+// is then not in its cache.
 func (a *API) answered() error {
 	if a.Crash > 0 {
 		if a.Crash--; a.Crash == 0 {

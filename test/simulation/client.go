@@ -27,20 +27,20 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// apiClient is the controller's client: it reads what from holds, and writes to
-// the server; what it writes is in its cache at once.
+// apiClient is the client of the controller: it reads the objects of from, and writes to the server; its writes are in
+// its cache at once.
 type apiClient struct {
 	client.Client
 	api  *API
 	from func() *Objects
 }
 
-// Client is the controller's client.
+// Client returns the client of the controller.
 func (a *API) Client() client.Client {
 	return apiClient{api: a, from: func() *Objects { return &a.Cached }}
 }
 
-// Reader reads past the cache.
+// Reader returns a reader that bypasses the cache.
 func (a *API) Reader() client.Reader {
 	return apiClient{api: a, from: func() *Objects { return &a.Live }}
 }
@@ -87,8 +87,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 	return nil
 }
 
-// selects reports whether an object is one of those that a list asks for: by labels, or
-// by the fields that the controller lists by.
+// selects reports whether a list includes an object: by labels, or by the fields that the controller uses in lists.
 func selects(options *client.ListOptions, o metav1.Object) bool {
 	if s := options.LabelSelector; s != nil && !s.Matches(labels.Set(o.GetLabels())) {
 		return false
@@ -104,7 +103,7 @@ func selects(options *client.ListOptions, o metav1.Object) bool {
 	return true
 }
 
-// selected are those that a list asks for, in the order of their names.
+// selected returns the objects that a list includes, sorted by name.
 func selected[T metav1.Object](options *client.ListOptions, from map[string]T) []T {
 	var list []T
 	for _, name := range slices.Sorted(maps.Keys(from)) {
@@ -227,14 +226,13 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	return nil
 }
 
-// patchSet merges a patch of replicas into a child. What was applied does not own
-// them any more then.
+// patchSet merges a patch of replicas into a child, which takes the ownership from the applied configuration.
 func (c apiClient) patchSet(u *unstructured.Unstructured, p client.Patch) error {
 	live := c.api.Live.Sets[u.GetName()]
 	if live == nil {
 		return notFound(client.ObjectKeyFromObject(u))
 	}
-	merged := &unstructured.Unstructured{} // its integers are int64, as they have to be
+	merged := &unstructured.Unstructured{} // has int64 integers, as required
 	if err := merge(live, p, "", merged); err != nil {
 		return err
 	}
@@ -275,14 +273,14 @@ func (c apiClient) relabelSet(meta *metav1.PartialObjectMetadata, p client.Patch
 	if err := merge(live, client.RawPatch(p.Type(), raw), "", merged); err != nil {
 		return err
 	}
-	if err := c.api.wrote(merged, "label %s", meta.Name); err != nil { // by what it has now it is known whose it is
+	if err := c.api.wrote(merged, "label %s", meta.Name); err != nil { // its current labels show to which parent it belongs
 		return err
 	}
 	c.api.PutSet(merged)
 	return c.api.answered()
 }
 
-// Delete deletes a revision or a child at once, and begins to delete a pod.
+// Delete deletes a revision or a child at once, and starts to delete a pod.
 func (c apiClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
 	asked := client.DeleteOptions{}
 	asked.ApplyOptions(opts)
@@ -386,7 +384,7 @@ func (c apiClient) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...c
 	return nil
 }
 
-// Status patches the status of parents, and that of children.
+// Status returns a client that patches the status of parents and children.
 func (c apiClient) Status() client.SubResourceWriter { return apiStatus{api: c.api} }
 
 type apiStatus struct {
@@ -394,7 +392,7 @@ type apiStatus struct {
 	api *API
 }
 
-// Patch patches a parent's status, or a child's.
+// Patch patches the status of a parent or a child.
 func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return s.patchSet(u, p)
@@ -431,17 +429,17 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	}
 	s.api.Cached.Parents[updated.Name] = updated
 	if parent, ok := o.(*v1alpha1.UnitedDeployment); ok {
-		updated.DeepCopyInto(parent) // the answer
+		updated.DeepCopyInto(parent) // the response
 	}
 	return nil
 }
 
-// testFailed is the answer to a JSON patch one of whose tests failed.
+// testFailed returns the response to a JSON patch with a failed test.
 func testFailed(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
-// patchSet patches the status of a child: its spec, and so its generation, stay.
+// patchSet patches the status of a child; its spec and generation do not change.
 func (s apiStatus) patchSet(u *unstructured.Unstructured, p client.Patch) error {
 	live := s.api.Live.Sets[u.GetName()]
 	if live == nil {

@@ -31,11 +31,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united"
 )
 
-// Cluster is what parents share: the reconciler as it is, with one memory for all of
-// them, and around it a simulated API server, StatefulSet controller and kubelets,
-// each of which moves only when it is told to.
+// Cluster is what parents share: the real reconciler, with one memory for all of them, and around it a simulated API
+// server, StatefulSet controller and kubelets, each of which acts only when it is told to.
 type Cluster struct {
-	// StatusBatching is that of the controller (united.Reconciler), from when it is started anew.
+	// StatusBatching is that of the controller (united.Reconciler); it takes effect when the controller starts.
 	StatusBatching united.StatusBatching
 	T              TestingT
 	Clock          *Clock
@@ -45,18 +44,18 @@ type Cluster struct {
 	// Recorded are the events.
 	Recorded Recorder
 	trace    []string
-	// worlds are those of the parents, in the order in which they came.
+	// worlds are those of the parents, in order of creation.
 	worlds []*World
 }
 
-// TestingT is a test, of package testing or of rapid.
+// TestingT is the part of testing.T and rapid.T that is used here.
 type TestingT interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Context() context.Context
 }
 
-// Recorder keeps events as "<type> <reason> <child>: <note>".
+// Recorder records events as "<type> <reason> <child>: <note>".
 type Recorder struct{ Events []string }
 
 // Eventf records an event.
@@ -123,17 +122,17 @@ func (s *Cluster) add(name, policy string, subsets []string) *World {
 	return w
 }
 
-// look lets the oracles look on.
+// look calls on with each oracle.
 func (s *Cluster) look(on func(*Oracle)) {
 	for _, w := range s.worlds {
 		on(w.Oracle)
 	}
 }
 
-// Look lets them look at what there is.
+// Look lets the oracles look at the current state.
 func (s *Cluster) Look() { s.look((*Oracle).Look) }
 
-// Fail fails the test, and tells what has happened.
+// Fail fails the test, and prints what has happened.
 func (s *Cluster) Fail(format string, args ...any) {
 	s.T.Helper()
 	s.T.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.trace, "\n"))
@@ -144,13 +143,12 @@ func (s *Cluster) Note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf(format, args...))
 }
 
-// Restart starts the controller anew: with a cache that is up to date, and
-// without a memory.
+// Restart restarts the controller, with an up-to-date cache and an empty memory.
 func (s *Cluster) Restart() {
 	s.API.deaf = nil
 	s.API.Refresh()
 	for _, w := range s.worlds {
-		w.again = true // everything is new to it
+		w.again = true // the controller has seen nothing yet
 		w.Oracle.collects = collects{may: s.StatusBatching}
 	}
 	s.Reconciler = &united.Reconciler{
@@ -159,13 +157,13 @@ func (s *Cluster) Restart() {
 	}
 }
 
-// Batches starts the controller anew, with statuses that wait.
+// Batches restarts the controller with batching of statuses.
 func (s *Cluster) Batches(c united.StatusBatching) {
 	s.StatusBatching = c
 	s.Restart()
 }
 
-// Sync is one pass of the StatefulSet controller over one set.
+// Sync is one sync of a set by the StatefulSet controller.
 func (s *Cluster) Sync(name string) {
 	if s.API.Live.Sets[name] == nil {
 		return
@@ -178,7 +176,7 @@ func (s *Cluster) Sync(name string) {
 	}
 }
 
-// Describe is a set and its pods in one line.
+// Describe formats a set and its pods as one line.
 func (s *Cluster) Describe(name string) string {
 	u := s.API.Live.Sets[name]
 	if u == nil {
@@ -208,7 +206,7 @@ func (s *Cluster) contentOfHash(set, hash string) string {
 	return "-"
 }
 
-// PodsOf are the pods of a set, the lowest first.
+// PodsOf returns the pods of a set, the lowest first.
 func (s *Cluster) PodsOf(set string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, p := range s.API.Live.Pods {
@@ -220,7 +218,7 @@ func (s *Cluster) PodsOf(set string) []*corev1.Pod {
 	return pods
 }
 
-// Everybody lets everybody but the user do what there is to do.
+// Everybody lets everybody but the user do all that they can do now.
 func (s *Cluster) Everybody() {
 	for _, w := range s.worlds {
 		s.API.Refresh()
@@ -229,10 +227,10 @@ func (s *Cluster) Everybody() {
 	s.others()
 }
 
-// Settle goes on until nothing changes any more.
+// Settle continues until nothing changes anymore.
 func (s *Cluster) Settle() {
 	for quiet, rounds := 0, 0; quiet < 3; rounds++ {
-		// Whatever failed is tried again.
+		// Failed writes are retried after this time.
 		s.Clock.SetTime(s.Clock.Now().Add(31 * time.Second))
 		if rounds > 500 {
 			s.Fail("it does not settle: %v", s.API.Writes[len(s.API.Writes)-10:])

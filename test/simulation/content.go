@@ -15,12 +15,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// ContentIn gives the content of a revision by subset; "" when it is not kept.
+// ContentIn returns the content of a revision by subset; "" if the revision does not exist.
 func (o *Oracle) ContentIn(from Objects, name string) func(subset string) string {
 	return o.contentFor(o.parent(o.Before), from, name)
 }
 
-// contentFor takes what the revision does not know of a subset from a parent.
+// contentFor uses the given parent for what the revision does not know of a subset.
 func (o *Oracle) contentFor(parent *v1alpha1.UnitedDeployment, from Objects, name string) func(subset string) string {
 	return func(subset string) string {
 		cr := from.Revisions[name]
@@ -69,7 +69,7 @@ func (o *Oracle) readContent(cr *appsv1.ControllerRevision, subset string, today
 	return content
 }
 
-// podPatchOf is the pod part of a subset's patch.
+// podPatchOf returns the pod part of a subset's patch.
 func podPatchOf(s *v1alpha1.Subset) map[string]any {
 	patch := map[string]any{}
 	if s.Patch != nil {
@@ -81,7 +81,7 @@ func podPatchOf(s *v1alpha1.Subset) map[string]any {
 	return part
 }
 
-// wanted is what the spec makes the pods of a subset of.
+// wanted returns the content of the subset's pods according to the spec.
 func (a *API) wanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
 	key := string(parent.Spec.Template.StatefulSetTemplate.Raw)
 	if s.Patch != nil {
@@ -107,8 +107,7 @@ func readWanted(parent *v1alpha1.UnitedDeployment, s *v1alpha1.Subset) string {
 	return content
 }
 
-// contentOf is what a pod is made of, in one word: its image and what a patch
-// of the subset adds.
+// contentOf describes the content of a pod in one word: its image and what a patch of the subset adds.
 func contentOf(template *corev1.PodTemplateSpec) string {
 	content := ""
 	if len(template.Spec.Containers) > 0 {
@@ -120,13 +119,13 @@ func contentOf(template *corev1.PodTemplateSpec) string {
 	return content
 }
 
-// imageOf is a content less what a patch adds.
+// imageOf returns a content without what a patch adds.
 func imageOf(content string) string {
 	image, _, _ := strings.Cut(content, "+")
 	return image
 }
 
-// PodContent is contentOf a pod.
+// PodContent is contentOf for a pod.
 func PodContent(p *corev1.Pod) string {
 	return contentOf(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Flap lets a pod be not ready for some time. Nothing has failed.
+// Flap makes a pod unready for some time. Nothing has failed.
 func (s *Cluster) Flap(p *corev1.Pod, long time.Duration) {
 	s.Note("%s is not ready for %s", p.Name, long)
 	if s.Sets.flaps == nil {
@@ -29,8 +29,7 @@ func (s *Cluster) Flap(p *corev1.Pod, long time.Duration) {
 	s.Look()
 }
 
-// Blip lets all pods of a set be not ready for some time, as when its zone cannot be
-// reached.
+// Blip makes all pods of a set unready for some time, as if their zone could not be reached.
 func (s *Cluster) Blip(set string, long time.Duration) {
 	for _, p := range s.PodsOf(set) {
 		if IsReady(p) {
@@ -39,8 +38,7 @@ func (s *Cluster) Blip(set string, long time.Duration) {
 	}
 }
 
-// Stray makes a pod with all the labels of a subset's, that no child owns: nobody does, or
-// one that is gone.
+// Stray creates a pod with all the labels of a subset's pods that no child owns: it has no owner, or one that is gone.
 func (s *World) Stray(subset, name, owner string) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,13 +56,12 @@ func (s *World) Stray(subset, name, owner string) *corev1.Pod {
 	return p
 }
 
-// flapping reports whether the pod is not ready for some time yet.
+// flapping reports whether a flap of the pod has not ended yet.
 func (s *Sets) flapping(p *corev1.Pod) bool { return s.api.Now().Time.Before(s.flaps[p.UID]) }
 
-// RestartServer is a restart of the API server. Watches are made anew, each in its own
-// time: the controller's cache hears nothing of a kind for as long as is said, and the
-// StatefulSet controller nothing of its revisions. (Its sets and pods it hears of: measured,
-// up to 20 seconds earlier.)
+// RestartServer restarts the API server. Each watch resumes at its own time: the controller's cache sees no changes of a
+// kind for the given time, and the StatefulSet controller none of its revisions. (The StatefulSet controller sees its
+// sets and pods again, measured, up to 20 seconds earlier.)
 func (s *Cluster) RestartServer(revisions time.Duration, kinds map[string]time.Duration) {
 	s.Note("the API server restarts: revisions of sets are not heard of for %s, by the controller for %v", revisions, kinds)
 	now := s.Clock.Now()
@@ -82,19 +79,19 @@ func (s *Cluster) RestartServer(revisions time.Duration, kinds map[string]time.D
 	}
 }
 
-// Quiet ends all that disturbs.
+// Quiet ends all disturbances.
 func (s *Cluster) Quiet() {
 	s.API.Fail, s.API.Lost, s.API.Crash, s.API.deaf = nil, nil, 0, nil
 	s.Sets.Down, s.Sets.flaps, s.Sets.shown = nil, nil, nil
 	s.Note("all that disturbs is over")
 }
 
-// kind reports whether nothing disturbs now.
+// kind reports whether there are no disturbances now.
 func (s *Cluster) kind() bool {
 	return len(s.Sets.Down) == 0 && len(s.Sets.flaps) == 0 && s.Sets.shown == nil && s.API.Unkept == nil && len(s.API.Refuse) == 0
 }
 
-// revisionsOf are a set's own revisions, as the StatefulSet controller is shown them.
+// revisionsOf returns a set's own revisions as the StatefulSet controller sees them.
 func (s *Sets) revisionsOf(set string) map[string]ownRevision {
 	if s.shown != nil && s.api.Now().Time.Before(s.lags) {
 		return s.shown[set]
@@ -107,8 +104,8 @@ func (s *Sets) revisionsOf(set string) map[string]ownRevision {
 	return shown
 }
 
-// cameUpUnreleased notes a replica that a set made below its partition of its update
-// revision, since it has forgotten what else to make it of.
+// cameUpUnreleased records a replica that a set created on its update revision below its partition, because it has
+// forgotten the other revision.
 func (o *Oracle) cameUpUnreleased(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) bool {
 	if o.api.forgot[set.UID] == "" || position >= *set.Spec.UpdateStrategy.RollingUpdate.Partition {
 		return false
@@ -118,7 +115,7 @@ func (o *Oracle) cameUpUnreleased(set *appsv1.StatefulSet, position int32, pod *
 	return true
 }
 
-// lookUnreleased forgets those that are gone, or were released since.
+// lookUnreleased removes replicas that are gone, or that were released since.
 func (o *Oracle) lookUnreleased() {
 	maps.DeleteFunc(o.unreleased, func(uid types.UID, name string) bool {
 		p, u := o.api.Live.Pods[name], o.api.Live.Sets[setOf(name)]
@@ -126,10 +123,10 @@ func (o *Oracle) lookUnreleased() {
 	})
 }
 
-// seemsFinished reports whether a set has forgotten, all of it is released, or was before its partition was
-// raised, and none of its replicas is of another revision any more. Nobody can tell that from one that has finished, and of which
-// a replica is not ready since: so what it is to protect, should its partition be raised
-// before it has finished, is not for the controller to know.
+// seemsFinished reports whether a set has forgotten, all of it is released, or was before its partition was raised, and
+// none of its replicas has another revision anymore. Nobody can distinguish that from a set that has finished and has an
+// unready replica since. So if its partition is raised before it has finished, the controller cannot know what to
+// protect.
 func (o *Oracle) seemsFinished(set *appsv1.StatefulSet) bool {
 	if o.api.forgot[set.UID] == "" {
 		return false
@@ -148,7 +145,7 @@ func (o *Oracle) seemsFinished(set *appsv1.StatefulSet) bool {
 	return released || there == *set.Spec.Replicas && there > 0 && !o.hasUnreleased(set.Name)
 }
 
-// hasUnreleased reports whether the set has replicas that came up so.
+// hasUnreleased reports whether the set has such replicas.
 func (o *Oracle) hasUnreleased(set string) bool {
 	o.lookUnreleased()
 	for _, name := range o.unreleased {
@@ -159,9 +156,8 @@ func (o *Oracle) hasUnreleased(set string) bool {
 	return false
 }
 
-// judgeKept: once the world is kind, and nothing is left to do, no protected replica is
-// on a revision that it was never released to. (While one is not ready, or a pause freezes
-// everything, it may have to wait.)
+// judgeKept: after all faults have stopped, and when there is nothing left to do, no protected replica has a revision to
+// which it was never released. (While a replica is not ready, or a pause freezes everything, this may have to wait.)
 func (o *Oracle) judgeKept() {
 	o.Checked["kept"]++
 	o.lookUnreleased()
@@ -183,10 +179,9 @@ func (o *Oracle) judgeKept() {
 	}
 }
 
-// judgeTakingBack: what came up unreleased is taken back when its set remembers what to
-// make of it, and inside the rules: not while paused or failed; one that is available only
-// as far as the ledger goes, which under Manual is one of a subset at a time; and nothing
-// that a set which works in order would not make again.
+// judgeTakingBack: a replica that came up unreleased is deleted when its set remembers its revision, within the rules:
+// not while the rollout is paused or has failed; an available one only as far as the ledger allows, which under Manual is
+// one of a subset at a time; and none that an ordered set would not create again.
 func (o *Oracle) judgeTakingBack(all []*observedSubset, s *observedSubset, p *corev1.Pod) {
 	o.Checked["taken back"]++
 	parent, position := o.parent(o.api.Cached), OrdinalOf(s.set.Name, p.Name)
@@ -219,7 +214,7 @@ func (o *Oracle) judgeTakingBack(all []*observedSubset, s *observedSubset, p *co
 	}
 }
 
-// away is how many of the replicas that are asked for are not available.
+// away returns how many of the wanted replicas are not available.
 func (o *Oracle) away(all []*observedSubset) int {
 	away := 0
 	for _, s := range all {
@@ -233,8 +228,8 @@ func (o *Oracle) away(all []*observedSubset) int {
 	return away
 }
 
-// runsAll reports whether the set has all its replicas, on its update revision. It takes that for
-// finished, and would forget again whenever it is reminded, until one of them goes.
+// runsAll reports whether the set has all its replicas, on its update revision. It then considers itself finished, and
+// would forget again whenever it is reminded, until one of the replicas is gone.
 func (s *observedSubset) runsAll() bool {
 	for _, p := range s.pods {
 		if p.Labels[appsv1.ControllerRevisionHashLabelKey] != s.set.Status.UpdateRevision {

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// broken reports whether pods of the content never become ready: "broken" ones
-// without a word, "pull" ones because their image is not there, "crash" ones
-// because they end.
+// broken reports whether pods of the content never become ready: "broken" ones without a failure, "pull" ones because
+// their image does not exist, "crash" ones because they exit.
 func broken(content string) bool {
 	return slices.ContainsFunc([]string{"broken", "pull", "crash"}, func(word string) bool { return strings.HasPrefix(content, word) })
 }
@@ -36,8 +35,7 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	return time.Time{}, false
 }
 
-// Kubelet brings one pod on: it goes when it is being deleted, and else becomes
-// ready when it can.
+// Kubelet lets the kubelet of a pod act: the pod is gone if it is terminating, and otherwise becomes ready if it can.
 func (s *Sets) Kubelet(name string) {
 	pod := s.api.Live.Pods[name]
 	switch {
@@ -65,8 +63,8 @@ func (s *Sets) Kubelet(name string) {
 	}
 }
 
-// SetFailure lets the container of a pod end with an error, and wait for the given
-// reason when there is one; one that cannot be pulled has not even started.
+// SetFailure makes the container of a pod end with an error, and wait for the given reason, if any; a container whose
+// image cannot be pulled has not even started.
 func (s *Sets) SetFailure(pod *corev1.Pod, reason string) {
 	pod = pod.DeepCopy()
 	s.setCondition(pod, corev1.ConditionFalse)
@@ -84,7 +82,7 @@ func (s *Sets) SetFailure(pod *corev1.Pod, reason string) {
 	s.api.PutPod(pod)
 }
 
-// setOf is the name of the set of a pod.
+// setOf returns the name of the set of a pod.
 func setOf(pod string) string { return pod[:strings.LastIndex(pod, "-")] }
 
 // SetReady sets whether a pod is ready.
@@ -100,8 +98,7 @@ func (s *Sets) SetReady(pod *corev1.Pod, ready bool) {
 	s.api.PutPod(pod)
 }
 
-// setCondition sets the Ready condition. When a kubelet first sees a pod, it sets the
-// start time in one go with that.
+// setCondition sets the Ready condition. When a kubelet first sees a pod, it sets the start time at once with that.
 func (s *Sets) setCondition(pod *corev1.Pod, status corev1.ConditionStatus) {
 	now := s.api.Now()
 	if pod.Status.StartTime == nil {
@@ -112,7 +109,7 @@ func (s *Sets) setCondition(pod *corev1.Pod, status corev1.ConditionStatus) {
 	}
 }
 
-// Collect begins to delete the pods whose set is gone, and deletes its revisions.
+// Collect starts to delete the pods whose set is gone, and deletes its revisions.
 func (s *Sets) Collect() {
 	alive := map[types.UID]bool{}
 	for _, u := range s.api.Live.Sets {
@@ -129,7 +126,7 @@ func (s *Sets) Collect() {
 	}
 }
 
-// DeleteSet deletes a set as kubectl does; orphan is --cascade=orphan.
+// DeleteSet deletes a set like kubectl; orphan is --cascade=orphan.
 func (s *Sets) DeleteSet(name string, orphan bool) {
 	u := s.api.Live.Sets[name]
 	delete(s.api.Live.Sets, name)

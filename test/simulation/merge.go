@@ -20,7 +20,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// disown takes a field from what was applied.
+// disown removes a field from the ownership of the applied configuration.
 func disown(u *unstructured.Unstructured, path ...any) error {
 	entries := u.GetManagedFields()
 	for i := range entries {
@@ -38,8 +38,7 @@ func disown(u *unstructured.Unstructured, path ...any) error {
 	return nil
 }
 
-// merge is live, with what our types do not know of it, after a JSON patch or a JSON
-// merge patch.
+// merge returns live, with fields that our types do not have, after a JSON patch or a JSON merge patch.
 func merge(live client.Object, p client.Patch, foreign string, into any) error {
 	before, err := json.Marshal(live)
 	if err != nil {
@@ -72,7 +71,7 @@ func patched(before, patch []byte, kind types.PatchType) ([]byte, error) {
 	return operations.Apply(before)
 }
 
-// merged is what the server makes of an apply.
+// merged returns the object that the server stores after an apply.
 func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstructured.Unstructured, changed bool, err error) {
 	stored = applied.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion"} {
@@ -83,7 +82,7 @@ func (a *API) merged(applied, live *unstructured.Unstructured) (stored *unstruct
 	delete(metadata, "namespace")
 	owned := &fieldpath.Set{}
 	fieldpath.SetFromValue(value.NewValueInterface(map[string]any{"metadata": metadata, "spec": stored.Object["spec"]})).Iterate(func(path fieldpath.Path) {
-		// A list whose items have no name is owned whole.
+		// A list whose items have no name is owned as a whole.
 		if i := slices.IndexFunc(path, func(e fieldpath.PathElement) bool { return e.Index != nil }); i >= 0 {
 			path = path[:i]
 		}

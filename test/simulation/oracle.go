@@ -18,13 +18,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// Oracle knows what is protected in each subset of one parent, by the words of the
-// design and not by what the controller makes of them: before Initialized nothing;
-// then what each child was made of; from then on what the subset last finished on.
-// It speaks of contents of pods, never of names of revisions. What belongs to
-// another parent is nothing to it, but that the controller must not touch it.
+// Oracle knows what is protected in each subset of one parent, by the text of the design and independently of the
+// controller: before Initialized nothing; then the template of each child; later what the subset last finished on. It
+// knows contents of pods, never names of revisions. Of objects of other parents it only knows that the controller must
+// not touch them.
 type Oracle struct {
-	// name and uid are the parent's.
+	// name and uid are those of the parent.
 	name        string
 	uid         types.UID
 	api         *API
@@ -34,43 +33,40 @@ type Oracle struct {
 
 	// Before is what the controller saw when its pass began.
 	Before Objects
-	// asks is what that asks for, by subset.
+	// asks is what that spec asks for, by subset.
 	asks map[string]asked
-	// wasCurrent gives the content that status.currentRevision had then.
+	// wasCurrent returns the content of status.currentRevision at that time.
 	wasCurrent func(subset string) string
 
-	// contents are those of revisions that were read before: what is stored is never
-	// changed.
+	// contents caches the contents of revisions, which are immutable.
 	contents map[contentKey]string
-	// images are those that the spec ever asked for.
+	// images are all images that the spec has ever had.
 	images map[string]bool
-	// sawInitialized: the controller knew that a replica was ready once.
+	// sawInitialized: the controller knew that a replica had been ready.
 	sawInitialized bool
 	soak           soak
 	collects       collects
-	// unreleased are the names of pods that came up below the partition of their set on
-	// its update revision, since that had forgotten what else to make them of.
+	// unreleased are the names of pods that their set created on its update revision below its partition, because it had
+	// forgotten the other one.
 	unreleased map[types.UID]string
 	rollouts
 }
 
 // fate is what the oracle knows of one subset.
 type fate struct {
-	// protected are the contents that protected replicas may have: one, or more
-	// while it is not for the controller to know which.
+	// protected are the contents that protected replicas may have: several while the controller cannot know which one.
 	protected []string
-	// finished is what the subset finished on, and the controller has not seen.
+	// finished is what the subset finished on, unnoticed by the controller.
 	finished string
-	// before is what it protected until it finished, while the controller has seen that its set
-	// has settled, and sees a replica of that yet: for it the subset has not finished.
+	// before is what it protected until it finished, while the controller has seen that its set has settled, but still
+	// sees a replica of that content: for the controller, the subset has not finished.
 	before []string
-	// corrected: the child's template was replaced before Initialized, and the
-	// set has not settled since. It may remember what never worked, so nothing
-	// but what its template is can be protected.
+	// corrected: the child's template was replaced before Initialized, and the set has not settled since. It may remember
+	// a revision that never worked, so only the content of its template can be protected.
 	corrected bool
-	// complete are the contents on which all its replicas were ever ready.
+	// complete are the contents on which all its replicas have ever been ready.
 	complete []string
-	// asked is what the user asked for since the child was last as asked.
+	// asked are the requests of the user since the child last complied.
 	asked []asked
 }
 
@@ -93,7 +89,7 @@ func (o *Oracle) fate(subset string) *fate {
 	return o.subsets[subset]
 }
 
-// shares are how many replicas each subset of a parent is allotted.
+// shares returns how many replicas each subset of a parent gets.
 func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	result := allocation.Split(replicasOf(parent), parent.Spec.Topology.Subsets)
 	all := map[string]int32{}
@@ -103,8 +99,8 @@ func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	return all
 }
 
-// targets are the replicas and the partition that a parent asks for, by subset. A
-// coordinated rollout asks for what its running step does.
+// targets returns the replicas and the partition that a parent asks for, by subset. In a coordinated rollout, these are
+// those of its current step.
 func (o *Oracle) targets(from Objects) map[string]asked {
 	parent := o.parent(from)
 	all := map[string]asked{}
@@ -121,7 +117,7 @@ func (o *Oracle) targets(from Objects) map[string]asked {
 	return all
 }
 
-// specChanged notes what the user asks for now.
+// specChanged records what the user asks for now.
 func (o *Oracle) specChanged() {
 	now, parent := o.targets(o.api.Live), o.parent(o.api.Live)
 	for i := range parent.Spec.Topology.Subsets {
@@ -141,8 +137,7 @@ func (o *Oracle) specChanged() {
 	}
 }
 
-// floor is below which position nothing may happen: what was asked for at all
-// times since the child was last as asked.
+// floor returns the partition below which nothing may happen: the lowest one asked for since the child last complied.
 func (f *fate) floor() (partition, replicas int32) {
 	for i, a := range f.asked {
 		if i == 0 || a.partition < partition {
@@ -155,15 +150,15 @@ func (f *fate) floor() (partition, replicas int32) {
 	return partition, replicas
 }
 
-// released reports whether something that was asked for since released the position. What asks for no
-// more replicas than that does not: at zero nothing is released, whatever the partition.
+// released reports whether something that was asked for since released the position. A request with no more replicas than
+// that releases nothing there: at zero replicas nothing is released, whatever the partition.
 func (f *fate) released(position int32) bool {
 	return slices.ContainsFunc(f.asked, func(a asked) bool { return a.partition <= position && position < a.replicas })
 }
 
 func (f *fate) protects(content string) bool { return slices.Contains(f.protected, content) }
 
-// creates judges a replica that a set makes.
+// creates judges a replica that a set creates.
 func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
 	if !o.owns(set) {
 		return
@@ -172,7 +167,7 @@ func (o *Oracle) creates(set *appsv1.StatefulSet, position int32, pod *corev1.Po
 		o.fail("%s is created on %s, which %s never asked for", pod.Name, image, o.name)
 	}
 	if o.cameUpUnreleased(set, position, pod) {
-		return // and is to go back: see judgeKept
+		return // and must be replaced: see judgeKept
 	}
 	f := o.fate(o.subsetOf(set.Name))
 	partition, _ := f.floor()
@@ -210,9 +205,8 @@ func (o *Oracle) controllerDeletes(pod *corev1.Pod) {
 	}
 }
 
-// judgeManualDeletion: under Manual nothing is deleted that is not broken; but one
-// replica that the user has released, where a StatefulSet of 1.37 would not replace it
-// since a protected one is unavailable.
+// judgeManualDeletion: under Manual only broken replicas are deleted, except for one replica that the user has released,
+// if a StatefulSet of 1.37 would not replace it because a protected one is unavailable.
 func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	all := o.see(nil)
 	here := slices.IndexFunc(all, func(s *observedSubset) bool { return s.set.Name == set })
@@ -248,7 +242,7 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	}
 }
 
-// finishes notes that all replicas of a set are updated and ready.
+// finishes records that all replicas of a set are updated and ready.
 func (o *Oracle) finishes(u *unstructured.Unstructured) {
 	if !o.owns(o.api.typed(u)) || o.hasUnreleased(u.GetName()) {
 		return
@@ -261,8 +255,8 @@ func (o *Oracle) finishes(u *unstructured.Unstructured) {
 	}
 }
 
-// Look notes when all replicas of a set are updated and ready, which its controller
-// may not have noted. Until it has, they may come back on either content.
+// Look notices when all replicas of a set are updated and ready, which its controller may not have noticed. Until it has,
+// they may come back on either content.
 func (o *Oracle) Look() {
 	o.lookCalm()
 	for name, u := range o.api.Live.Sets {
@@ -305,8 +299,7 @@ func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 	f.protected, f.finished = nil, ""
 }
 
-// beforePass looks at what the controller sees. From now on it is this parent that
-// it works for.
+// beforePass looks at what the controller sees. From now on the controller works for this parent.
 func (o *Oracle) beforePass() {
 	o.api.oracle = o
 	o.Before = o.api.Cached.Clone()
@@ -344,10 +337,10 @@ func (o *Oracle) afterPass(wrote bool) {
 		o.fail("Initialized is not True any more")
 	}
 	for _, name := range names {
-		// A subset without a fate of its own shares that of the whole.
+		// A subset without its own fate has that of the parent.
 		_, known := o.asks[name]
 		if !known && o.child(o.api.Live, name) == nil {
-			o.subsets[name].protected = nil // it is gone, and starts anew should it come back
+			o.subsets[name].protected = nil // the child is gone, and starts from nothing if it comes back
 		}
 		if f := o.subsets[name]; o.initialized && known && len(f.protected) == 0 && (statusOf(status, name) != nil || o.child(o.api.Live, name) != nil) {
 			f.add(o.wasCurrent(name))
@@ -357,7 +350,7 @@ func (o *Oracle) afterPass(wrote bool) {
 	for _, name := range names {
 		f := o.subsets[name]
 		u := o.child(o.api.Live, name)
-		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts anew
+		f.corrected = f.corrected && u != nil && (!o.initialized || replicasIn(u) > 0) // without replicas it starts from nothing
 		if o.initialized && f.corrected {
 			f.add(contentOf(&o.api.typed(u).Spec.Template))
 		}
@@ -366,12 +359,12 @@ func (o *Oracle) afterPass(wrote bool) {
 		o.close(name)
 	}
 	o.soakAfterPass(wrote)
-	if wrote { // all that was to be written, the status with it
+	if wrote { // all writes are done, including the status
 		o.judgeStatus(status, isCurrent)
 	}
 }
 
-// close forgets what was asked for before, once the child is as asked.
+// close drops earlier requests when the child complies.
 func (o *Oracle) close(name string) {
 	f, u := o.subsets[name], o.child(o.api.Live, name)
 	seen, known := o.asks[name]
@@ -390,7 +383,7 @@ func (o *Oracle) close(name string) {
 	}
 }
 
-// judgeStatus: the status says the truth about what is protected.
+// judgeStatus: the status is true about what is protected.
 func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent func(string) string) {
 	if !o.initialized || status.ObservedGeneration != o.parent(o.Before).Generation {
 		return
@@ -398,7 +391,7 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 	for i := range o.parent(o.Before).Spec.Topology.Subsets {
 		s := &o.parent(o.Before).Spec.Topology.Subsets[i]
 		if content := o.ContentIn(o.api.Live, status.UpdateRevision)(s.Name); content != o.api.wanted(o.parent(o.Before), s) {
-			return // the pass could not keep the revision, and looked no further
+			return // the pass could not store the revision, and stopped
 		}
 	}
 	wanted := o.asks

@@ -15,18 +15,18 @@ import (
 
 // collects is what the oracle knows of a status that waits for the next one.
 type collects struct {
-	// may is for how long the controller may let one wait. It counts in its memory alone, so a
-	// new controller begins anew.
+	// may is for how long the controller may delay a status. It counts in its memory only, so a new controller starts
+	// again.
 	may united.StatusBatching
 	// told: the pass has written a status.
 	told bool
-	// since is when the first pass ended since then that left counts untrue; zero if none did.
+	// since is the end of the first pass since then that left counts untrue; zero if there was none.
 	since time.Time
 }
 
-// judgeCounts: the counts of a status are true, or wait for the next one, and not for longer than
-// they may. The count of a subset that has become what is wanted does not wait, for somebody may wait
-// for that, unless the subset replaces replicas or all are made: then it becomes that with each of them.
+// judgeCounts: the counts of a status are true, or wait for the next status, and not for too long. A count that has
+// become what is wanted does not wait, because somebody may wait for it, unless the subset replaces replicas or is being
+// provisioned: then this happens with each replica.
 func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	total, wrong, made := int32(0), -1, wasMade(status)
 	for i := range status.Subsets {
@@ -65,8 +65,8 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	}
 }
 
-// wasMade reports whether a status tells that its replicas have all been there once, or that it has
-// something to replace: Ready has turned since the first replica was ready, as far as seconds tell.
+// wasMade reports whether a status shows that its replicas have all existed once, or that it has something to replace:
+// Ready has changed since the first replica was ready, as far as seconds show.
 func wasMade(status *v1alpha1.UnitedDeploymentStatus) bool {
 	ready, initialized := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInitialized)
 	switch {

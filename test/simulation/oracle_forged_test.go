@@ -20,7 +20,7 @@ func (c *court) forces() *court {
 	return c
 }
 
-// gone: all pods of subsets are gone, and their controller has not looked since.
+// gone: all pods of subsets are gone, and their controller has not noticed.
 func (c *court) gone(subsets ...string) *court {
 	for _, name := range subsets {
 		for _, p := range c.PodsOf(c.Child(name)) {
@@ -30,20 +30,20 @@ func (c *court) gone(subsets ...string) *court {
 	return c
 }
 
-// knowsOnly: a child knows nothing but what its template is, as one that has finished.
+// knowsOnly: a child knows only its template, like one that has finished.
 func (c *court) knowsOnly(subset string) *court {
 	c.forgets(subset)
 	delete(c.API.forgot, c.API.Live.Sets[c.Child(subset)].GetUID())
 	return c
 }
 
-// collects starts a controller that may let a status wait for so long.
+// collects starts a controller that may delay a status for a given time.
 func (c *court) collects(most time.Duration) *court {
 	c.Batches(united.StatusBatching{Delay: most, Interval: most / 2, ProvisioningInterval: 12 * most})
 	return c
 }
 
-// counted forges what a status that was written long ago counts of a and b, and in all.
+// counted forges the counts of a, b and the total in a status that was written long ago.
 func (c *court) counted(a, b, all int32) *court {
 	parent := c.Parent().DeepCopy()
 	parent.Status.Subsets[0].Replicas, parent.Status.Subsets[1].Replicas, parent.Status.Replicas = a, b, all
@@ -61,7 +61,7 @@ func (c *court) phase(is v1alpha1.SubsetPhase) *court {
 	return c
 }
 
-// neverReady forges a status of one that is being made.
+// neverReady forges a status of a parent that is being provisioned.
 func (c *court) neverReady() *court {
 	parent := c.Parent().DeepCopy()
 	parent.Status.CurrentRevision = parent.Status.UpdateRevision
@@ -74,7 +74,7 @@ func (c *court) neverReady() *court {
 	return c
 }
 
-// protects forges that a status has long said that a subset protects the update revision.
+// protects forges a status that has long said that a subset protects the update revision.
 func (c *court) protects(subset string) *court {
 	parent := c.Parent().DeepCopy()
 	statusOf(&parent.Status, subset).CurrentRevision = parent.Status.UpdateRevision
@@ -82,14 +82,14 @@ func (c *court) protects(subset string) *court {
 	return c
 }
 
-// writesNothing is a pass that writes nothing.
+// writesNothing is a pass without writes.
 func (c *court) writesNothing() *court {
 	c.begins()
 	c.Oracle.afterPass(true)
 	return c
 }
 
-// sees is a pass that sees nothing new but of these kinds, and writes nothing.
+// sees is a pass that sees changes of these kinds only, and writes nothing.
 func (c *court) sees(kinds ...string) *court {
 	for _, kind := range kinds {
 		c.API.RefreshKind(kind)
