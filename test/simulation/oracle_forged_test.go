@@ -99,7 +99,7 @@ func (c *court) sees(kinds ...string) *court {
 	return c
 }
 
-// writesStatus is a pass that writes the status as it is, but for one word.
+// writesStatus is a pass that writes the current status with another message.
 func (c *court) writesStatus() *court {
 	c.begins()
 	subsets := c.Parent().DeepCopy().Status.Subsets

@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// applies judges a child that the controller writes. before is nil for a new one.
+// applies judges a child that the controller writes. before is nil for a new child.
 func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	parent := o.parent(o.api.Cached)
 	name, revision := after.GetName(), after.GetAnnotations()[v1alpha1.AnnotationRevision]
@@ -47,8 +47,8 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	}
 }
 
-// judgeRise: I4. Over replicas that are new a partition may rise. Where the spec asks for another revision than the child's,
-// that one is not rolled out anymore: what it had released and not moved yet is protected again.
+// judgeRise: I4. A partition may rise over new replicas. If the spec asks for another revision than the child's, the
+// latter is not rolled out anymore: replicas that it had released and that were not updated yet are protected again.
 func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubset) {
 	if now.content != now.wanted {
 		return
@@ -63,7 +63,7 @@ func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubse
 	}
 }
 
-// judgeGrowth: what a scale-up adds in mid-rollout is a release.
+// judgeGrowth: replicas that a scale-up adds in the middle of a rollout are released like all others.
 func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int) {
 	s := now[here]
 	added := *s.set.Spec.Replicas - max(was, s.partition())
@@ -82,7 +82,7 @@ func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int) {
 // proven reports whether the subset protects what the spec asks for.
 func (o *Oracle) proven(s *observedSubset) bool { return o.fate(s.name).protects(s.wanted) }
 
-// judgeLedger: I2, of a write that makes more unavailable than there were.
+// judgeLedger: I2, for a write that makes more replicas unavailable than before.
 func (o *Oracle) judgeLedger(then, now []*observedSubset, forced bool, name string) {
 	most := maxUnavailable(o.parent(o.api.Cached))
 	wereDown, wereMissing := o.unavailable(then)
@@ -105,7 +105,7 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*observed
 	}
 	if o.behind(s.name, before) {
 		o.Checked["behind"]++
-		return // it gets what it protects
+		return // it comes back on the protected revision
 	}
 	status, revision := parent.Status.Rollout, s.set.Annotations[v1alpha1.AnnotationRevision]
 	again := o.releasedAgain(before, s, forced)
@@ -132,7 +132,7 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*observed
 	}
 }
 
-// outOfTurn reports whether all that is released is broken; or, on the way back, not available.
+// outOfTurn reports whether all released replicas are broken or, on the way back, unavailable.
 func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *observedSubset) bool {
 	for position := s.partition(); position < min(partitionIn(before), s.desired, *s.set.Spec.Replicas); position++ {
 		p := s.pods[position]
@@ -147,8 +147,8 @@ func (o *Oracle) outOfTurn(before *unstructured.Unstructured, s *observedSubset)
 	return true
 }
 
-// broken reports whether nobody loses anything when the pod is replaced. It failed; or it took longer
-// than the deadline; or it was never ready and is of what nobody asks for any more.
+// broken reports whether replacing the pod costs nothing: it failed, or took longer than the deadline, or was never ready
+// and has a revision that is not wanted.
 func (o *Oracle) broken(s *observedSubset, p *corev1.Pod) bool {
 	if IsReady(p) || p.DeletionTimestamp != nil {
 		return false
@@ -158,15 +158,14 @@ func (o *Oracle) broken(s *observedSubset, p *corev1.Pod) bool {
 		neverReady = p.Status.StartTime != nil && p.Status.StartTime.Equal(&c.LastTransitionTime)
 	}
 	f, hash := o.fate(s.name), p.Labels[appsv1.ControllerRevisionHashLabelKey]
-	// A template that was corrected before anything was ready may not have reached all. As
-	// long as the oracle does not know what it left behind, the set tells.
+	// A template that was corrected before any replica was ready may not have reached all. Until the oracle knows what it
+	// left behind, the set shows that.
 	leftBehind := f.corrected && hash != s.set.Status.UpdateRevision && hash != s.set.Status.CurrentRevision
 	asked := PodContent(p) == s.content || f.protects(PodContent(p)) && !leftBehind
 	return hasFailed(p) || !unreadySince(p).Add(deadlineOf(o.parent(o.api.Cached))).After(o.api.Now().Time) || neverReady && !asked
 }
 
-// unreadySince is since when a pod that is not ready is not, at the earliest since it was
-// created.
+// unreadySince returns since when an unready pod is unready, at the earliest since its creation.
 func unreadySince(p *corev1.Pod) time.Time {
 	since := p.CreationTimestamp.Time
 	for _, c := range p.Status.Conditions {
@@ -179,8 +178,8 @@ func deadlineOf(parent *v1alpha1.UnitedDeployment) time.Duration {
 	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, 600)) * time.Second
 }
 
-// releasedAgain reports whether all of the child was released to a first template that it does not
-// come up on, and now is to another in its place.
+// releasedAgain reports whether all of the child was released to a first template with which it does not come up, and now
+// is released to another one.
 func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *observedSubset, forced bool) bool {
 	was := contentOf(&o.api.typed(before).Spec.Template)
 	if told := before.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] != ""; told || o.settledSet(before) ||
@@ -195,7 +194,7 @@ func (o *Oracle) releasedAgain(before *unstructured.Unstructured, now *observedS
 	return true
 }
 
-// judgeOrder: I5. Force ignores health: what is before is done then when it only waits for that.
+// judgeOrder: I5. Force ignores health: an earlier subset is done if it only waits for that.
 func (o *Oracle) judgeOrder(now []*observedSubset, here int, forced bool) {
 	if strategyOf(o.parent(o.api.Cached)).Order != v1alpha1.SequentialOrder {
 		return
@@ -212,9 +211,9 @@ func (o *Oracle) judgeOrder(now []*observedSubset, here int, forced bool) {
 	}
 }
 
-// judgeSkew: I3. Of the n replicas of a subset at most n * (slowest share +
-// maxSkew) may be released or updated; if that lets nobody move, the slowest gets
-// one. (A child that works in order moves one of what is released.)
+// judgeSkew: I3. Of the n replicas of a subset at most n * (slowest share + maxSkew) may be released or updated; if that
+// allows no release, the slowest subset may release one. (An ordered child updates one of the released replicas at a
+// time.)
 func (o *Oracle) judgeSkew(now []*observedSubset, here int) {
 	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
 	s := now[here]
@@ -229,8 +228,7 @@ func (o *Oracle) judgeSkew(now []*observedSubset, here int) {
 	}
 }
 
-// skewAllows is how many replicas of a subset may be released or updated, and the
-// smallest share.
+// skewAllows returns how many replicas of a subset may be released or updated, and the smallest share.
 func (o *Oracle) skewAllows(s *observedSubset, all []*observedSubset, skew string) (most int, slowest float64) {
 	slowest = 2
 	for _, other := range all {
@@ -246,16 +244,15 @@ func (o *Oracle) skewAllows(s *observedSubset, all []*observedSubset, skew strin
 	return most, slowest
 }
 
-// stray reports whether a protected pod that is broken, and of neither of the revisions that its set
-// makes pods of.
+// stray reports whether a protected pod is broken, and has neither of the revisions of its set.
 func (o *Oracle) stray(s *observedSubset, position int32, p *corev1.Pod) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	asked := hash == s.set.Status.UpdateRevision || hash == s.set.Status.CurrentRevision && !o.proven(s)
 	return position < s.partition() && position < *s.set.Spec.Replicas && o.broken(s, p) && !asked
 }
 
-// repaired reports whether a pod is replaced on the way back: one that is not available, wherever its set
-// makes nothing but what the spec asks for.
+// repaired reports whether a pod is replaced on the way back: an unavailable one of a set that creates pods only on the
+// revision of the spec.
 func (o *Oracle) repaired(s *observedSubset, position int32, p *corev1.Pod) bool {
 	return o.goesBack(o.api.Cached) && position >= s.target && !s.available(o, p) && PodContent(p) != s.content &&
 		s.set.Status.CurrentRevision == s.set.Status.UpdateRevision
@@ -281,7 +278,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 		o.judgeTakingBack(now, s, p)
 		return
 	case !parent.Spec.Paused && !s.removed && (o.stray(s, position, p) || o.repaired(s, position, p)):
-		return // it is down, and comes back on what is protected
+		return // it is unavailable, and comes back on the protected revision
 	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
 		o.fail("the controller deletes %s, which is not released or is updated: %s", pod, s)
 	}
@@ -302,7 +299,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	}
 }
 
-// judgeRemoval: the child of a subset that is gone is drained first.
+// judgeRemoval: the child of a removed subset is drained first.
 func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
 	if !coordinated(o.parent(o.api.Cached)) || !o.protecting() {
 		return
@@ -318,8 +315,7 @@ func (o *Oracle) judgeRemoval(u *unstructured.Unstructured) {
 // protecting reports whether the controller knows that there is something to protect.
 func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 
-// judgeStatusWrite judges a status that the controller writes: how a rollout goes from step to
-// step.
+// judgeStatusWrite judges a status that the controller writes: how a rollout proceeds from step to step.
 func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus) {
 	was, is := before.Rollout, after.Rollout
 	o.collects = collects{may: o.collects.may, told: true}
@@ -347,7 +343,7 @@ func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus
 	}
 }
 
-// judgeSteps: a step is gone past when it is reached and its pause is over.
+// judgeSteps: a rollout continues after a step when that is reached and its pause is over.
 func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
 	now := o.see(nil)
 	if replicasOf(o.parent(o.api.Cached)) == 0 && int(is.Step) > from {
@@ -392,7 +388,7 @@ func (o *Oracle) targetOf(s *observedSubset, steps []v1alpha1.RolloutStep) int32
 	return max(target, ordinals(strategyOf(o.parent(o.api.Cached)).Partition, s.desired))
 }
 
-// failedIn is the name of a replica that stops the rollout; "" without one.
+// failedIn returns the name of a replica that stops the rollout; "" if there is none.
 func (o *Oracle) failedIn(all []*observedSubset) string {
 	status := o.parent(o.api.Cached).Status.Rollout
 	if o.goesBack(o.api.Cached) {

@@ -12,33 +12,30 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Clock is the time of a cluster. Nothing else happens while it moves, so whoever counts
-// time is told before.
+// Clock is the clock of a cluster. Nothing else happens while it moves, so those who measure time are called before.
 type Clock struct {
 	*clocktesting.FakePassiveClock
 	moves func(to time.Time)
 }
 
-// SetTime lets time pass.
+// SetTime advances the clock.
 func (c *Clock) SetTime(to time.Time) {
 	c.moves(to)
 	c.FakePassiveClock.SetTime(to)
 }
 
-// soak is for how long the running step has stood, by the pods as they were and not by
-// what the status says.
+// soak measures how long the current step has been reached, from the real pods and not from the status.
 type soak struct {
 	stood time.Duration
-	// stoodThen is for how long it had when the controller's cache last heard of pods.
+	// stoodThen is for how long it had been reached when the controller's cache last received pods.
 	stoodThen time.Duration
-	// down is for how long it has not stood since, until now, and missed what of that is
-	// over.
+	// down is for how long it has not been reached since, until now, and missed is the part of that which is over.
 	down, missed time.Duration
-	// failed: what the pass saw when it began had failed.
+	// failed: a replica had failed according to what the pass saw when it began.
 	failed bool
 }
 
-// timePasses counts the time in which the running step stands.
+// timePasses counts the time in which the current step is reached.
 func (o *Oracle) timePasses(to time.Time) {
 	parent := o.parent(o.Before)
 	if parent == nil || len(strategyOf(parent).Steps) == 0 {
@@ -56,9 +53,9 @@ func (o *Oracle) timePasses(to time.Time) {
 	o.soak.down += to.Sub(from)
 }
 
-// heard: the controller's cache hears of pods, maybe. A pod tells since when it is as it is,
-// and not what it was before: of one that is not ready again nobody can see that it was
-// not in between, so that counts. (If it is ready, that tells since when.)
+// heard: the controller's cache may have received pods. A pod shows since when it has its state, but not its earlier
+// states: if it is ready again, nobody can see that it was not in the meantime, so that time counts. (If it is ready, it
+// shows since when.)
 func (s *soak) heard(now, stands bool) {
 	if !now {
 		return
@@ -69,20 +66,20 @@ func (s *soak) heard(now, stands bool) {
 	s.stoodThen, s.down, s.missed = s.stood, 0, 0
 }
 
-// standsSince reports whether everything that the running step releases is updated and will
-// be available, and when it is, unless something happens before.
+// standsSince reports whether everything that the current step releases is updated and will be available, and since when,
+// unless something happens before.
 //
-// What the user has edited since the controller last read the spec does not count yet:
-// nothing in the cluster tells when that was, so it stood until the pass that saw it.
+// Edits of the user since the controller last read the spec do not count yet: nothing in the cluster shows when they were
+// made, so the step was reached until the pass that saw them.
 func (o *Oracle) standsSince(of Objects) (since time.Time, stands bool) {
 	parent := *o.parent(o.Before)
 	parent.Status.Rollout = o.parent(o.api.Live).Status.Rollout
 	from := Objects{Parents: map[string]*v1alpha1.UnitedDeployment{o.name: &parent}, Sets: of.Sets, Pods: of.Pods, Revisions: o.api.Live.Revisions}
 	if !coordinated(&parent) || replicasOf(&parent) == 0 {
-		return since, false // zero finishes nothing
+		return since, false // a parent without replicas finishes nothing
 	}
 	for _, s := range o.seeIn(from, nil) {
-		wait := min(s.wait, time.Duration(s.set.Spec.MinReadySeconds)*time.Second) // a shorter one is in force already
+		wait := min(s.wait, time.Duration(s.set.Spec.MinReadySeconds)*time.Second) // a shorter one is in effect already
 		for position := s.target; position < s.desired && !s.removed; position++ {
 			p := s.pods[position]
 			if p == nil || p.DeletionTimestamp != nil || PodContent(p) != s.wanted || !IsReady(p) {
@@ -95,10 +92,9 @@ func (o *Oracle) standsSince(of Objects) (since time.Time, stands bool) {
 	return since, true
 }
 
-// judgeSoak: a timed pause is over when the step has stood for its time in all, since the
-// rollout came to it and since the last failure that the controller saw. Two things are
-// allowed for. What happened to pods after the controller's cache had last heard of them
-// nobody can see: as far as that goes, the step still stands. And a status keeps whole
+// judgeSoak: a timed pause is over when the step has been reached for that time in total, since the rollout came to it
+// and since the last failure that the controller saw. There are two allowances. Nobody can see what happened to pods
+// after the controller's cache last received them, so until then the step counts as reached. And a status has whole
 // seconds.
 func (o *Oracle) judgeSoak(step int, pause time.Duration) {
 	o.Checked["soak"]++
@@ -114,8 +110,8 @@ func (o *Oracle) judgeSoak(step int, pause time.Duration) {
 	}
 }
 
-// sawFailure reports whether what the controller sees when its pass begins shows that an
-// updated replica has failed, which sets the time back to nothing.
+// sawFailure reports whether what the controller sees when its pass begins shows that an updated replica has failed,
+// which resets the time.
 func (o *Oracle) sawFailure() bool {
 	parent := o.parent(o.api.Cached)
 	if !coordinated(parent) || len(strategyOf(parent).Steps) == 0 || parent.Status.Rollout == nil ||
@@ -137,14 +133,13 @@ func (o *Oracle) sawFailure() bool {
 	return false
 }
 
-// overdue reports whether it is not ready for longer than the deadline, and none of that was paused.
+// overdue reports whether the pod has been unready for longer than the deadline, without time in pauses.
 func (o *Oracle) overdue(parent *v1alpha1.UnitedDeployment, p *corev1.Pod) bool {
 	status := &parent.Status
 	return status.PausedTime == nil && status.ResumedTime == nil && !unreadySince(p).Add(deadlineOf(parent)).After(o.api.Now().Time)
 }
 
-// soakAfterPass sets the time back to nothing when the pass saw a failure, and could write
-// all that it had to write.
+// soakAfterPass resets the time if the pass saw a failure, and made all its writes.
 func (o *Oracle) soakAfterPass(wrote bool) {
 	if wrote && o.soak.failed {
 		o.Checked["soak set back"]++
@@ -152,7 +147,7 @@ func (o *Oracle) soakAfterPass(wrote bool) {
 	}
 }
 
-// soakAfterStatus begins anew when the rollout comes to another step.
+// soakAfterStatus resets the time when the rollout comes to another step.
 func (o *Oracle) soakAfterStatus(was, is *v1alpha1.RolloutStatus) {
 	if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step {
 		o.soak = soak{}

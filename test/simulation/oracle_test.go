@@ -20,15 +20,15 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// accused is a test that keeps what it is told, instead of failing.
+// accused is a test that records its failure.
 type accused struct{ *testing.T }
 
 type verdict string
 
-// Fatalf ends what is going on.
+// Fatalf ends the current action.
 func (accused) Fatalf(format string, args ...any) { panic(verdict(fmt.Sprintf(format, args...))) }
 
-// court is a world in which moves of the controller are forged.
+// court is a world in which actions of the controller are forged.
 type court struct{ *World }
 
 // staged has a and b with 2 replicas of v1 each, and v2 is staged.
@@ -61,7 +61,7 @@ func (c *court) moves(subsets ...string) *court {
 	return c
 }
 
-// come lets replicas go, and come, and be ready.
+// come lets pods be deleted, created, and become ready.
 func (c *court) come(rounds int) *court {
 	for range rounds {
 		c.others()
@@ -74,7 +74,7 @@ func (c *court) spec(change func(*v1alpha1.UnitedDeploymentSpec)) *court {
 	return c
 }
 
-// begins: what follows is done by the controller, which sees everything.
+// begins starts a pass of the controller, which sees everything.
 func (c *court) begins() {
 	c.API.Refresh()
 	c.Oracle.beforePass()
@@ -110,14 +110,14 @@ func (c *court) delete(o client.Object) *court {
 
 func (c *court) pod(name string) client.Object { return c.API.Live.Pods[c.Child(name)] }
 
-// step forges a status that is a step further.
+// step forges a status that is one step further.
 func (c *court) step() *court {
 	c.begins()
 	c.tells(fmt.Sprintf(`{"status": {"rollout": {"step": %d}}}`, c.Parent().Status.Rollout.Step+1))
 	return c
 }
 
-// reached: the running step is.
+// reached makes the current step reached.
 func (c *court) reached() *court {
 	for range 20 {
 		c.Everybody()
@@ -140,8 +140,8 @@ func (c *court) fails(pod string) *court {
 	return c
 }
 
-// forgets lets a child forget what it protects, as its controller does that does not see
-// its revisions; remembers is the end of it.
+// forgets makes a child forget what it protects, like a controller that does not see its revisions; remembers reverts
+// that.
 func (c *court) forgets(subset string) *court {
 	u := c.API.Live.Sets[c.Child(subset)].DeepCopy()
 	status, _ := u.Object["status"].(map[string]any)
@@ -160,7 +160,7 @@ func (c *court) remembers(subset string) *court {
 	return c
 }
 
-// loses lets somebody delete a pod.
+// loses deletes a pod as somebody else.
 func (c *court) loses(pod string) *court {
 	c.API.DeletePod(c.API.Live.Pods[c.Child(pod)])
 	return c
@@ -181,7 +181,7 @@ func (c *court) tells(patch string) {
 	}
 }
 
-// misled is the controller's client, which gives it lists that are not true.
+// misled is the controller's client with incorrect lists.
 type misled struct {
 	client.Client
 	lie func(client.ObjectList)
@@ -198,8 +198,7 @@ func (c *court) mislead(lie func(client.ObjectList)) *court {
 	return c
 }
 
-// forgotten: children have lost what tells that they are as they shall be, as often as
-// they are written.
+// forgotten: children have lost the record that they are as they must be, each time they are written.
 func forgotten(list client.ObjectList) {
 	if sets, ok := list.(*unstructured.UnstructuredList); ok {
 		for i := range sets.Items {
@@ -210,7 +209,7 @@ func forgotten(list client.ObjectList) {
 	}
 }
 
-// remembered: web-a has not forgotten, and web-a-0 runs what web-a-1 does.
+// remembered: web-a has not forgotten, and web-a-0 runs the revision of web-a-1.
 func remembered(list client.ObjectList) {
 	var hash string
 	switch list := list.(type) {
@@ -237,7 +236,7 @@ func remembered(list client.ObjectList) {
 	}
 }
 
-// adopted: web-a-9 is owned by whoever owns web-a-0.
+// adopted: web-a-9 has the owner of web-a-0.
 func adopted(list client.ObjectList) {
 	pods, ok := list.(*corev1.PodList)
 	if !ok {
@@ -263,7 +262,7 @@ func unready(list client.ObjectList) {
 	}
 }
 
-// Every rule of the oracle convicts somebody: a check that cannot fail shows nothing.
+// TestTheOracleConvicts: every rule of the oracle can fail. A check that cannot fail shows nothing.
 func TestTheOracleConvicts(t *testing.T) {
 	plain := func(*v1alpha1.RollingUpdate) {}
 	held := func(s *v1alpha1.RollingUpdate) { s.Partition = amountOf("100%") }
@@ -305,7 +304,7 @@ func TestTheOracleConvicts(t *testing.T) {
 			func(c *court) { c.partition("a", 0) }, "I3: 2 of 2 replicas of web-a are released"},
 		{"I3 in a calm world", func(s *v1alpha1.RollingUpdate) { s.MaxSkew = "10%" }, func(c *court) {
 			c.partition("a", 1).come(5).pass().Oracle.Calm = true
-			u := c.API.Live.Sets["web-a"].DeepCopy() // behind the back of all rules
+			u := c.API.Live.Sets["web-a"].DeepCopy() // without calling the oracle
 			if err := unstructured.SetNestedField(u.Object, int64(0), "spec", "updateStrategy", "rollingUpdate", "partition"); err != nil {
 				panic(err)
 			}
@@ -373,7 +372,7 @@ func TestTheOracleConvicts(t *testing.T) {
 		{"a step that stood, as far as could be seen", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
 			c.reached().later(8 * time.Minute).API.Refresh()
 			c.unready("a-1").later(3 * time.Minute)
-			c.Oracle.beforePass() // of an old cache
+			c.Oracle.beforePass() // with an old cache
 			c.tells(`{"status": {"rollout": {"step": 1}}}`)
 		}, ""},
 		{"a pause while the controller was away", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
@@ -452,7 +451,7 @@ func TestTheOracleConvicts(t *testing.T) {
 		{"a rollout that does not end", plain, func(c *court) { c.image("crash1").Ends() }, "it does not end: Failed"},
 		{"a controller that never rests", plain, func(c *court) {
 			c.Ends()
-			c.Restart() // what it remembers is read from no list
+			c.Restart() // clears the memory, which no list replaces
 			c.mislead(forgotten).Rest()
 		}, "at rest the controller writes [apply web-a"},
 		{"blocked by nothing", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = nil },
@@ -467,7 +466,7 @@ func TestTheOracleConvicts(t *testing.T) {
 	}
 }
 
-// judged is what the oracle says, "" if nothing.
+// judged returns what the oracle says; "" if nothing.
 func judged(play func()) (says string) {
 	defer func() {
 		if r := recover(); r != nil {

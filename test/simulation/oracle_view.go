@@ -16,22 +16,21 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// observedSubset is a subset, and what one knows of its pods.
+// observedSubset is a subset, and what is known of its pods.
 type observedSubset struct {
 	name    string
 	desired int32
 	removed bool
 	target  int32
 	set     *appsv1.StatefulSet
-	// content is what the template makes, wanted what the spec asks for.
+	// content is that of the child's template, wanted that of the spec.
 	content, wanted string
 	pods            map[int32]*corev1.Pod
 	// wait is minReadySeconds.
 	wait time.Duration
 }
 
-// see is what the controller sees, with what it wrote; instead, when not nil, stands
-// for the child of its name.
+// see returns what the controller sees, including its writes; instead, if not nil, replaces the child with its name.
 func (o *Oracle) see(instead *unstructured.Unstructured) []*observedSubset {
 	return o.seeIn(o.api.Cached, instead)
 }
@@ -53,7 +52,7 @@ func (o *Oracle) seeIn(from Objects, instead *unstructured.Unstructured) []*obse
 		s.content = contentOf(&s.set.Spec.Template)
 		s.wait = time.Duration(s.set.Spec.MinReadySeconds) * time.Second
 		if was := o.Before.Sets[s.set.Name]; was != nil {
-			// A longer wait that comes with a write of this pass is the user's doing.
+			// A longer wait that comes with a write of this pass was requested by the user.
 			s.wait = time.Duration(o.api.typed(was).Spec.MinReadySeconds) * time.Second
 		}
 		for _, p := range from.Pods {
@@ -91,10 +90,10 @@ func (s *observedSubset) ordered() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// size is how many replicas the running step releases.
+// size returns how many replicas the current step releases.
 func (s *observedSubset) size() int { return int(max(0, s.desired-s.target)) }
 
-// updatedAvailable is how many of those are updated and available.
+// updatedAvailable returns how many of those are updated and available.
 func (s *observedSubset) updatedAvailable(o *Oracle) int { return s.updatedAvailableFrom(o, s.target) }
 
 func (s *observedSubset) updatedAvailableFrom(o *Oracle, target int32) int {
@@ -107,15 +106,15 @@ func (s *observedSubset) updatedAvailableFrom(o *Oracle, target int32) int {
 	return count
 }
 
-// available reports whether the pod is ready for minReadySeconds, and not on its way out.
+// available reports whether the pod has been ready for minReadySeconds, and is not terminating.
 func (s *observedSubset) available(o *Oracle, p *corev1.Pod) bool {
 	since, ready := readySince(p)
 	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
 }
 
-// onlyHealthIsMissing reports whether all that the running step releases of a subset is released,
-// and none of it is on its way: what is not updated and available has failed, or belongs to a child
-// that works in order and moves nothing, since a replica that is not released is not available.
+// onlyHealthIsMissing reports whether everything that the current step releases of a subset is released, and no replica
+// is being replaced: the replicas that are not updated and available have failed, or belong to an ordered child that
+// updates nothing because an unreleased replica is unavailable.
 func (o *Oracle) onlyHealthIsMissing(s *observedSubset) bool {
 	stands := false
 	for position := range s.partition() {
@@ -136,8 +135,8 @@ func (o *Oracle) onlyHealthIsMissing(s *observedSubset) bool {
 	return true
 }
 
-// releases reports whether a write lets replicas go to the update revision that were
-// not to go there before. (What scaling adds is not released: it was not there.)
+// releases reports whether a write releases replicas to the update revision. (Replicas that scaling adds are not
+// released: they did not exist.)
 func releases(then, now *observedSubset) bool {
 	for position := now.partition(); position < min(*then.set.Spec.Replicas, *now.set.Spec.Replicas, now.desired); position++ {
 		was := position >= then.partition() && then.content == now.content
@@ -148,7 +147,7 @@ func releases(then, now *observedSubset) bool {
 	return false
 }
 
-// releasedOrUpdated is how many of what the step releases are released, or updated already.
+// releasedOrUpdated returns how many of the replicas that the step releases are released, or updated already.
 func (s *observedSubset) releasedOrUpdated() int {
 	count := 0
 	for position := s.target; position < min(s.desired, *s.set.Spec.Replicas); position++ {
@@ -160,9 +159,8 @@ func (s *observedSubset) releasedOrUpdated() int {
 	return count
 }
 
-// nothingElse reports whether all pods are what the spec asks for, and those that are missing can be
-// nothing else, since their set knows nothing else any more. Then there is nothing left that a step
-// could hold. (A child that is gone is made on what it protects.)
+// nothingElse reports whether all pods have the revision of the spec, and missing ones can have no other, because their
+// set knows no other. Then a step can hold nothing. (A deleted child is created on the protected revision.)
 func (o *Oracle) nothingElse(all []*observedSubset) bool {
 	for _, s := range all {
 		for _, p := range s.pods {
@@ -183,9 +181,8 @@ func (o *Oracle) nothingElse(all []*observedSubset) bool {
 	return true
 }
 
-// unavailable counts the replicas that are asked for and are missing, not
-// available, or released and not updated; missing takes surplus ones in their
-// stead.
+// unavailable counts the wanted replicas that are missing, not available, or released and not updated; for missing,
+// surplus ones replace them.
 func (o *Oracle) unavailable(all []*observedSubset) (down, missing int) {
 	for _, s := range all {
 		down += int(s.desired)
@@ -203,9 +200,8 @@ func (o *Oracle) unavailable(all []*observedSubset) (down, missing int) {
 	return down, missing
 }
 
-// blocked reports whether replicas that cannot be released yet, and are not
-// available, keep the rollout from going on: they use up the ledger, or belong to
-// a child that works in order.
+// blocked reports whether unavailable replicas that cannot be released yet stop the rollout: they use up the ledger, or
+// belong to an ordered child.
 func (o *Oracle) blocked() bool {
 	all := o.seeIn(o.api.Live, nil)
 	most := maxUnavailable(o.parent(o.api.Live))
@@ -220,7 +216,7 @@ func (o *Oracle) blocked() bool {
 	return false
 }
 
-// seen: the controller has seen that a set settled, and what on.
+// seen: the controller has seen that a set settled, and on which revision.
 func (o *Oracle) seen(name string) {
 	f, u := o.subsets[name], o.child(o.Before, name)
 	if u == nil {
@@ -245,9 +241,9 @@ func (o *Oracle) seen(name string) {
 	}
 }
 
-// seesUnfinished reports whether the controller sees a replica of a set that runs something else
-// than the subset has finished on: its cache of pods is behind that of sets. A set that
-// has settled then looks like one that has forgotten.
+// seesUnfinished reports whether the controller sees a replica of a set with another revision than the one on which the
+// subset has finished: its cache of pods is older than that of sets. Then a set that has settled looks like one that has
+// forgotten.
 func (o *Oracle) seesUnfinished(f *fate, u *unstructured.Unstructured) bool {
 	for name, p := range o.Before.Pods {
 		position := OrdinalOf(u.GetName(), name)
@@ -258,7 +254,7 @@ func (o *Oracle) seesUnfinished(f *fate, u *unstructured.Unstructured) bool {
 	return false
 }
 
-// sawReady reports whether the controller has seen a replica that was ready.
+// sawReady reports whether the controller has seen a ready replica.
 func (o *Oracle) sawReady() bool {
 	for _, p := range o.Before.Pods {
 		if IsReady(p) && p.DeletionTimestamp == nil && o.ownsPod(o.Before, p) {
@@ -268,9 +264,9 @@ func (o *Oracle) sawReady() bool {
 	return false
 }
 
-// behind reports whether the template was corrected before anything was ready, and that did not reach
-// the child before something was. The status that the controller saw says that the
-// child protects the correction, and was written from a later spec than the child.
+// behind reports whether the template was corrected before any replica was ready, and the correction did not reach the
+// child in time. The status that the controller saw says that the child protects the correction, and was written for a
+// later spec than the child.
 func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
 	parent := o.parent(o.Before)
 	status := statusOf(&parent.Status, name)
@@ -284,7 +280,7 @@ func (o *Oracle) behind(name string, u *unstructured.Unstructured) bool {
 		status.CurrentRevision != annotations[v1alpha1.AnnotationProtectedRevision]
 }
 
-// settledSet reports whether a set makes all its replicas of its template.
+// settledSet reports whether a set creates all its replicas from its template.
 func (o *Oracle) settledSet(u *unstructured.Unstructured) bool {
 	set := o.api.typed(u)
 	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision != "" &&

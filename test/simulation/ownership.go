@@ -19,8 +19,7 @@ func (o *Oracle) childOf(subset string) string { return o.name + "-" + subset }
 
 func (o *Oracle) subsetOf(set string) string { return strings.TrimPrefix(set, o.name+"-") }
 
-// child is the child of a subset; nil when there is none, or what has its name is
-// another's.
+// child returns the child of a subset; nil if it does not exist, or if the object with its name belongs to somebody else.
 func (o *Oracle) child(from Objects, subset string) *unstructured.Unstructured {
 	if u := from.Sets[o.childOf(subset)]; u != nil && o.owns(o.api.typed(u)) {
 		return u
@@ -40,8 +39,8 @@ func (o *Oracle) ownsPod(from Objects, p *corev1.Pod) bool {
 	return u != nil && owner != nil && owner.UID == u.GetUID() && o.owns(o.api.typed(u))
 }
 
-// countOwn is how many replicas of the child of a subset the controller saw when its pass
-// began: pods of its name that it owns, and no strays.
+// countOwn returns how many replicas of a subset's child the controller saw when its pass began: pods with its name that
+// it owns, and no strays.
 func (o *Oracle) countOwn(subset string) int32 {
 	count := int32(0)
 	for name, p := range o.Before.Pods {
@@ -53,8 +52,8 @@ func (o *Oracle) countOwn(subset string) int32 {
 	return count
 }
 
-// touches: in a pass for a parent, the controller writes to that, to what it controls,
-// and to the pods of its children.
+// touches: in a pass for a parent, the controller writes only to that, to what it controls, and to the pods of its
+// children.
 func (o *Oracle) touches(object metav1.Object) {
 	o.Checked["touches"]++
 	mine := o.owns(object)
@@ -64,7 +63,7 @@ func (o *Oracle) touches(object metav1.Object) {
 	case *corev1.Pod:
 		mine = o.ownsPod(o.api.Cached, object)
 	case *unstructured.Unstructured:
-		// One that has lost its labels is found by its name.
+		// An object that has lost its labels is found by its name.
 		name, labelled := object.GetLabels()[v1alpha1.LabelName]
 		subset, inSubset := object.GetLabels()[v1alpha1.LabelSubset]
 		mine = mine && (!labelled || name == o.name) && (!inSubset || o.childOf(subset) == object.GetName()) &&

@@ -16,9 +16,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Two parents live in one cluster, under one controller with one memory. Their subsets
-// have the same names, and web-a is a parent and a child of the other as well. Each is
-// judged by itself, and both end.
+// Two parents live in one cluster, under one controller with one memory. Their subsets have the same names, and web-a is
+// the name both of a parent and of a child of the other one. Each is judged by itself, and both finish.
 func TestParentsDoNotDisturbEachOther(t *testing.T) {
 	for _, version := range Versions() {
 		t.Run(version.String(), func(t *testing.T) { parentsDoNotDisturbEachOther(t, version) })
@@ -38,11 +37,11 @@ func parentsDoNotDisturbEachOther(t *testing.T, version Version) {
 		one.Sets.Version = version
 		one.drawBatching(t)
 		other.World = one.Beside("web-a", other.policy, subsets("web-a subsets")...)
-		// Under Manual a user takes pods down, whomever they belong to.
+		// Under Manual a user makes pods unavailable, of any parent.
 		calm := !one.manual && !other.manual && rapid.Bool().Draw(t, "calm")
 		one.calm, other.calm = calm, calm
 		play(t, one, other)
-		one.Judge(true) // still
+		one.Judge(true) // still valid
 		worlds++
 		for _, d := range []*drive{one, other} {
 			for what, n := range d.Oracle.Checked {
@@ -60,8 +59,8 @@ func parentsDoNotDisturbEachOther(t *testing.T, version Version) {
 	}
 }
 
-// A child's name is made of two, so that of one parent may be that of another. The one
-// that comes second says so, and gets its child when the name is free.
+// The name of a child consists of two names, so two parents may have a child with the same name. The second one reports
+// that, and gets its child when the name is free.
 func TestParentsWhoseChildrenHaveOneName(t *testing.T) {
 	first := New(t, "Parallel", "a-b", "b")
 	first.Rest()
@@ -94,8 +93,7 @@ func TestParentsWhoseChildrenHaveOneName(t *testing.T) {
 	}
 }
 
-// neighbours are the courts of two parents, web with a and b, and web-a with a, both
-// complete.
+// neighbours returns the courts of two complete parents, web with a and b, and web-a with a.
 func neighbours(t *testing.T) (one, other *court) {
 	one = &court{New(accused{t}, "Parallel", "a", "b")}
 	other = &court{one.Beside("web-a", "Parallel", "a")}
@@ -103,14 +101,13 @@ func neighbours(t *testing.T) (one, other *court) {
 	return one, other
 }
 
-// confused is the controller's client, which gives it a parent with the template of
-// another.
+// confused is the controller's client, which returns a parent with the template of another.
 type confused struct {
 	client.Client
 	name, is string
 }
 
-// confusedLive is the same past the cache.
+// confusedLive does the same without the cache.
 type confusedLive struct {
 	client.Reader
 	by confused
@@ -147,7 +144,7 @@ func (c confused) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return err
 }
 
-// Whoever takes one parent for another is convicted.
+// The oracle finds a controller that confuses two parents.
 func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -188,15 +185,14 @@ func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 	}
 }
 
-// generous is the controller's client, which lists what is there, whatever was asked
-// for.
+// generous is the controller's client, whose lists ignore all selectors.
 type generous struct{ client.Client }
 
 func (c generous) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	return c.Client.List(ctx, into)
 }
 
-// Whose a child, a pod or a revision is, its owner says, and not that a list has it.
+// The owner decides to whom a child, a pod or a revision belongs, and not that a list contains it.
 func TestOwnersDecide(t *testing.T) {
 	one, other := neighbours(t)
 	one.Reconciler.Client = generous{one.Reconciler.Client}

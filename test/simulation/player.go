@@ -21,22 +21,21 @@ import (
 
 // Simulated plays traces on Sets.
 type Simulated struct {
-	// Spoil, when set, is called in the place of every pass of the StatefulSet
-	// controller, which it is given: it makes a wrong controller, for a test that
-	// shows that one is found out.
+	// Spoil, if set, replaces every sync of the StatefulSet controller and may call it: it makes a wrong controller, for
+	// a test which shows that the comparison finds it.
 	Spoil func(api *API, pass func())
 
 	api    *API
 	sets   *Sets
 	policy appsv1.PodManagementPolicyType
-	random *rand.Rand // nil: the same order every time
+	random *rand.Rand // nil for always the same order
 	// held and unready are pods, kept are revisions.
 	held, unready map[types.UID]bool
 	kept          map[string]bool
 }
 
-// NewSimulated is a world without a set. The schedule chooses in what order
-// everybody acts; 0 is one after the other.
+// NewSimulated returns a world without a set. The schedule determines in what order everybody acts; 0 is one after the
+// other.
 func NewSimulated(version Version, policy appsv1.PodManagementPolicyType, schedule uint64) *Simulated {
 	api := newAPI(func() metav1.Time { return metav1.NewTime(time.Unix(1767225600, 0)) })
 	s := &Simulated{api: api, policy: policy, held: map[types.UID]bool{}, unready: map[types.UID]bool{}, kept: map[string]bool{}}
@@ -53,7 +52,7 @@ func NewSimulated(version Version, policy appsv1.PodManagementPolicyType, schedu
 	return s
 }
 
-// Do does what the step says.
+// Do applies a step.
 func (s *Simulated) Do(step Step) error {
 	set := s.api.Live.Sets[TraceSet]
 	pod := s.api.Live.Pods[fmt.Sprintf("%s-%d", TraceSet, step.Ordinal)]
@@ -136,7 +135,7 @@ func (s *Simulated) update(set *unstructured.Unstructured, step Step) {
 	s.api.PutSet(set)
 }
 
-// Settle lets everybody act until nothing changes any more.
+// Settle lets everybody act until nothing changes anymore.
 func (s *Simulated) Settle() (Snapshot, error) {
 	for range 1000 {
 		if s.random != nil {
@@ -156,7 +155,7 @@ func (s *Simulated) Settle() (Snapshot, error) {
 	return Snapshot{}, errors.New("it does not settle")
 }
 
-// mark changes when anything does that somebody acts upon.
+// mark changes when something changes to which somebody reacts.
 func (s *Simulated) mark() string {
 	text := strings.Join(slices.Sorted(maps.Keys(s.api.own[TraceSet])), " ")
 	if set := s.api.Live.Sets[TraceSet]; set != nil {
@@ -169,7 +168,7 @@ func (s *Simulated) mark() string {
 	return text
 }
 
-// actions are what everybody may do next, in the order in which it is done.
+// actions returns what everybody can do next, in the order in which it is done.
 func (s *Simulated) actions() []func() {
 	actions := []func(){s.pass, s.collect}
 	for _, name := range slices.Sorted(maps.Keys(s.api.Live.Pods)) {

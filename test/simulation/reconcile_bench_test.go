@@ -18,9 +18,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// BenchmarkReconcile is one pass that finds nothing to do: 5 subsets of 10
-// replicas in the middle of a canary, with a template of an ordinary size. Writes
-// and waiting for the API server are not in it, nor what judges the passes of a World.
+// BenchmarkReconcile measures a pass that finds nothing to do: 5 subsets of 10 replicas in the middle of a canary, with a
+// template of ordinary size. It does not include writes, waiting for the API server, or the oracle.
 func BenchmarkReconcile(b *testing.B) {
 	subsets := []string{"a", "b", "c", "d", "e"}
 	s := New(b, "Parallel", subsets...)
@@ -54,7 +53,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// ordinaryTemplate has two containers with what containers have.
+// ordinaryTemplate returns a template with two typical containers.
 func ordinaryTemplate(b *testing.B, tag string) v1alpha1.WorkloadTemplate {
 	b.Helper()
 	container := func(name string) corev1.Container {

@@ -18,21 +18,18 @@ import (
 
 // rollouts is what the oracle knows of coordinated rollouts.
 type rollouts struct {
-	// Calm: nobody disturbs the world but the controller. Then what the controller
-	// may not do may not come about either.
+	// Calm: nobody but the controller disturbs the world. Then what the controller must not do must not happen either.
 	Calm bool
-	// passed is what the steps before the running one did to each subset, as the user
-	// wrote them when the status first spoke of it, by rollout.
+	// passed is what the steps before the current one did to each subset, as the user had written them when the status
+	// first mentioned it, by rollout.
 	passed map[string]map[string]string
-	// reached is when the running step of a rollout was first seen to be reached.
+	// reached is when the current step of a rollout was first seen to be reached.
 	reached map[string]time.Time
-	// published are the approval keys that the status ever showed, with the rollout
-	// and the step that each is for.
+	// published are all approval keys that the status has shown, with the rollout and the step of each.
 	published map[string]string
 	// last is the last coordinated partition of each child, and its revision.
 	last map[string]lastWrite
-	// Checked counts what was judged, by the invariant: a check that nothing ever
-	// comes to proves nothing.
+	// Checked counts what was judged, by invariant: a check that never applies proves nothing.
 	Checked map[string]int
 }
 
@@ -56,8 +53,7 @@ func strategyOf(parent *v1alpha1.UnitedDeployment) v1alpha1.RollingUpdate {
 	return v1alpha1.RollingUpdate{}
 }
 
-// ordinals is a partition in ordinals: an integer as it is, a percentage of the
-// replicas rounded up.
+// ordinals converts a partition to ordinals: an integer stays as it is, a percentage of the replicas is rounded up.
 func ordinals(value *intstr.IntOrString, replicas int32) int32 {
 	if value == nil {
 		return 0
@@ -76,7 +72,7 @@ func percentIn(text string) int {
 	return n
 }
 
-// maxUnavailable is the strategy's, in replicas.
+// maxUnavailable returns that of the strategy, in replicas.
 func maxUnavailable(parent *v1alpha1.UnitedDeployment) int {
 	switch value := strategyOf(parent).MaxUnavailable; {
 	case value == nil:
@@ -88,8 +84,8 @@ func maxUnavailable(parent *v1alpha1.UnitedDeployment) int {
 	}
 }
 
-// target is the partition of the running step in a subset, never below the floor.
-// A subset that no step has named yet is held.
+// target returns the partition of the current step in a subset, at least the floor. A subset that no step has named yet
+// is held.
 func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
 	strategy := strategyOf(o.parent(from))
 	floor := ordinals(strategy.Partition, replicas)
@@ -123,9 +119,8 @@ func rolloutKey(r *v1alpha1.RolloutStatus) string {
 	return r.Revision + " " + start
 }
 
-// running is the step that the status says is running, as far as it speaks of what
-// the spec asks for now: of this revision, and of steps before it that nobody has
-// edited since.
+// running returns the current step in the status, if the status is about the current spec: about this revision, and about
+// earlier steps that nobody has edited since.
 func (o *Oracle) running(from Objects) int {
 	rollout := o.parent(from).Status.Rollout
 	if rollout == nil || !o.isOf(from, rollout.Revision) {
@@ -142,7 +137,7 @@ func (o *Oracle) running(from Objects) int {
 	return 0
 }
 
-// did is what steps do to each subset of a parent.
+// did returns what steps do to each subset of a parent.
 func (o *Oracle) did(from Objects, steps []v1alpha1.RolloutStep) map[string]string {
 	did := map[string]string{}
 	for _, sub := range o.parent(from).Spec.Topology.Subsets {
@@ -156,7 +151,7 @@ func (o *Oracle) did(from Objects, steps []v1alpha1.RolloutStep) map[string]stri
 	return did
 }
 
-// sameWhereKnown reports whether the same was done to the subsets that were there then and are now.
+// sameWhereKnown reports whether the two do the same to the subsets that are in both.
 func sameWhereKnown(then, now map[string]string) bool {
 	any := len(then) == 0
 	for name, did := range then {
@@ -170,7 +165,7 @@ func sameWhereKnown(then, now map[string]string) bool {
 	return any
 }
 
-// isOf reports whether a revision is what the spec asks for, in every subset.
+// isOf reports whether a revision has what the spec asks for, in every subset.
 func (o *Oracle) isOf(from Objects, name string) bool {
 	content := o.contentFor(o.parent(from), from, name)
 	for i := range o.parent(from).Spec.Topology.Subsets {
@@ -182,8 +177,7 @@ func (o *Oracle) isOf(from Objects, name string) bool {
 	return true
 }
 
-// goesBack reports whether the spec asks for what all replicas ran last, whether that is in the
-// status yet or not.
+// goesBack reports whether the spec asks for what all replicas ran last, whether the status says so yet or not.
 func (o *Oracle) goesBack(from Objects) bool {
 	if o.isOf(from, o.parent(from).Status.CurrentRevision) {
 		return true
@@ -198,8 +192,7 @@ func (o *Oracle) goesBack(from Objects) bool {
 	return true
 }
 
-// lookCalm: with nobody to disturb it, what the invariants speak of holds at any
-// time, whatever the controller saw. Force is a disturbance.
+// lookCalm: without disturbances, the invariants hold at any time, whatever the controller saw. Force is a disturbance.
 func (o *Oracle) lookCalm() {
 	if !o.Calm || o.parent(o.api.Live).Annotations[v1alpha1.AnnotationForceUpdate] != "" || !o.initialized || !coordinated(o.parent(o.api.Live)) {
 		return
@@ -225,9 +218,8 @@ func (o *Oracle) lookCalm() {
 	}
 }
 
-// keptBroken reports whether a child that works in order has a replica that is not available, and
-// that its target, the floor or a step, protects. It moves nothing then, and force
-// does not help: it passes by neither.
+// keptBroken reports whether an ordered child has an unavailable replica that its target, the floor or a step, protects.
+// Then it updates nothing, and force does not help, because it ignores neither.
 func (o *Oracle) keptBroken() bool {
 	for _, s := range o.seeIn(o.api.Live, nil) {
 		for position := range min(s.target, s.desired) {

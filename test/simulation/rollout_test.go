@@ -21,10 +21,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Coordinated rollouts, over random histories. In a calm world nobody but the
-// controller takes a replica down: there the invariants are held against the pods as
-// they are. In a wild one everything happens, and they are held against what the
-// controller saw when it wrote. Both must end.
+// Coordinated rollouts, over random histories. In a calm world, only the controller makes replicas unavailable: there the
+// invariants must hold for the real pods. In a wild world everything happens, and they must hold for what the controller
+// saw when it wrote. Both kinds must finish.
 func TestRolloutsKeepTheirInvariants(t *testing.T) {
 	for i, version := range Versions() {
 		for _, policy := range policies {
@@ -37,8 +36,7 @@ func TestRolloutsKeepTheirInvariants(t *testing.T) {
 	}
 }
 
-// playRollouts plays three rounds from one on, of as many worlds each as -rapid.checks
-// says: 300.
+// playRollouts plays three rounds, beginning with the given one, each of as many worlds as -rapid.checks says: 300.
 func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPolicyType, calm bool, first int) {
 	checked, worlds := map[string]int{}, 0
 	for round := range 3 {
@@ -73,8 +71,7 @@ type drive struct {
 	manual bool
 }
 
-// play lets things happen to parents of one cluster, and brings what they began to its
-// end.
+// play lets things happen to parents of one cluster, and then lets all of them finish.
 func play(t *rapid.T, all ...*drive) {
 	for _, d := range all {
 		d.begin()
@@ -119,7 +116,7 @@ func (d *drive) begin() {
 	})
 }
 
-// ends: a good template arrives everywhere above the floor, and then everywhere.
+// ends checks that a good template arrives everywhere above the floor, and then everywhere.
 func (d *drive) ends() {
 	if d.manual {
 		d.Finish(d.policy)
@@ -204,7 +201,7 @@ func (d *drive) user() {
 	}
 }
 
-// approve approves what is to be approved, and now and then something else.
+// approve sets the current approval key, and sometimes another one.
 func (d *drive) approve() {
 	var keys []string
 	for _, w := range d.worlds {
@@ -218,12 +215,12 @@ func (d *drive) approve() {
 	}
 }
 
-// tune edits the strategy without a say about what may be unavailable.
+// tune edits the strategy, except for what determines how many replicas may be unavailable.
 func (d *drive) tune() {
 	d.Edit("strategy", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		next := d.strategy(spec)
 		if was := spec.UpdateStrategy.RollingUpdate; d.calm && was != nil {
-			// What was begun under another bound is not to be held against this one.
+			// What began under another bound must not be judged by this one.
 			next.MaxUnavailable, next.MaxSkew, next.Order = was.MaxUnavailable, was.MaxSkew, was.Order
 			if was.MaxSkew != "" {
 				next.Partition, next.Steps = was.Partition, was.Steps
@@ -233,7 +230,7 @@ func (d *drive) tune() {
 	})
 }
 
-// disturb is what makes a world wild.
+// disturb adds what makes a world wild.
 func (d *drive) disturb() {
 	t := d.t
 	switch what := rapid.IntRange(0, 12).Draw(t, "disturb"); what {
@@ -253,7 +250,7 @@ func (d *drive) disturb() {
 	}
 }
 
-// cluster lets one of the others do one thing.
+// cluster lets one of the others act.
 func (d *drive) cluster() {
 	t := d.t
 	switch what := rapid.IntRange(0, 21).Draw(t, "cluster"); {
@@ -302,7 +299,7 @@ func (d *drive) kubelet(name string) {
 	d.Look()
 }
 
-// nodes are lost, or come back; pods flap and crash.
+// nodes makes nodes fail or come back, and pods flap and crash.
 func (d *drive) nodes() {
 	t := d.t
 	set := d.Child(pick(t, "zone", subsetNames()))

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// firstSeed is where the random worlds of make test begin, so that the same code
-// gets the same answer every time; make fuzz plays others.
+// firstSeed is the first seed of the random worlds of make test, so that the same code always gets the same result; make
+// fuzz plays others.
 const firstSeed = 20261120
 
-// worldsFrom lets the next rapid.Check begin with the worlds of a round, unless
-// -rapid.seed says where; 0 there is the time.
+// worldsFrom lets the next rapid.Check begin with the worlds of a round, unless -rapid.seed is set; 0 there means the
+// time.
 func worldsFrom(t *testing.T, round int) {
 	t.Helper()
 	if seedChosen() {
@@ -25,7 +25,7 @@ func worldsFrom(t *testing.T, round int) {
 	}
 }
 
-// chosen remembers what the command line said: flag.Set counts as a visit too.
+// chosen records whether the command line has the flag, because flag.Set counts as a visit too.
 var chosen *bool
 
 func seedChosen() bool {

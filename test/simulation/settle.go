@@ -13,10 +13,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Rest lets everybody but the user do what there is to do, until nothing is left.
-// The controller passes over a parent only when something changed, or when it asked to
-// be woken for it: nothing may depend on more passes than that. (What changes of one
-// parent wakes the others too. Whom the controller wakes is told in setup.go.)
+// Rest lets everybody but the user act until nothing is left to do. The controller passes over a parent only when
+// something has changed, or when it asked to be woken: nothing may depend on more passes than that. (A change of one
+// parent wakes the others too. setup.go determines which parents the controller wakes.)
 func (s *Cluster) Rest() {
 	for _, w := range s.worlds {
 		w.wakeAt = s.Clock.Now().Add(w.Wake)
@@ -49,7 +48,7 @@ func (s *Cluster) Rest() {
 	}
 }
 
-// passIfDue is a pass if one is due.
+// passIfDue runs a pass if one is due.
 func (s *World) passIfDue() {
 	due := s.Wake > 0 && !s.Clock.Now().Before(s.wakeAt)
 	if s.API.Last != s.seen || s.again || due {
@@ -59,7 +58,7 @@ func (s *World) passIfDue() {
 	}
 }
 
-// nextWake is the first time at which the controller asked to be woken, if it did.
+// nextWake returns the first time at which the controller asked to be woken, if it did.
 func (s *Cluster) nextWake() (first time.Time, asked bool) {
 	for _, w := range s.worlds {
 		if w.Wake > 0 && (!asked || w.wakeAt.Before(first)) {
@@ -69,7 +68,7 @@ func (s *Cluster) nextWake() (first time.Time, asked bool) {
 	return first, asked
 }
 
-// resting: there is nothing to do, so the controller writes nothing.
+// resting checks that the controller writes nothing when there is nothing to do.
 func (s *Cluster) resting() {
 	writes := len(s.API.Writes)
 	for _, w := range s.worlds {
@@ -83,7 +82,7 @@ func (s *Cluster) resting() {
 	}
 }
 
-// others are everybody but the user and the controller.
+// others returns everybody but the user and the controller.
 func (s *Cluster) others() {
 	for _, name := range slices.Sorted(maps.Keys(s.API.Live.Sets)) {
 		s.Sync(name)
@@ -95,15 +94,14 @@ func (s *Cluster) others() {
 	}
 }
 
-// Ends brings a rollout to its end, as a patient user does: approves what is to be
-// approved, and forces it on when it is blocked. The pods that the update revision
-// makes must be able to become ready.
+// Ends lets a rollout finish like a patient user: it approves steps, and forces the rollout if it is blocked. The pods of
+// the update revision must be able to become ready.
 func (s *World) Ends() {
 	for range 30 {
 		s.Rest()
 		rollout := s.Parent().Status.Rollout
 		if rollout == nil {
-			return // nothing was ever ready, so there is nothing to protect
+			return // no replica was ever ready, so there is nothing to protect
 		}
 		switch rollout.Phase {
 		case v1alpha1.RolloutComplete:
@@ -112,7 +110,7 @@ func (s *World) Ends() {
 			if replicasOf(s.Parent()) > 0 && len(s.Parent().Spec.Topology.Subsets) > 0 {
 				s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
 			}
-			return // without replicas nothing is finished
+			return // without replicas, nothing finishes
 		case v1alpha1.RolloutAwaitingApproval:
 			s.Annotate(v1alpha1.AnnotationApproved, rollout.ApprovalKey)
 		case v1alpha1.RolloutBlocked:
@@ -132,7 +130,7 @@ func (s *World) Ends() {
 			case len(strategyOf(s.Parent()).Steps) > 0:
 				s.dropSteps()
 			default:
-				return // the floor keeps it broken, as it was asked to
+				return // the floor keeps it broken, as requested
 			}
 		default:
 			s.Fail("it does not end: %s: %s", rollout.Phase, rollout.Message)
@@ -141,7 +139,7 @@ func (s *World) Ends() {
 	s.Fail("it has no end")
 }
 
-// Finish releases everything, with a good template, and expects that it arrives.
+// Finish releases everything, with a good template, and checks that it arrives.
 func (s *World) Finish(policy string) {
 	s.Edit("releases v9", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, s.template("v9", policy), nil
@@ -150,7 +148,7 @@ func (s *World) Finish(policy string) {
 		}
 	})
 	s.Settle()
-	s.Rest() // what seems finished and is not is replaced after its deadline: see seemsFinished
+	s.Rest() // replicas that seem finished and are not are replaced after their deadline: see seemsFinished
 	s.Judge(true)
 	status := &s.Parent().Status
 	if status.CurrentRevision != status.UpdateRevision && replicasOf(s.Parent()) > 0 {
@@ -158,8 +156,8 @@ func (s *World) Finish(policy string) {
 	}
 }
 
-// completing reports whether a child has a template that replaced another before anything was ever
-// ready, and has not come up on it.
+// completing reports whether a child has a template that replaced another one before any replica was ready, and has not
+// come up on it.
 func (s *World) completing() bool {
 	for _, u := range s.API.Live.Sets {
 		if u.GetAnnotations()[v1alpha1.AnnotationProtectedRevision] == "" && s.Oracle.owns(s.API.typed(u)) && !s.Oracle.settledSet(u) {
@@ -169,8 +167,7 @@ func (s *World) completing() bool {
 	return false
 }
 
-// protectNothing is the way out when that never comes up, and is protected from any
-// other.
+// protectNothing helps if that never comes up, and is protected from any other template.
 func (s *World) protectNothing() {
 	s.Oracle.Checked["nothing protected"]++
 	s.Edit("protects nothing", func(spec *v1alpha1.UnitedDeploymentSpec) {
@@ -180,8 +177,8 @@ func (s *World) protectNothing() {
 	})
 }
 
-// dropSteps is the way out when a step protects a replica that is broken, and its
-// child moves nothing while it is: force does not pass by steps.
+// dropSteps helps if a step protects a broken replica, and its child updates nothing because of that: force does not skip
+// steps.
 func (s *World) dropSteps() {
 	s.Oracle.Checked["steps dropped"]++
 	s.Edit("no steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
@@ -191,8 +188,7 @@ func (s *World) dropSteps() {
 	})
 }
 
-// Judge compares what there is with what was asked for; healthy: all can be
-// ready.
+// Judge compares the cluster with the spec; healthy: all replicas can become ready.
 func (s *World) Judge(healthy bool) {
 	parent := s.Parent()
 	asks := s.Oracle.targets(s.API.Live)

@@ -59,8 +59,7 @@ func (s *World) pause() {
 	s.Edit(fmt.Sprint("paused ", paused), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = paused })
 }
 
-// meddle does one thing that a user may do to subsets, children and pods, whatever
-// the strategy.
+// meddle does one thing that a user may do to subsets, children and pods, with any strategy.
 func (s *World) meddle(t *rapid.T) {
 	switch what := rapid.IntRange(0, 10).Draw(t, "meddles"); {
 	case what < 3:
@@ -99,7 +98,7 @@ func (s *World) meddle(t *rapid.T) {
 	}
 }
 
-// cluster lets one of the others do one thing.
+// cluster lets one of the others act.
 func (s *World) cluster(t *rapid.T) {
 	switch what := rapid.IntRange(0, 14).Draw(t, "cluster"); {
 	case what < 4:
@@ -137,7 +136,7 @@ func (s *World) cluster(t *rapid.T) {
 	}
 }
 
-// flaps: a pod is not ready for some seconds, or all of a zone.
+// flaps makes a pod, or all pods of a zone, unready for some seconds.
 func (s *World) flaps(t *rapid.T) {
 	set := s.Child(pick(t, "zone", subsetNames()))
 	long := time.Duration(rapid.IntRange(1, 10).Draw(t, "seconds")) * time.Second
@@ -151,9 +150,8 @@ func (s *World) flaps(t *rapid.T) {
 	}
 }
 
-// serverRestarts: the API server restarts, and each watch comes back in its own time. In
-// the seconds after that is when a new child forgets what it shall protect: so there may
-// be one then, and one of its pods may go.
+// serverRestarts restarts the API server, and each watch resumes at its own time. A new child forgets what it must
+// protect in the seconds after that: so this may create one then, and delete one of its pods.
 func (s *World) serverRestarts(t *rapid.T, calm bool) {
 	kinds := map[string]time.Duration{}
 	for _, kind := range Kinds() {
@@ -184,9 +182,8 @@ func (s *World) serverRestarts(t *rapid.T, calm bool) {
 	}
 }
 
-// The promise of United, over random histories: what is protected is neither
-// moved to, nor re-created on, nor created on another revision, nor deleted; and
-// in the end everything arrives where it shall.
+// The promise of United, over random histories: protected replicas are neither updated, nor created again or newly
+// created on another revision, nor deleted; and in the end everything arrives where it must.
 func TestProtectedReplicasStay(t *testing.T) {
 	for _, version := range Versions() {
 		for _, policy := range policies {
@@ -200,8 +197,7 @@ func TestProtectedReplicasStay(t *testing.T) {
 	}
 }
 
-// drawBatching draws for how long a status waits: not at all, as in the manager, or for longer than most of
-// what is decided takes.
+// drawBatching draws how long a status waits: not at all, as long as in the manager, or longer than most decisions take.
 func (s *Cluster) drawBatching(t *rapid.T) {
 	s.Batches(rapid.SampledFrom([]united.StatusBatching{
 		{},
@@ -236,8 +232,8 @@ func simulate(t *rapid.T, version Version, policy string, checked map[string]int
 	}
 }
 
-// Paused, whatever the user asks for and however it scales, no replica that
-// exists is moved: the partition is above every one that is not updated.
+// While paused, whatever the user asks for and however it scales, no existing replica is updated: the partition is above
+// every replica that is not updated.
 func TestPausedMovesNothing(t *testing.T) {
 	for _, version := range Versions() {
 		t.Run(version.String(), func(t *testing.T) { pausedMovesNothing(t, version) })

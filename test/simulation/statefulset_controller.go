@@ -23,30 +23,29 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Sets does to the server of API what the StatefulSet controller, the
-// kubelets and the garbage collector do, one step at a time. The former follows
-// pkg/controller/statefulset/stateful_set_control.go of Kubernetes, less volumes.
+// Sets simulates the StatefulSet controller, the kubelets and the garbage collector on the server of API, one action at a
+// time. The StatefulSet controller follows pkg/controller/statefulset/stateful_set_control.go of Kubernetes, without
+// volumes.
 type Sets struct {
 	api *API
 	// Version is that of the StatefulSet controller.
 	Version Version
-	// Down are the sets whose nodes are lost: nothing starts there, and nothing
-	// that is being deleted goes.
+	// Down are the sets whose nodes are lost: no pod starts there, and terminating ones stay.
 	Down map[string]bool
-	// flaps are pods that are not ready until the time.
+	// flaps are pods that are unready until the given time.
 	flaps map[types.UID]time.Time
-	// shown, when set, are the revisions that the StatefulSet controller's cache shows until
-	// lags, by set: it has not heard of them since the API server restarted.
+	// shown, if set, are the revisions that the StatefulSet controller's cache shows until lags, by set: it has received
+	// none since the API server restarted.
 	shown map[string]map[string]ownRevision
 	lags  time.Time
-	// creates and deletes look on at what is done to a replica of a set, of any parent.
+	// creates and deletes are called for each replica of a set that is created or deleted, of any parent.
 	creates func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod)
 	deletes func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string)
-	// finishes looks on when all replicas of a set are updated and ready.
+	// finishes is called when all replicas of a set are updated and ready.
 	finishes func(set *unstructured.Unstructured)
 }
 
-// typed reads a set, each but once: what is stored is never changed.
+// typed converts a set. The result is cached, because stored objects are immutable.
 func (a *API) typed(u *unstructured.Unstructured) *appsv1.StatefulSet {
 	set := a.read[u]
 	if set == nil {
@@ -64,9 +63,8 @@ func typedSet(u *unstructured.Unstructured) *appsv1.StatefulSet {
 	return set
 }
 
-// hashOf is the name of the set's own revision of a template: the same for the
-// same template, whatever the set's UID. It is reckoned but once for each that is
-// stored.
+// hashOf returns the name of the set's own revision of a template. It depends only on the template, and not on the set's
+// UID. The result is cached for each stored set.
 func (a *API) hashOf(u *unstructured.Unstructured) string {
 	hash, known := a.hashes[u]
 	if !known {
@@ -85,10 +83,10 @@ func reckonHash(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s-%x", u.GetName(), sha256.Sum256(raw))[:len(u.GetName())+6]
 }
 
-// ownRevision is a revision that the StatefulSet controller keeps for a set.
+// ownRevision is a revision that the StatefulSet controller stores for a set.
 type ownRevision struct {
 	template *corev1.PodTemplateSpec
-	// owner is the UID of the set, "" after that was deleted as an orphan.
+	// owner is the UID of the set, "" after the set was deleted with orphaning.
 	owner types.UID
 }
 
@@ -99,12 +97,12 @@ type pass struct {
 	current, update string
 	revisions       map[string]*ownRevision // by hash
 	replicas        []*corev1.Pod
-	// created are replicas made in this pass: not counted yet.
+	// created are replicas that this sync has created, which are not counted yet.
 	created   map[int]bool
 	condemned []*corev1.Pod
 }
 
-// Sync is one pass of the StatefulSet controller over a set.
+// Sync is one sync of a set by the StatefulSet controller.
 func (s *Sets) Sync(name string) {
 	u := s.api.Live.Sets[name]
 	if u == nil {
@@ -117,11 +115,10 @@ func (s *Sets) Sync(name string) {
 	p.writeStatus(u)
 }
 
-// name finds the current and the update revision, as getStatefulSetRevisions: among
-// those that its cache shows. A create finds what the cache does not show yet.
-// Trap: one of the same name and content that an earlier set of the name has left
-// behind is taken as the update revision, and not found again as the current one.
-// And a current revision that the cache does not show is forgotten.
+// name finds the current and the update revision, like getStatefulSetRevisions: among those that its cache shows. A
+// create finds revisions that the cache does not show yet. Trap: if an earlier set of the same name has left a revision
+// with the same name and content, it becomes the update revision, but is not found as the current one. And a current
+// revision that the cache does not show is forgotten.
 func (p *pass) name(update string) {
 	if p.sim.api.own[p.set.Name] == nil {
 		p.sim.api.own[p.set.Name] = map[string]*ownRevision{}
@@ -154,7 +151,7 @@ func (p *pass) name(update string) {
 	}
 }
 
-// claim gives the pods of a set, and adopts orphans.
+// claim returns the pods of a set, and adopts orphans.
 func (s *Sets) claim(set *appsv1.StatefulSet) []*corev1.Pod {
 	var pods []*corev1.Pod
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -184,7 +181,7 @@ func controlledBy(uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: "StatefulSet", UID: uid, Controller: ptr.To(true)}}
 }
 
-// OrdinalOf is the ordinal of a pod of a set, -1 when it is none of the set's.
+// OrdinalOf returns the ordinal of a pod of a set, or -1 if it is not one.
 func OrdinalOf(set, pod string) int32 {
 	text, ok := strings.CutPrefix(pod, set)
 	if !ok || !strings.HasPrefix(text, "-") {
@@ -216,7 +213,7 @@ func (p *pass) run() {
 	ordered := p.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	failed := false
 	for i, pod := range p.replicas {
-		// Parallel goes in batches of 1, 2, 4 and so on, and one that fails is the last.
+		// Parallel sets create pods in batches of 1, 2, 4 and so on, and a batch with a failure is the last one.
 		if failed && i&(i+1) == 0 {
 			return
 		}
@@ -257,8 +254,8 @@ func (p *pass) run() {
 	}
 }
 
-// unavailable is isUnavailable: a pod that has to be ready for minReadySeconds is
-// not available in their last second.
+// unavailable is isUnavailable: a pod that has to be ready for minReadySeconds is not available in the last of these
+// seconds.
 func (p *pass) unavailable(pod *corev1.Pod) bool {
 	since, ready := readySince(pod)
 	if !ready || pod.DeletionTimestamp != nil {
@@ -282,7 +279,7 @@ func (p *pass) firstUnhealthy() *corev1.Pod {
 	return nil
 }
 
-// old reports whether a pod is to be replaced once it is released.
+// old reports whether a pod must be replaced when it is released.
 func (p *pass) old(pod *corev1.Pod) bool {
 	return pod.Labels[appsv1.ControllerRevisionHashLabelKey] != p.update && pod.DeletionTimestamp == nil
 }
@@ -291,7 +288,7 @@ func (p *pass) partition() int32 {
 	return ptr.Deref(p.set.Spec.UpdateStrategy.RollingUpdate.Partition, 0)
 }
 
-// create makes a replica; it fails when a pod of the name is still there.
+// create creates a replica; it fails if a pod of that name still exists.
 func (p *pass) create(i int) bool {
 	hash := p.update
 	if i < int(p.partition()) {
@@ -323,15 +320,14 @@ func (p *pass) delete(pod *corev1.Pod, why string) {
 	p.sim.api.DeletePod(pod)
 }
 
-// writeStatus counts as computeReplicaStatus does, on the pods as they were read,
-// and completes a rolling update.
+// writeStatus counts like computeReplicaStatus, on the pods as they were read, and completes a rolling update.
 func (p *pass) writeStatus(u *unstructured.Unstructured) {
 	var replicas, ready, updated int32
 	for i, pod := range append(slices.Clone(p.replicas), p.condemned...) {
 		if pod == nil || p.created[i] {
 			continue
 		}
-		// A pod that was deleted in this pass is not seen as terminating yet.
+		// This does not see yet that a pod which the sync has deleted is terminating.
 		replicas++
 		if IsReady(pod) {
 			ready++

@@ -14,39 +14,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TraceSet is the name of the StatefulSet that a trace is about.
+// TraceSet is the name of the StatefulSet of all traces.
 const TraceSet = "web"
 
-// Verb is what a step does.
+// Verb is the action of a step.
 type Verb string
 
-// The verbs. What a step is about may not be there: then it does nothing, so
-// every list of steps is a trace.
+// The verbs. If the object of a step does not exist, the step does nothing, so every list of steps is a trace.
 const (
-	// Create creates the set, of Image, Replicas and Partition.
+	// Create creates the set with Image, Replicas and Partition.
 	Create Verb = "create"
-	// Update changes the set in one write: those of Image, Replicas and Partition
-	// that are given, MinReadySeconds and MaxUnavailable.
+	// Update changes the set in one write: those of Image, Replicas, Partition, MinReadySeconds and MaxUnavailable that
+	// are given.
 	Update Verb = "update"
 	// Delete deletes the set with its pods, Orphan without them.
 	Delete Verb = "delete the set"
 	Orphan Verb = "delete the set, orphan its pods"
 	// DeletePod deletes the pod of Ordinal.
 	DeletePod Verb = "delete pod"
-	// Unready and Ready set the condition of the pod of Ordinal, which stays so.
+	// Unready and Ready set the condition of the pod of Ordinal, which then stays.
 	Unready Verb = "unready pod"
 	Ready   Verb = "ready pod"
-	// Hold keeps the pod of Ordinal from going when it is deleted: it is
-	// terminating until Free.
+	// Hold keeps the pod of Ordinal terminating, if it is deleted, until Free.
 	Hold Verb = "hold pod"
 	Free Verb = "free pod"
-	// HoldRevisions keeps the revisions that the set has now from going when
-	// they are deleted, until FreeRevisions.
+	// HoldRevisions keeps the current revisions of the set, if they are deleted, until FreeRevisions.
 	HoldRevisions Verb = "hold the revisions"
 	FreeRevisions Verb = "free the revisions"
 )
 
-// Step is one thing that a user, or United, does to a StatefulSet or to a pod.
+// Step is one action of a user, or of United, on a StatefulSet or on a pod.
 type Step struct {
 	Verb                Verb
 	Ordinal             int32
@@ -56,7 +53,7 @@ type Step struct {
 	MaxUnavailable      *int32 // of an Update; a server without it drops it
 }
 
-// String is the step in words.
+// String describes the step.
 func (s Step) String() string {
 	text := string(s.Verb)
 	if strings.HasSuffix(text, " pod") {
@@ -86,24 +83,23 @@ type Trace struct {
 	Steps []Step
 }
 
-// Player plays steps on a StatefulSet controller, a simulated one or the real one.
+// Player plays steps on a StatefulSet controller, simulated or real.
 type Player interface {
-	// Do does what the step says.
+	// Do applies a step.
 	Do(Step) error
-	// Settle waits until nobody has anything more to do.
+	// Settle waits until nobody has anything left to do.
 	Settle() (Snapshot, error)
 }
 
-// Snapshot is what there is at a moment.
+// Snapshot has the objects at one moment.
 type Snapshot struct {
-	Set  *appsv1.StatefulSet // nil when there is none
+	Set  *appsv1.StatefulSet // nil if it does not exist
 	Pods []*corev1.Pod       // of TraceSet, in any order
-	// Revisions are the tags in the set's own revisions, by the name of these.
+	// Revisions are the tags in the set's own revisions, by their names.
 	Revisions map[string]string
 }
 
-// Play plays the steps, and gives a line for each: the step, and what there is
-// after all has settled.
+// Play plays the steps, and returns a line for each: the step, and the objects after everything has settled.
 func Play(p Player, steps []Step) ([]string, error) {
 	var lines []string
 	seen := map[int32]types.UID{}
@@ -120,8 +116,8 @@ func Play(p Player, steps []Step) ([]string, error) {
 	return lines, nil
 }
 
-// describe is a snapshot in words. "again" is a pod whose UID is not the one that
-// was seen last for the ordinal; seen is brought up to date.
+// describe formats a snapshot. "again" marks a pod whose UID differs from the one last seen for its ordinal; describe
+// updates seen.
 func describe(s Snapshot, seen map[int32]types.UID) string {
 	text := "no set"
 	uid := types.UID("")
@@ -165,11 +161,10 @@ func (s Snapshot) tag(revision string) string {
 	return "nothing"
 }
 
-// Tag is the tag of an image.
+// Tag returns the tag of an image.
 func Tag(image string) string { return image[strings.LastIndex(image, ":")+1:] }
 
-// Difference is the number of the first line in which the two differ, -1 when they
-// are the same.
+// Difference returns the index of the first line in which the two differ, or -1 if they are equal.
 func Difference(a, b []string) int {
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) || a[i] != b[i] {
@@ -179,8 +174,7 @@ func Difference(a, b []string) int {
 	return -1
 }
 
-// Shrink leaves out steps, one by one, until none can be left out of what still
-// fails.
+// Shrink removes steps, one by one, as long as the rest still fails.
 func Shrink(steps []Step, fails func([]Step) bool) []Step {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if fewer := slices.Delete(slices.Clone(steps), i, i+1); fails(fewer) {

@@ -28,8 +28,8 @@ func played(t *testing.T, version Version, policy appsv1.PodManagementPolicyType
 	return lines
 }
 
-// What a trace comes to does not hang on the order in which everybody acts: else
-// the real controllers, in an order of their own, could not be held to it.
+// The result of a trace does not depend on the order in which everybody acts: otherwise it could not be compared with
+// that of the real controllers, which have their own order.
 func TestTracesHaveOneEnd(t *testing.T) {
 	for _, trace := range Traces() {
 		for _, policy := range policies {
@@ -49,8 +49,8 @@ func TestTracesHaveOneEnd(t *testing.T) {
 	}
 }
 
-// The positive control: of a controller that takes it amiss when pod 1 starts
-// before pod 0, it hangs on the order what it comes to, and the schedules show it.
+// The positive control: with a controller that fails if pod 1 starts before pod 0, the result depends on the order, and
+// the schedules show that.
 func TestSchedulesDiffer(t *testing.T) {
 	play := func(schedule uint64) []string {
 		world := NewSimulated(Newest, appsv1.ParallelPodManagement, schedule)
@@ -75,8 +75,8 @@ func TestSchedulesDiffer(t *testing.T) {
 	t.Error("all schedules come to the same")
 }
 
-// The traces come to what is written down. test/conformance holds the simulation
-// to the real controllers, so that is what these do, without any of them.
+// The traces give the recorded results. test/conformance compares the simulation with the real controllers, so these are
+// their results, without running any of them.
 func TestTracesAreAsWritten(t *testing.T) {
 	var text strings.Builder
 	for _, trace := range Traces() {
@@ -105,7 +105,7 @@ func TestTracesAreAsWritten(t *testing.T) {
 	}
 }
 
-// written is a trace on every version, or but once where all versions agree.
+// written formats a trace for every version, or only once if all versions agree.
 func written(t *testing.T, trace Trace, policy appsv1.PodManagementPolicyType) string {
 	t.Helper()
 	text, newest := "", played(t, Newest, policy, 0, trace.Steps)
@@ -127,7 +127,7 @@ func TestShrink(t *testing.T) {
 		[]Step{create("v1", 3, 0), on(Hold, 1), stage("v2", 3), on(DeletePod, 9)},
 		[]Step{scale(0), on(Free, 1), scale(4), on(DeletePod, 0)},
 	)
-	// It fails when pods were protected, and are not any more.
+	// It fails if pods were protected, and no longer are.
 	fails := func(steps []Step) bool {
 		lines := played(t, Newest, appsv1.ParallelPodManagement, 0, steps)
 		return strings.Contains(strings.Join(lines, " "), "v1 to v2") && len(lines) > 0 && strings.Contains(lines[len(lines)-1], "0 v2")

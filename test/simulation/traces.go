@@ -13,7 +13,7 @@ func change(image string, replicas, partition int32) Step {
 	return Step{Verb: Update, Image: image, Replicas: &replicas, Partition: &partition}
 }
 
-// stage gives a set another template and a partition.
+// stage returns an update of the template with a partition.
 func stage(image string, partition int32) Step {
 	return Step{Verb: Update, Image: image, Partition: &partition}
 }
@@ -22,11 +22,10 @@ func image(tag string) Step  { return Step{Verb: Update, Image: tag} }
 func scale(n int32) Step     { return Step{Verb: Update, Replicas: ptr.To(n)} }
 func partition(n int32) Step { return Step{Verb: Update, Partition: ptr.To(n)} }
 
-// available asks for pods that are ready for an hour, which none of a trace is, or
-// for none.
+// available returns an update to minReadySeconds: an hour, so that no pod of a trace is available, or 0.
 func available(seconds int32) Step { return Step{Verb: Update, MinReadySeconds: &seconds} }
 
-// atMost lets a set take down so many replicas at a time.
+// atMost returns an update of maxUnavailable.
 func atMost(n int32) Step { return Step{Verb: Update, MaxUnavailable: &n} }
 
 func on(verb Verb, of int32) Step     { return Step{Verb: verb, Ordinal: of} }
@@ -42,8 +41,8 @@ func availabilityTraces() []Trace {
 	}
 }
 
-// Traces are what the simulated StatefulSet and the real one must agree about.
-// Each is played with both pod management policies.
+// Traces returns the traces for which the simulated StatefulSet and the real one must agree. Each is played with both pod
+// management policies.
 func Traces() []Trace {
 	var all []Trace
 	for _, some := range [][]Trace{rolloutTraces(), failureTraces(), scalingTraces(), seedTraces(), terminationTraces(), availabilityTraces(), versionTraces()} {
@@ -52,7 +51,7 @@ func Traces() []Trace {
 	return all
 }
 
-// versionTraces show in what the versions differ.
+// versionTraces returns traces that show differences between versions.
 func versionTraces() []Trace {
 	return []Trace{
 		trace("an unready protected replica and a released one",

@@ -24,12 +24,12 @@ const (
 	Newest                = Kubernetes137
 )
 
-// Versions are all of them, the oldest first.
+// Versions returns all simulated versions, oldest first.
 func Versions() []Version { return []Version{Kubernetes136, Kubernetes137} }
 
 func (v Version) String() string { return fmt.Sprintf("1.%d", int(v)) }
 
-// VersionOf is the version of an API server. One that is not simulated is an error.
+// VersionOf returns the version of an API server. If that is not simulated, it returns an error.
 func VersionOf(server *version.Info) (Version, error) {
 	// The minor version of some distributions ends in a plus.
 	minor, err := strconv.Atoi(strings.TrimSuffix(server.Minor, "+"))
@@ -56,8 +56,8 @@ func (p *pass) maxUnavailable() int {
 	return max(1, n)
 }
 
-// replaceOne is the end of updateStatefulSet without maxUnavailable: from the top,
-// and never past an unavailable replica that has been replaced already.
+// replaceOne is the end of updateStatefulSet without maxUnavailable: from the top, and never past an unavailable replica
+// that has already been replaced.
 func (p *pass) replaceOne() {
 	for target := len(p.replicas) - 1; target >= int(p.partition()); target-- {
 		pod := p.replicas[target]
@@ -71,10 +71,9 @@ func (p *pass) replaceOne() {
 	}
 }
 
-// replaceWithin is updateStatefulSetAfterInvariantEstablished. Trap: a protected
-// replica that is unavailable uses up the budget as well, so it bars all others. And of a
-// Parallel set the unavailable ones, also those that are ready and not available yet, are
-// outside of the budget: all that are released go at once.
+// replaceWithin is updateStatefulSetAfterInvariantEstablished. Trap: an unavailable protected replica uses up the budget
+// too, and so stops all others. And in a Parallel set, unavailable replicas, including those that are ready but not
+// available yet, do not count: all released ones among them are replaced at once.
 func (p *pass) replaceWithin(budget int) {
 	parallel := p.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 	for _, pod := range p.replicas {
@@ -88,7 +87,7 @@ func (p *pass) replaceWithin(budget int) {
 		}
 	}
 	for target := len(p.replicas) - 1; target >= int(p.partition()) && budget > 0; target-- {
-		// Of an OrderedReady set none is unavailable here: it waits for all of them before.
+		// In an OrderedReady set no replica is unavailable here, because it has waited for all of them.
 		if pod := p.replicas[target]; p.old(pod) && !p.unavailable(pod) {
 			p.delete(pod, "update")
 			budget--

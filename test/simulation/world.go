@@ -20,44 +20,42 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// World is one UnitedDeployment, and the cluster that it lives in.
+// World is one UnitedDeployment, and the cluster in which it lives.
 type World struct {
 	*Cluster
 	// Name is the parent's name.
 	Name string
-	// mark is what its images end in, so that they are not taken for another parent's.
+	// mark is the suffix of its images, so that they differ from those of other parents.
 	mark   string
 	Oracle *Oracle
-	// Wake is when the last pass asked to be woken, 0 never; wakeAt is the time.
+	// Wake is when the last pass asked to be woken, 0 for never; wakeAt is the time.
 	Wake   time.Duration
 	wakeAt time.Time
-	// rollout is what was last noted of the rollout.
+	// rollout is the last recorded state of the rollout.
 	rollout string
-	// seen is what of the API the last pass could know; again: it is to be tried
-	// again.
+	// seen is the last change of the API that the last pass could see; again: the pass must be retried.
 	seen  int
 	again bool
 }
 
-// New is a world of 4 replicas of v1 in the given subsets of web, everything held, in
-// which nothing has happened yet.
+// New returns a world of 4 replicas of v1 in the given subsets of web, with everything held, in which nothing has
+// happened yet.
 func New(t TestingT, policy string, subsets ...string) *World {
 	return newCluster(t).add("web", policy, subsets)
 }
 
-// Beside is another world of the same cluster, that of a parent of another name. Its
-// images are its own: that of v1 is v1@<name>.
+// Beside returns another world in the same cluster, with another parent. It has its own images: v1 is v1@<name>.
 func (s *World) Beside(name, policy string, subsets ...string) *World {
 	return s.add(name, policy, subsets)
 }
 
-// Parent is the parent as the server has it.
+// Parent returns the parent as stored on the server.
 func (s *World) Parent() *v1alpha1.UnitedDeployment { return s.API.Live.Parents[s.Name] }
 
-// Child is the name of the child of a subset.
+// Child returns the name of the child of a subset.
 func (s *World) Child(subset string) string { return s.Name + "-" + subset }
 
-// Note adds a line to what has happened, of this parent.
+// Note adds a line about this parent to what has happened.
 func (s *World) Note(format string, args ...any) { s.Cluster.Note(s.about()+format, args...) }
 
 // Fail fails the test because of this parent.
@@ -66,7 +64,7 @@ func (s *World) Fail(format string, args ...any) {
 	s.Cluster.Fail(s.about()+format, args...)
 }
 
-// about tells which parent it is about, when there are others.
+// about names the parent, if there are others.
 func (s *World) about() string {
 	if len(s.worlds) == 1 {
 		return ""
@@ -74,12 +72,12 @@ func (s *World) about() string {
 	return "[" + s.Name + "] "
 }
 
-// template is TemplateOf an image of this parent.
+// template is TemplateOf with an image of this parent.
 func (s *World) template(image, policy string) v1alpha1.WorkloadTemplate {
 	return TemplateOf(image+s.mark, policy)
 }
 
-// TemplateOf is a template of an image, with a pod management policy.
+// TemplateOf returns a template with an image and a pod management policy.
 func TemplateOf(image, policy string) v1alpha1.WorkloadTemplate {
 	raw, err := json.Marshal(map[string]any{"spec": map[string]any{
 		"podManagementPolicy": policy,
@@ -94,7 +92,7 @@ func TemplateOf(image, policy string) v1alpha1.WorkloadTemplate {
 	return v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{Raw: raw}}
 }
 
-// PatchOf is a patch that adds a word to what pods are made of; nil for "".
+// PatchOf returns a patch that adds a word to the pod template; nil for "".
 func PatchOf(word string) *runtime.RawExtension {
 	if word == "" {
 		return nil
@@ -112,7 +110,7 @@ func (s *World) Edit(what string, change func(*v1alpha1.UnitedDeploymentSpec)) {
 	s.Note("user: %s", what)
 }
 
-// Reconcile is one pass of the controller.
+// Reconcile runs one pass of the controller.
 func (s *World) Reconcile() {
 	s.Clock.SetTime(s.Clock.Now().Add(time.Second))
 	failing := s.API.failing()
@@ -137,7 +135,7 @@ func (s *World) Reconcile() {
 	}
 }
 
-// pass is a pass, which may end in a crash.
+// pass runs a pass, which may end in a crash.
 func (s *World) pass() (hasCrashed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -152,8 +150,7 @@ func (s *World) pass() (hasCrashed bool, err error) {
 	return false, err
 }
 
-// SetPartition sets the partition of a subset under Manual, "" sets the default
-// and forgets all others.
+// SetPartition sets the partition of a subset under Manual; "" sets the default one and removes all others.
 func SetPartition(spec *v1alpha1.UnitedDeploymentSpec, name string, to intstr.IntOrString) {
 	manual := spec.UpdateStrategy.ManualUpdate
 	if name == "" {
@@ -166,7 +163,7 @@ func SetPartition(spec *v1alpha1.UnitedDeploymentSpec, name string, to intstr.In
 	manual.Partitions[name] = to
 }
 
-// Annotate sets an annotation of the parent, which makes no generation.
+// Annotate sets an annotation of the parent, which does not change its generation.
 func (s *World) Annotate(key, value string) {
 	parent := s.Parent().DeepCopy()
 	if parent.Annotations == nil {
@@ -188,8 +185,7 @@ func (s *World) EditSubset(what, name string, change func(*v1alpha1.Subset)) {
 	})
 }
 
-// ComeOrGo adds a subset, or takes it away, and with it the steps that name it: those
-// would be refused.
+// ComeOrGo adds a subset, or removes it, and with it the steps that name it, which would be rejected.
 func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	before := len(spec.Topology.Subsets)
 	spec.Topology.Subsets = slices.DeleteFunc(spec.Topology.Subsets, func(s v1alpha1.Subset) bool { return s.Name == name })
@@ -202,7 +198,7 @@ func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	}
 }
 
-// statusOf is what a status says of a subset; nil if nothing.
+// statusOf returns the status of a subset; nil if there is none.
 func statusOf(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
 	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
 	if i < 0 {
