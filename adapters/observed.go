@@ -135,16 +135,15 @@ func (o *Observed) FirstUnready() *Replica {
 }
 
 // Replaceable reports whether a replica may be replaced, and would come back on another revision: it is released,
-// that is, at or above the partition, or has a revision that is not wanted. asked are the wanted ones, see
-// WantedHashes.
-func (o *Observed) Replaceable(r *Replica, partition int32, asked []string) bool {
+// that is, at or above the partition, or has a revision that is not wanted. For wanted, see WantedHashes.
+func (o *Observed) Replaceable(r *Replica, partition int32, wanted []string) bool {
 	switch {
-	case asked == nil || r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
+	case wanted == nil || r.Position < 0 || r.Position >= o.Replicas || r.Hash == o.UpdateHash:
 		return false
 	case r.Position >= max(partition, o.Kept):
 		return true
 	}
-	return r.HashChanged == "" && !slices.Contains(asked, r.Hash)
+	return r.HashChanged == "" && !slices.Contains(wanted, r.Hash)
 }
 
 // DescribeMissing is Replica.Describe for a replica that does not exist. It uses the name of the replica if that is
@@ -301,14 +300,13 @@ func (t Terms) FailedForGood(r Replica) (failed bool, at time.Time) {
 }
 
 // Broken reports whether a replica is broken, so that replacing it costs nothing: it failed, or it has never been
-// ready and runs a revision that is not wanted. All other replicas that are not ready are merely unready. asked are
-// the wanted revisions of the child; nil if they are not known. at is when time alone makes the replica broken; zero
-// if it does not.
-func (t Terms) Broken(r *Replica, asked []string) (broken bool, at time.Time) {
+// ready and runs a revision that is not wanted. All other replicas that are not ready are merely unready. wanted is nil
+// if the wanted revisions are not known. at is when time alone makes the replica broken; zero if it does not.
+func (t Terms) Broken(r *Replica, wanted []string) (broken bool, at time.Time) {
 	if broken, at = t.Failed(r); broken {
 		return true, time.Time{}
 	}
-	if !r.Ready && !r.Terminating && r.NeverReady && asked != nil && r.HashChanged == "" && !slices.Contains(asked, r.Hash) {
+	if !r.Ready && !r.Terminating && r.NeverReady && wanted != nil && r.HashChanged == "" && !slices.Contains(wanted, r.Hash) {
 		return true, time.Time{}
 	}
 	return false, at

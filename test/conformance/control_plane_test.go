@@ -176,20 +176,20 @@ func (r *actual) mark(name string, ready corev1.ConditionStatus) error {
 
 var ofTheTrace = client.MatchingLabels{"app": simulation.TraceSet}
 
-// sight is a view of the objects as the API server has them.
-type sight struct {
+// view is a view of the objects as the API server has them.
+type view struct {
 	set       *appsv1.StatefulSet // nil if it does not exist
 	pods      []corev1.Pod
 	revisions []appsv1.ControllerRevision
 }
 
-func (r *actual) look() (sight, error) {
+func (r *actual) look() (view, error) {
 	sets, pods, revisions := &appsv1.StatefulSetList{}, &corev1.PodList{}, &appsv1.ControllerRevisionList{}
 	var errs []error
 	for _, list := range []client.ObjectList{sets, pods, revisions} {
 		errs = append(errs, kube.List(r.ctx, list, client.InNamespace(r.namespace)))
 	}
-	s := sight{}
+	s := view{}
 	for i := range sets.Items {
 		if sets.Items[i].Name == simulation.TraceSet {
 			s.set = &sets.Items[i]
@@ -209,7 +209,7 @@ func (r *actual) look() (sight, error) {
 }
 
 // busy describes what kwok, the scheduler or the garbage collector still has to do; "" if nothing.
-func (s sight) busy() string {
+func (s view) busy() string {
 	var uid types.UID
 	if s.set != nil {
 		if uid = s.set.UID; s.set.DeletionTimestamp != nil {
@@ -242,9 +242,9 @@ func (s sight) busy() string {
 	return ""
 }
 
-// versions identifies the state of a sight. It leaves out the set, because the controller writes its status in answer to
+// versions identifies the state of a view. It leaves out the set, because the controller writes its status in answer to
 // poke.
-func (s sight) versions() string {
+func (s view) versions() string {
 	text := ""
 	for _, p := range s.pods {
 		text += p.Name + "=" + p.ResourceVersion + " "
@@ -258,7 +258,7 @@ func (s sight) versions() string {
 // Settle proves that no controller has anything left to do. For kwok, the scheduler and the garbage collector, the
 // objects show it. The StatefulSet controller must have read all of them, and then have synced the set without a change.
 func (r *actual) Settle() (simulation.Snapshot, error) {
-	var after sight
+	var after view
 	last := "nothing was seen"
 	err := r.poll(func() (bool, error) {
 		before, err := r.look()
@@ -328,7 +328,7 @@ func (r *actual) poke(set *appsv1.StatefulSet) error {
 	})
 }
 
-func (s sight) snapshot() (simulation.Snapshot, error) {
+func (s view) snapshot() (simulation.Snapshot, error) {
 	snapshot := simulation.Snapshot{Set: s.set, Revisions: map[string]string{}}
 	for i := range s.pods {
 		snapshot.Pods = append(snapshot.Pods, &s.pods[i])

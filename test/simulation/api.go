@@ -49,8 +49,8 @@ type API struct {
 	heard map[string]int
 	// podsAt is when the cache last received changes of pods.
 	podsAt time.Time
-	// deaf is until when the cache receives no changes of a kind after a restart of the API server.
-	deaf map[string]time.Time
+	// silentUntil is until when the cache receives no changes of a kind after a restart of the API server.
+	silentUntil map[string]time.Time
 	// forgot are the current revisions that sets have forgotten because their controller's cache did not show them, and
 	// for no other reason.
 	forgot map[types.UID]string
@@ -85,8 +85,8 @@ type API struct {
 	// effect.
 	oracle *Oracle
 
-	// untold counts the status writes that were rejected because the status had changed: such a pass emits no events.
-	untold int
+	// rejectedStatuses counts the status writes that were rejected because the status had changed: such a pass emits no events.
+	rejectedStatuses int
 }
 
 // failing returns how many faults are still to come.
@@ -141,7 +141,7 @@ func Kinds() []string { return []string{"parents", "sets", "pods", "revisions"} 
 
 // RefreshKind brings the cache of one kind up to date: each kind has its own watch, and may be ahead of the others.
 func (a *API) RefreshKind(kind string) {
-	if a.Now().Time.Before(a.deaf[kind]) {
+	if a.Now().Time.Before(a.silentUntil[kind]) {
 		return
 	}
 	a.heard[kind] = a.Last

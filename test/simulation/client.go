@@ -404,7 +404,7 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	merged := &v1alpha1.UnitedDeployment{}
 	switch err := merge(live, p, s.api.Foreign, merged); {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
-		s.api.untold++
+		s.api.rejectedStatuses++
 		return testFailed(err)
 	case err != nil:
 		return err
@@ -413,7 +413,7 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 		return conflict(merged.Name, "uid")
 	}
 	if merged.ResourceVersion != live.ResourceVersion {
-		s.api.untold++
+		s.api.rejectedStatuses++
 		return conflict(merged.Name, "resourceVersion")
 	}
 	if err := s.api.wrote(live, "status"); err != nil {

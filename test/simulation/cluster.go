@@ -70,7 +70,7 @@ func (r *Recorder) Eventf(_ runtime.Object, related runtime.Object, kind, reason
 func newCluster(t TestingT) *Cluster {
 	s := &Cluster{T: t}
 	s.Clock = &Clock{clocktesting.NewFakePassiveClock(time.Unix(1767225600, 0)), func(to time.Time) {
-		s.look(func(o *Oracle) { o.timePasses(to) })
+		s.eachOracle(func(o *Oracle) { o.timePasses(to) })
 	}}
 	s.API = newAPI(func() metav1.Time { return metav1.NewTime(s.Clock.Now()) })
 	s.API.notes = func(write string) {
@@ -81,12 +81,12 @@ func newCluster(t TestingT) *Cluster {
 	s.Sets = &Sets{
 		api: s.API, Version: Newest,
 		creates: func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod) {
-			s.look(func(o *Oracle) { o.creates(set, position, pod) })
+			s.eachOracle(func(o *Oracle) { o.creates(set, position, pod) })
 		},
 		deletes: func(set *appsv1.StatefulSet, position int32, pod *corev1.Pod, why string) {
-			s.look(func(o *Oracle) { o.deletes(set, position, pod, why) })
+			s.eachOracle(func(o *Oracle) { o.deletes(set, position, pod, why) })
 		},
-		finishes: func(u *unstructured.Unstructured) { s.look(func(o *Oracle) { o.finishes(u) }) },
+		finishes: func(u *unstructured.Unstructured) { s.eachOracle(func(o *Oracle) { o.finishes(u) }) },
 	}
 	return s
 }
@@ -122,15 +122,15 @@ func (s *Cluster) add(name, policy string, subsets []string) *World {
 	return w
 }
 
-// look calls on with each oracle.
-func (s *Cluster) look(on func(*Oracle)) {
+// eachOracle calls on with each oracle.
+func (s *Cluster) eachOracle(on func(*Oracle)) {
 	for _, w := range s.worlds {
 		on(w.Oracle)
 	}
 }
 
 // Look lets the oracles look at the current state.
-func (s *Cluster) Look() { s.look((*Oracle).Look) }
+func (s *Cluster) Look() { s.eachOracle((*Oracle).Look) }
 
 // Fail fails the test, and prints what has happened.
 func (s *Cluster) Fail(format string, args ...any) {
@@ -145,7 +145,7 @@ func (s *Cluster) Note(format string, args ...any) {
 
 // Restart restarts the controller, with an up-to-date cache and an empty memory.
 func (s *Cluster) Restart() {
-	s.API.deaf = nil
+	s.API.silentUntil = nil
 	s.API.Refresh()
 	for _, w := range s.worlds {
 		w.again = true // the controller has seen nothing yet

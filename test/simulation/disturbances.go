@@ -65,9 +65,9 @@ func (s *Sets) flapping(p *corev1.Pod) bool { return s.api.Now().Time.Before(s.f
 func (s *Cluster) RestartServer(revisions time.Duration, kinds map[string]time.Duration) {
 	s.Note("the API server restarts: revisions of sets are not heard of for %s, by the controller for %v", revisions, kinds)
 	now := s.Clock.Now()
-	s.API.deaf = map[string]time.Time{}
+	s.API.silentUntil = map[string]time.Time{}
 	for kind, long := range kinds {
-		s.API.deaf[kind] = now.Add(long)
+		s.API.silentUntil[kind] = now.Add(long)
 	}
 	s.Sets.lags, s.Sets.shown = now.Add(revisions), map[string]map[string]ownRevision{}
 	for set, own := range s.API.own {
@@ -81,7 +81,7 @@ func (s *Cluster) RestartServer(revisions time.Duration, kinds map[string]time.D
 
 // Quiet ends all disturbances.
 func (s *Cluster) Quiet() {
-	s.API.Fail, s.API.Lost, s.API.Crash, s.API.deaf = nil, nil, 0, nil
+	s.API.Fail, s.API.Lost, s.API.Crash, s.API.silentUntil = nil, nil, 0, nil
 	s.Sets.Down, s.Sets.flaps, s.Sets.shown = nil, nil, nil
 	s.Note("all that disturbs is over")
 }

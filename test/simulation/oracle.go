@@ -33,8 +33,8 @@ type Oracle struct {
 
 	// Before is what the controller saw when its pass began.
 	Before Objects
-	// asks is what that spec asks for, by subset.
-	asks map[string]asked
+	// wantedInPass is what that spec asks for, by subset.
+	wantedInPass map[string]asked
 	// wasCurrent returns the content of status.currentRevision at that time.
 	wasCurrent func(subset string) string
 
@@ -291,7 +291,7 @@ func (f *fate) add(content string) {
 // deletesSet judges a child that the controller deletes.
 func (o *Oracle) deletesSet(u *unstructured.Unstructured) {
 	name := o.subsetOf(u.GetName())
-	if _, wanted := o.asks[name]; wanted {
+	if _, wanted := o.wantedInPass[name]; wanted {
 		o.fail("the controller deletes %s, which the spec asks for", u.GetName())
 	}
 	o.judgeRemoval(u)
@@ -304,7 +304,7 @@ func (o *Oracle) beforePass() {
 	o.api.oracle = o
 	o.Before = o.api.Cached.Clone()
 	o.wasCurrent = o.ContentIn(o.Before, o.parent(o.Before).Status.CurrentRevision)
-	o.asks = o.targets(o.Before)
+	o.wantedInPass = o.targets(o.Before)
 	o.soak.failed = o.sawFailure()
 	o.collects.told = false
 	o.sawInitialized = o.sawReady() || meta.IsStatusConditionTrue(o.parent(o.Before).Status.Conditions, v1alpha1.ConditionInitialized)
@@ -314,7 +314,7 @@ func (o *Oracle) beforePass() {
 func (o *Oracle) afterPass(wrote bool) {
 	status := &o.parent(o.api.Live).Status
 	isCurrent := o.ContentIn(o.api.Live, status.CurrentRevision)
-	for name := range o.asks {
+	for name := range o.wantedInPass {
 		o.fate(name)
 	}
 	names := slices.Sorted(maps.Keys(o.subsets))
@@ -338,7 +338,7 @@ func (o *Oracle) afterPass(wrote bool) {
 	}
 	for _, name := range names {
 		// A subset without its own fate has that of the parent.
-		_, known := o.asks[name]
+		_, known := o.wantedInPass[name]
 		if !known && o.child(o.api.Live, name) == nil {
 			o.subsets[name].protected = nil // the child is gone, and starts from nothing if it comes back
 		}
@@ -367,7 +367,7 @@ func (o *Oracle) afterPass(wrote bool) {
 // close drops earlier requests when the child complies.
 func (o *Oracle) close(name string) {
 	f, u := o.subsets[name], o.child(o.api.Live, name)
-	seen, known := o.asks[name]
+	seen, known := o.wantedInPass[name]
 	if !known {
 		seen = asked{generation: o.parent(o.Before).Generation}
 	}
@@ -394,7 +394,7 @@ func (o *Oracle) judgeStatus(status *v1alpha1.UnitedDeploymentStatus, isCurrent 
 			return // the pass could not store the revision, and stopped
 		}
 	}
-	wanted := o.asks
+	wanted := o.wantedInPass
 	none := replicasOf(o.parent(o.Before)) == 0
 	o.judgeCounts(status)
 	for _, s := range status.Subsets {

@@ -32,7 +32,7 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 	for i := range status.Subsets {
 		s := &status.Subsets[i]
 		n := o.countOwn(s.Name)
-		asked, wanted := o.asks[s.Name]
+		asked, wanted := o.wantedInPass[s.Name]
 		if wanted {
 			total += s.Replicas
 		}

@@ -78,7 +78,7 @@ func (s *Cluster) resting() {
 		s.Fail("at rest the controller writes %v", s.API.Writes[writes:])
 	}
 	if s.kind() {
-		s.look((*Oracle).judgeKept)
+		s.eachOracle((*Oracle).judgeKept)
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *World) dropSteps() {
 // Judge compares the cluster with the spec; healthy: all replicas can become ready.
 func (s *World) Judge(healthy bool) {
 	parent := s.Parent()
-	asks := s.Oracle.targets(s.API.Live)
+	wanted := s.Oracle.targets(s.API.Live)
 	for i := range parent.Spec.Topology.Subsets {
 		sub := &parent.Spec.Topology.Subsets[i]
 		set, want := s.Child(sub.Name), s.API.wanted(parent, sub)
@@ -203,15 +203,15 @@ func (s *World) Judge(healthy bool) {
 			if healthy && !IsReady(p) {
 				s.Fail("%s is not ready: %s", p.Name, s.Describe(set))
 			}
-			if healthy && !parent.Spec.Paused && OrdinalOf(set, p.Name) >= asks[sub.Name].partition && PodContent(p) != want {
+			if healthy && !parent.Spec.Paused && OrdinalOf(set, p.Name) >= wanted[sub.Name].partition && PodContent(p) != want {
 				s.Fail("%s is released, and not on %s", p.Name, want)
 			}
 		}
-		if healthy && int32(len(pods)) != asks[sub.Name].replicas {
-			s.Fail("%s has not %d replicas: %s", set, asks[sub.Name].replicas, s.Describe(set))
+		if healthy && int32(len(pods)) != wanted[sub.Name].replicas {
+			s.Fail("%s has not %d replicas: %s", set, wanted[sub.Name].replicas, s.Describe(set))
 		}
 		status := statusOf(&parent.Status, sub.Name)
-		if status == nil || status.Replicas != int32(len(pods)) || status.DesiredReplicas != asks[sub.Name].replicas {
+		if status == nil || status.Replicas != int32(len(pods)) || status.DesiredReplicas != wanted[sub.Name].replicas {
 			s.Fail("the status says %+v of %s", status, s.Describe(set))
 		}
 		if healthy && !parent.Spec.Paused && status.UpdatedReplicas != updated {

@@ -116,7 +116,7 @@ func (s *World) Reconcile() {
 	failing := s.API.failing()
 	s.Oracle.beforePass()
 	s.seen = s.API.Heard()
-	untold := s.API.untold
+	rejectedStatuses := s.API.rejectedStatuses
 	crashed, err := s.pass()
 	s.again = err != nil || crashed
 	if r := s.Parent().Status.Rollout; r != nil {
@@ -128,7 +128,7 @@ func (s *World) Reconcile() {
 	if err != nil && !apierrors.IsInternalError(err) && !apierrors.IsConflict(err) {
 		s.Fail("reconcile: %v", err)
 	}
-	s.Oracle.afterPass((failing == 0 || s.API.failing() == failing) && s.API.untold == untold)
+	s.Oracle.afterPass((failing == 0 || s.API.failing() == failing) && s.API.rejectedStatuses == rejectedStatuses)
 	if crashed {
 		s.Note("  the controller crashes")
 		s.Restart()

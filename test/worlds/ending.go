@@ -53,7 +53,7 @@ func (e *end[S]) wrong(how string, args ...any) string {
 }
 
 func (e *end[S]) resume() string {
-	return e.goesOn("resume", e.s, func(s *Core) { s.Paused = false })
+	return e.continues("resume", e.s, func(s *Core) { s.Paused = false })
 }
 
 func (e *end[S]) whenReady() string {
@@ -87,7 +87,7 @@ func (e *end[S]) whenNotReady() string {
 	case e.WayOut != nil && !strings.Contains(e.said, e.Says):
 		return e.wrong("it does not say %q", e.Says)
 	case e.WayOut != nil:
-		return e.goesOn("the way out", e.s, e.WayOut)
+		return e.continues("the way out", e.s, e.WayOut)
 	case e.Failed:
 		return e.whenFailed()
 	case e.ready.Reason == v1alpha1.ReasonBlocked:
@@ -109,7 +109,7 @@ func (e *end[S]) whenFailed() string {
 	}
 	for v := uint8(1); v <= MaxVersion; v++ {
 		if e.w.Bad&Bit(v) == 0 && v != e.core.Version {
-			if wrong := e.goesOn(fmt.Sprintf("template v%d", v), e.s, func(s *Core) { s.Version = v }); wrong != "" {
+			if wrong := e.continues(fmt.Sprintf("template v%d", v), e.s, func(s *Core) { s.Version = v }); wrong != "" {
 				return wrong
 			}
 		}
@@ -120,7 +120,7 @@ func (e *end[S]) whenFailed() string {
 // whenBlocked checks that the status suggests an action, and that force helps if it is suggested.
 func (e *end[S]) whenBlocked() string {
 	if strings.Contains(e.ready.Message, "force-update") {
-		return e.goesOn("force", e.s, func(s *Core) { s.Forced = e.w.Text(e.w.UpdateRevision(s)) })
+		return e.continues("force", e.s, func(s *Core) { s.Forced = e.w.Text(e.w.UpdateRevision(s)) })
 	}
 	if !strings.Contains(e.ready.Message, "raise") {
 		return e.wrong("Blocked without a way out")

@@ -83,20 +83,20 @@ func (k *walk[S]) passKindly(s *S) (string, S, []Breach) {
 type schedule[S comparable] struct {
 	*walk[S]
 	kind kindness
-	// begun are the states of this run, well those of all runs with the same kindness that ended well.
-	begun map[S]bool
-	well  map[uint64]bool
-	trace []string
+	// begun are the states of this run, endedWell those of all runs with the same kindness that ended well.
+	begun     map[S]bool
+	endedWell map[uint64]bool
+	trace     []string
 	// depth is how many suggested actions the user has tried.
 	depth int
 }
 
-// live runs a world to its end, and says what is wrong with that; "" if nothing.
-func (c *schedule[S]) live(s S) (wrong string) {
+// run continues a world to its end, and says what is wrong with that; "" if nothing.
+func (c *schedule[S]) run(s S) (wrong string) {
 	ticked, path := 0, []uint64{}
 	for range mostKindSteps {
 		if h := c.hash(&s); ticked == 0 && c.depth == 0 {
-			if c.well[h] {
+			if c.endedWell[h] {
 				return c.endsWell(path)
 			}
 			path = append(path, h)
@@ -132,7 +132,7 @@ func (c *schedule[S]) live(s S) (wrong string) {
 
 func (c *schedule[S]) endsWell(path []uint64) string {
 	for _, h := range path {
-		c.well[h] = true
+		c.endedWell[h] = true
 	}
 	return ""
 }
@@ -141,14 +141,14 @@ func (c *schedule[S]) say(what string, s *S) {
 	c.trace = append(c.trace, what+"   => "+c.show(s))
 }
 
-// goesOn runs a world to its end after the user has done something: a suggested action, or the end of a pause.
-func (c *schedule[S]) goesOn(how string, s *S, f func(*Core)) string {
+// continues runs a world on to its end after the user has done something: a suggested action, or the end of a pause.
+func (c *schedule[S]) continues(how string, s *S, f func(*Core)) string {
 	after := *s
 	f(c.Core(&after))
 	c.Core(&after).Generation++
 	c.say(strings.ToUpper(how), &after)
 	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[S]bool{}, trace: c.trace, depth: c.depth + 1}
-	wrong := on.live(after)
+	wrong := on.run(after)
 	c.trace = on.trace
 	if wrong != "" {
 		return fmt.Sprintf("after %q: %s", how, wrong)
@@ -157,10 +157,10 @@ func (c *schedule[S]) goesOn(how string, s *S, f func(*Core)) string {
 }
 
 // endsOf checks how a state ends.
-func (k *walk[S]) endsOf(s *S, n kindness, well map[uint64]bool) (wrong string, trace []string) {
+func (k *walk[S]) endsOf(s *S, n kindness, endedWell map[uint64]bool) (wrong string, trace []string) {
 	begin := *s
 	core := k.Core(&begin)
 	core.Budget, core.Race = Budget{}, true
-	c := &schedule[S]{walk: k, kind: n, begun: map[S]bool{}, well: well}
-	return c.live(begin), c.trace
+	c := &schedule[S]{walk: k, kind: n, begun: map[S]bool{}, endedWell: endedWell}
+	return c.run(begin), c.trace
 }

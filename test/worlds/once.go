@@ -28,7 +28,7 @@ func (k *Walker[S]) onceIsEnough(n int, s *S) {
 			continue
 		}
 		if wrong := k.countWrites(edited); wrong != "" {
-			k.tell(n, Breach{"one write", fmt.Sprintf("%q to %q: %s", w.Strategies[core.Strategy], w.Strategies[v], wrong)}, "")
+			k.record(n, Breach{"one write", fmt.Sprintf("%q to %q: %s", w.Strategies[core.Strategy], w.Strategies[v], wrong)}, "")
 		}
 	}
 }

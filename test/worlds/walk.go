@@ -20,14 +20,14 @@ type node[S comparable] struct {
 // Walker walks through everything that can happen, breadth first, so that the first way to a state is a shortest one.
 type Walker[S comparable] struct {
 	*walk[S]
-	nodes []node[S]
-	known map[uint64]bool
-	well  []map[uint64]bool // of each kindness, see schedule
+	nodes     []node[S]
+	known     map[uint64]bool
+	endedWell []map[uint64]bool // of each kindness, see schedule
 	// found are the violations, one for each kind.
 	found map[string]*Finding
 	order []string
-	// looked is the number of visited states.
-	looked int
+	// visited is the number of visited states.
+	visited int
 }
 
 // Finding is a violation with the way to it.
@@ -48,10 +48,10 @@ func (k *Walker[S]) Found() (all []*Finding) {
 // Told describes how far the walk came.
 func (k *Walker[S]) Told() string {
 	whole := ""
-	if k.looked == len(k.nodes) {
+	if k.visited == len(k.nodes) {
 		whole = " (all there are)"
 	}
-	return fmt.Sprintf("%d states, %d of them looked at%s, depth %d; exceptions: %v", len(k.nodes), k.looked, whole, k.depth(), k.w.Excepted)
+	return fmt.Sprintf("%d states, %d of them looked at%s, depth %d; exceptions: %v", len(k.nodes), k.visited, whole, k.depth(), k.w.Excepted)
 }
 
 // root returns the first version at rest.
@@ -79,25 +79,25 @@ func Walk[S comparable](g Game[S], most int) *Walker[S] {
 	k := &Walker[S]{walk: w, nodes: []node[S]{{s: w.root(), from: -1}}, known: map[uint64]bool{}, found: map[string]*Finding{}}
 	k.known[w.hash(&k.nodes[0].s)] = true
 	for range kindnesses() {
-		k.well = append(k.well, map[uint64]bool{})
+		k.endedWell = append(k.endedWell, map[uint64]bool{})
 	}
-	for ; k.looked < min(most, len(k.nodes)); k.looked++ {
-		k.look(k.looked)
+	for ; k.visited < min(most, len(k.nodes)); k.visited++ {
+		k.visit(k.visited)
 	}
 	return k
 }
 
-// look adds what can happen in a state.
-func (k *Walker[S]) look(n int) {
+// visit adds what can happen in a state.
+func (k *Walker[S]) visit(n int) {
 	s := k.nodes[n].s
 	next, x, _ := k.passWhole(&s)
 	for _, b := range k.Judge(x, &s) {
-		k.tell(n, b, fmt.Sprint("pass: ", x.Does()))
+		k.record(n, b, fmt.Sprint("pass: ", x.Does()))
 	}
 	k.add(n, next, fmt.Sprintf("pass %v", x.Does()))
 	happens := k.events(&s)
 	for _, b := range happens.Breaches {
-		k.tell(n, b, "")
+		k.record(n, b, "")
 	}
 	for _, e := range happens.List {
 		k.add(n, e.Next, e.Name)
@@ -105,11 +105,11 @@ func (k *Walker[S]) look(n int) {
 	k.faults(n, &s, x, happens.List)
 	k.onceIsEnough(n, &s)
 	for i, kind := range kindnesses() {
-		if wrong, trace := k.endsOf(&s, kind, k.well[i]); wrong != "" {
+		if wrong, trace := k.endsOf(&s, kind, k.endedWell[i]); wrong != "" {
 			if len(trace) > 24 {
 				trace = slices.Concat(trace[:4], trace[len(trace)-20:])
 			}
-			k.tell(n, Breach{"I6", kind.name + ": " + wrong}, "    "+strings.Join(trace, "\n    "))
+			k.record(n, Breach{"I6", kind.name + ": " + wrong}, "    "+strings.Join(trace, "\n    "))
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (k *Walker[S]) add(from int, s S, how string) {
 // different matches the words in which two violations of one kind may differ.
 var different = regexp.MustCompile(`\b[abc]: |[0-9a-f]{10}|\d+`)
 
-// tell records a violation, if it is the first of its kind, with the way to it.
-func (k *Walker[S]) tell(n int, b Breach, more string) {
+// record adds a violation, if it is the first of its kind, with the way to it.
+func (k *Walker[S]) record(n int, b Breach, more string) {
 	key := b.Rule
 	if b.Rule == "I6" {
 		key += " " + different.ReplaceAllString(b.What, "_")
@@ -197,7 +197,7 @@ func (k *walk[S]) show(s *S) string {
 
 // depth returns the number of events to the last visited state.
 func (k *Walker[S]) depth() (depth int) {
-	for n := k.looked - 1; n > 0; n = k.nodes[n].from {
+	for n := k.visited - 1; n > 0; n = k.nodes[n].from {
 		depth++
 	}
 	return depth
