@@ -16,33 +16,33 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// kindRetry is when the API server is asked again whether it serves a kind. No watch tells:
-// that would need a right on all CustomResourceDefinitions of the cluster.
+// kindRetry is how long to wait before the API server is asked again whether it serves a kind. A watch
+// would need a permission on all CustomResourceDefinitions of the cluster.
 const kindRetry = 10 * time.Second
 
-// kinds are the kinds of children that are watched: those that a parent has asked for. A
-// kind that nobody asks for, or that the API server does not serve, costs nothing. It is
-// safe for concurrent use.
+// kinds watches the kinds of children that parents use. A kind that no parent uses, or that the API
+// server does not serve, costs nothing. It is safe for concurrent use.
 type kinds struct {
 	mapper meta.RESTMapper
 	watch  func(watched) error
 
-	// starting is held while the API server is asked, mu is not: parents of other kinds do not
+	// starting is held while the API server is asked. mu is not, so that parents of other kinds do not
 	// wait for that.
 	starting sync.Mutex
-	// missing is when a kind was last found not to be served, so that a thousand parents ask
-	// once. It is guarded by asking.
+	// missing is when a kind was last found not to be served, so that only one of a thousand parents
+	// asks. It is guarded by starting.
 	missing map[schema.GroupVersionKind]time.Time
 
 	mu      sync.Mutex
 	watched map[watched]bool
 }
 
-// watched is a kind of which some objects are watched: those with our labels, or, where of is set,
-// those that are related to children of a kind that delegates (adapters.Delegating).
+// watched is a kind of which some objects are watched: those with our labels, or if of is set, those
+// that are related to children of a kind that delegates (adapters.Delegating).
 type watched struct{ kind, of schema.GroupVersionKind }
 
-// watchedFor is what is read for an adapter's children: themselves, and what is related to them.
+// watchedFor returns what is read for the children of an adapter: the children, and what is related to
+// them.
 func watchedFor(adapter adapters.Adapter) []watched {
 	all := []watched{{kind: adapter.GroupVersionKind()}}
 	for _, gvk := range relatedTo(adapter) {
@@ -55,8 +55,8 @@ func watchedFor(adapter adapters.Adapter) []watched {
 	return all
 }
 
-// ensure watches the kinds of an adapter. The failure says which is not served; nil when
-// all are.
+// ensure watches the kinds of an adapter. The failure names a kind that is not served; it is nil if all
+// are.
 func (k *kinds) ensure(adapter adapters.Adapter, now time.Time) (*subset.Failure, error) {
 	for _, w := range watchedFor(adapter) {
 		if k == nil || k.watches(w) {
@@ -80,7 +80,7 @@ func (k *kinds) startWatch(w watched, now time.Time) (*subset.Failure, error) {
 	k.starting.Lock()
 	defer k.starting.Unlock()
 	if k.watches(w) {
-		return nil, nil //nolint:nilnil // another has begun
+		return nil, nil //nolint:nilnil // another worker has started it
 	}
 	gvk := w.kind
 	served, err := k.served(gvk, now)

@@ -34,7 +34,7 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return m.DefaultRESTMapper.RESTMapping(kind, versions...)
 }
 
-// A kind is watched from when it is first asked for, with what is related to it, and once.
+// A kind, with what is related to it, is watched from its first use on, and only once.
 func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil)}
 	var begun []string
@@ -71,7 +71,8 @@ func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// What is related to a kind that delegates has other labels than ours, and so is watched by itself.
+	// Objects that are related to a kind that delegates do not have our labels, and so have their own
+	// watch.
 	m.Add(leaderworkerset.New().GroupVersionKind(), meta.RESTScopeNamespace)
 	m.Add(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), meta.RESTScopeNamespace)
 	if failure, err = k.ensure(leaderworkerset.New(), now); failure != nil || err != nil {
@@ -82,7 +83,8 @@ func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 	}
 }
 
-// What cannot be found out is no answer, and a watch that cannot begin is tried again.
+// If it cannot be determined whether a kind is served, that is an error, and a watch that cannot start
+// is tried again.
 func TestKindsErrors(t *testing.T) {
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil), broken: errors.New("broken pipe")}
 	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)

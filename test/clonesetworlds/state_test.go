@@ -80,7 +80,7 @@ type child struct {
 	Observed                                   bool
 	Current, Update                            uint8
 	StatusReplicas, StatusReady, StatusUpdated uint8
-	// Known has a bit for each version of which a ControllerRevision exists.
+	// Known has a bit for each version that has a ControllerRevision.
 	Known uint8
 	Pods  [maxPods]pod
 	// Protects has a bit for each version that its subset may protect by the text of the design; Released is the highest

@@ -24,7 +24,8 @@ func (w *world) Look(s *state) worlds.Look {
 	return l
 }
 
-// owed is how many replicas of a child count for the total: all of them, less the surplus that it may keep.
+// owed returns how many replicas of a child count for the total: all of them except the surplus that it
+// may keep.
 func (w *world) owed(s *state, k int) int {
 	c := &s.Children[k]
 	most, n := int(c.Replicas), c.count()

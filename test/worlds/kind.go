@@ -110,7 +110,7 @@ func (c *schedule[S]) run(s S) (wrong string) {
 		case what != "":
 		case key != 0 && c.Core(&s).Approved != key:
 			what, c.Core(&next).Approved = "approve", key
-		case ticked < mostTicks: // then nothing is young any more
+		case ticked < mostTicks: // then nothing is young anymore
 			ticked++
 			what = "tick"
 			c.tick(&next)
