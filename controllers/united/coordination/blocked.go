@@ -64,6 +64,26 @@ func (c *coordinator) raisingHelps() bool {
 	return false
 }
 
+// usedUp says which bounds have no room for another replica, and which fields set them: that of each
+// subset which has something to release, and that over all of them.
+func (c *coordinator) usedUp() (used, fields string) {
+	const total, single = "maxUnavailable", "maxUnavailablePerSubset"
+	used, fields = fmt.Sprintf("%d of %s %d", c.unavailable, total, c.most), total
+	var full nameList
+	for _, v := range c.states {
+		if !v.Removed && (!v.stepDone() || len(v.Unreleased) > 0) && v.own.noRoomForAnother() {
+			full.add(func() string { return fmt.Sprintf("%d of %s %d of %s", v.own.unavailable, single, v.own.most, v.Name) })
+		}
+	}
+	switch {
+	case len(full.names) == 0:
+		return used, fields
+	case !c.ledger.noRoomForAnother():
+		return full.list(" subsets"), single
+	}
+	return used + " and " + full.list(" subsets"), total + " and " + single
+}
+
 // blocked names the replicas that keep a rollout from going on by itself. It is a stall
 // when they are broken: they will not come back by themselves.
 func (c *coordinator) blocked() verdict {
@@ -99,8 +119,9 @@ func (c *coordinator) blocked() verdict {
 	}
 	why, ways := "OrderedReady updates nothing while a replica is unavailable", "repair it"
 	if c.raisingHelps() {
-		why = fmt.Sprintf("%d of maxUnavailable %d in use, so no healthy replica will be disrupted", c.unavailable, c.rules.maxUnavailable)
-		ways += ", raise maxUnavailable"
+		used, fields := c.usedUp()
+		why = used + " in use, so no healthy replica will be disrupted"
+		ways += ", raise " + fields
 	}
 	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s",
 		culprits.list(" subsets"), why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)
