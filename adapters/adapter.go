@@ -185,6 +185,9 @@ type Child struct {
 	RevisionTemplate, RevisionPatch map[string]any
 	// Tolerations are the subset's in the revision.
 	Tolerations []corev1.Toleration
+	// VersionLabel is the value of the label united.dev/version of the pods in the revision, ""
+	// without one.
+	VersionLabel string
 	// NodeSelector is the subset's.
 	NodeSelector *corev1.NodeSelector
 	// MinReadySeconds is the parent's; the template's own wins.

@@ -102,6 +102,8 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, size(e.key) <= 317)",fieldPath=".matchExpressions",message="a label must have at most 317 characters"
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod in the namespace"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || !('united.dev/version' in self.matchLabels)",fieldPath=".matchLabels",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.key != 'united.dev/version')",fieldPath=".matchExpressions",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment with another name instead"
 	// +required
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -144,6 +146,13 @@ type UnitedDeploymentSpec struct {
 	// +required
 	Template WorkloadTemplate `json:"template"`
 
+	// VersionLabel determines whether the pods carry the label united.dev/version, which a
+	// Service or a router can select: None (default), or TemplateHash. Turning it on or off
+	// changes the pods, so it is a rollout like any other.
+	// +kubebuilder:default=None
+	// +optional
+	VersionLabel VersionLabel `json:"versionLabel,omitempty"`
+
 	// Topology has the subsets over which the replicas are spread.
 	// +kubebuilder:default={}
 	// +optional
@@ -154,6 +163,20 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 }
+
+// VersionLabel names what the label united.dev/version of the pods holds.
+// +kubebuilder:validation:Enum=None;TemplateHash
+type VersionLabel string
+
+// What the label united.dev/version holds.
+const (
+	// NoVersionLabel: pods do not have the label.
+	NoVersionLabel VersionLabel = "None"
+	// TemplateHashLabel: every pod has it, with a hash of the pod part of spec.template, of ten
+	// letters and digits. The value is the same in all subsets, whatever they patch; it changes
+	// with the template, and is the same again when the template goes back.
+	TemplateHashLabel VersionLabel = "TemplateHash"
+)
 
 // WorkloadTemplate has the template of the child workloads. Exactly one field must be
 // set. You cannot replace it by another one later.

@@ -46,7 +46,7 @@ type world struct {
 	// mostOf is how many of each subset were, mostCounted the same with those that are released and not
 	// updated, as the ledger counts them.
 	mostOf, mostCounted map[string]int
-	last   coordination.Plan
+	last                coordination.Plan
 	// extraGates are gates that a test adds, missingGates the names of those that it takes away.
 	extraGates   []coordination.Gate
 	missingGates []string
