@@ -206,6 +206,34 @@ func TestScalingDownKeepsToTheBoundOfASubset(t *testing.T) {
 	}
 }
 
+// TestBlockedWithSurplusReplicas: force does not remove them, so the message names what does, also of children that
+// work in order, which force alone would unlock.
+func TestBlockedWithSurplusReplicas(t *testing.T) {
+	for each, says := range map[string]string{
+		"50%": "raise maxUnavailablePerSubset, or force", "": "raise maxUnavailable, or force",
+	} {
+		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+			if each != "" {
+				s.MaxUnavailable, s.MaxUnavailablePerSubset = amount("4"), amount(each)
+			}
+		}), 3).ordered().roll("v2")
+		for w.updated()[0] == 0 {
+			w.round()
+		}
+		w.decide() // releases the next one, which its controller does not take while another is down
+		w.fail(0, 0)
+		w.subsets[0].desired = 2
+		w.settle()
+		if w.state.Phase != v1alpha1.RolloutBlocked || !strings.Contains(w.state.Message, says) {
+			t.Errorf("%q: want %q\n%s", each, says, w.picture())
+		}
+		w.strategy.MaxUnavailable, w.strategy.MaxUnavailablePerSubset, w.forced = amount("2"), nil, "v2"
+		if w.settle(); !w.complete() {
+			t.Errorf("%q: it does not help: %s", each, w.picture())
+		}
+	}
+}
+
 // TestTakingBackKeepsToTheBoundOfASubset: replicas that came up without having been released.
 func TestTakingBackKeepsToTheBoundOfASubset(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
