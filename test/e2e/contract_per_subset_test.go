@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestContractPerSubset is what United promises of every kind about maxUnavailablePerSubset: no more replicas of a subset
@@ -101,6 +102,7 @@ func TestMaxSkewSubsets(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		w.remindKubeletsOf("")
 		g.Expect(w.Images()).To(Equal(threeZones("quiet-v2 quiet-v2 quiet-v2")))
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
 	}).Should(Succeed())
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 	events := w.History.Events(w.Name)[from:]
