@@ -179,6 +179,9 @@ type Child struct {
 	RevisionTemplate, RevisionPatch map[string]any
 	// Tolerations are those of the subset in the revision.
 	Tolerations []corev1.Toleration
+	// VersionLabel is the value of the label united.dev/version of the pods in the revision, ""
+	// without one.
+	VersionLabel string
 	// NodeSelector is that of the subset.
 	NodeSelector *corev1.NodeSelector
 	// MinReadySeconds is that of the parent; one in the template takes precedence.

@@ -121,6 +121,13 @@ func finishPodTemplate(workload map[string]any, steps []string, c *Child, where 
 	if err := setLabels(metadata, c, at.Child("metadata")); err != nil {
 		return err
 	}
+	if c.VersionLabel != "" {
+		labels, err := tree.Ensure(metadata, "labels", at.Child("metadata"))
+		if err != nil {
+			return err
+		}
+		labels[v1alpha1.LabelVersion] = c.VersionLabel
+	}
 	if err := checkNodeSelector(c.NodeSelector, where.nodeSelector); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters/internal/tree"
 	"github.com/unitedworkloads/united/adapters/render"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // CheckTemplate rejects what would otherwise be lost silently, or make a merge meaningless: another kind, a status, a
@@ -37,8 +38,31 @@ func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	if err := checkMetadata(metadata, at.Child("metadata")); err != nil {
 		return err
 	}
-	_, err = tree.Object(template, "spec", at)
-	return err
+	if _, err = tree.Object(template, "spec", at); err != nil {
+		return err
+	}
+	return checkVersionLabel(a, template, at)
+}
+
+// checkVersionLabel refuses the label united.dev/version on pods: a value that a user wrote would stay
+// the same in the next revision. What is of a wrong type is for other checks to refuse.
+func checkVersionLabel(a Adapter, template map[string]any, at *field.Path) error {
+	for _, steps := range a.PodTemplates() {
+		pods, err := tree.Lookup(template, steps, at)
+		if err != nil {
+			continue
+		}
+		metadata, err := tree.Object(pods, "metadata", at)
+		if err != nil {
+			continue
+		}
+		labels, err := tree.Object(metadata, "labels", at)
+		if _, set := labels[v1alpha1.LabelVersion]; set && err == nil {
+			here := at.Child(steps[0], steps[1:]...).Child("metadata", "labels").Key(v1alpha1.LabelVersion)
+			return field.Forbidden(here, "must not be set; set spec.versionLabel to TemplateHash, and the controller sets it on every pod")
+		}
+	}
+	return nil
 }
 
 // checkMetadata rejects everything but labels and annotations. The controller determines the names and the owner of a

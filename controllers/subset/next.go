@@ -21,6 +21,14 @@ type Version struct {
 	// RevisionTemplate, RevisionPatch and Tolerations are as in adapters.Child.
 	RevisionTemplate, RevisionPatch map[string]any
 	Tolerations                     []corev1.Toleration
+	// VersionLabel is as in adapters.Child.
+	VersionLabel string
+}
+
+// Of makes a child of the version.
+func (v *Version) Of(c *adapters.Child) {
+	c.Revision, c.RevisionTemplate, c.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
+	c.Tolerations, c.VersionLabel = v.Tolerations, v.VersionLabel
 }
 
 // Goal is what a subset shall come to.
@@ -260,7 +268,7 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 
 func (g *Goal) child(v Version) adapters.Child {
 	c := g.Child
-	c.Revision, c.RevisionTemplate, c.RevisionPatch, c.Tolerations = v.Revision, v.RevisionTemplate, v.RevisionPatch, v.Tolerations
+	v.Of(&c)
 	if g.Initialized {
 		c.ProtectedRevision = g.ProtectedRevision
 	}

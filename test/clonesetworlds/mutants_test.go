@@ -75,6 +75,7 @@ func mutants() []mutant {
 	neverDeletes := each(func(s *planner.SubsetPlan) { s.Deletes = nil })
 	return []mutant{
 		{"a pod more is released", "manual-one", []string{"partition"}, each(oneLower)},
+		{"a partition is no partition, in each subset", "roll-each", []string{"each"}, open},
 		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
 		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
 		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},

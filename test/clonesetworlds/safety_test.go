@@ -66,6 +66,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	}
 	if w.Rolling(&s.Core) {
 		j.ledger()
+		j.ledgerOf()
 		j.order()
 		j.skew()
 		j.frozen()
@@ -125,11 +126,34 @@ func (w *world) takes(c *child) int {
 // exposure returns how many replicas may become unavailable because of what children were told.
 func (w *world) exposure(children *[maxChildren]child) (sum int) {
 	for k := range children {
-		if c := &children[k]; c.Exists {
-			sum += max(0, int(c.Replicas)-max(0, c.count(w.available)-w.takes(c)))
-		}
+		sum += w.exposureOf(&children[k])
 	}
 	return sum
+}
+
+func (w *world) exposureOf(c *child) int {
+	if !c.Exists {
+		return 0
+	}
+	return max(0, int(c.Replicas)-max(0, c.count(w.available)-w.takes(c)))
+}
+
+// ledgerOf: the same for each subset, and maxUnavailablePerSubset.
+func (j *judged) ledgerOf() {
+	for k := range j.after {
+		was, is := j.s.Children[k], j.after[k]
+		grown := was
+		if is.Exists {
+			grown.Exists, grown.Replicas = true, is.Replicas
+		}
+		before, after := max(j.w.exposureOf(&was), j.w.exposureOf(&grown)), j.w.exposureOf(&is)
+		for _, d := range j.x.Deletes {
+			after += worlds.Int(d.Child == k && j.w.available(&was.Pods[d.Replica]))
+		}
+		if most := j.w.BoundOf(&j.s.Core, k); after > before && after > most && j.s.Forced == 0 {
+			j.say("each", "what may be down of %s rises from %d to %d, maxUnavailablePerSubset is %d: %v", worlds.SubsetName(k), before, after, most, j.x.Writes)
+		}
+	}
 }
 
 // ledger: no pass lets more than maxUnavailable replicas become unavailable (I2). Growth releases no existing replica, so
@@ -264,6 +288,10 @@ func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	down := int(after.Replicas)
 	for i := range after.Children {
 		down -= after.Children[i].count(w.available)
+	}
+	own := w.Allotted(&after.Core, k) - after.Children[k].count(w.available)
+	if most := w.BoundOf(&after.Core, k); own > most {
+		return []worlds.Breach{{Rule: "taken", What: fmt.Sprintf("%s takes %d available so that %d of it are down, maxUnavailablePerSubset %d", worlds.SubsetName(k), taken, own, most)}}
 	}
 	if down <= w.Bound(&after.Core) {
 		return nil

@@ -133,6 +133,12 @@ func settings() []setting {
 		},
 		{
 			Setting: worlds.Setting{
+				Name: "roll-each", Wishes: []string{"3", "2"}, First: 3, Replicas: 5,
+				Strategies: []string{worlds.RollEach}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Flaps: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
 				Name: "roll2", Wishes: []string{"3", "2"}, First: 3, Replicas: 5,
 				Strategies: []string{worlds.Roll2}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Flaps: 1, worlds.Evictions: 1},
 			},

@@ -67,6 +67,7 @@ func mutants() []mutant {
 	allAtOnce := allLike(func(p *planner.Plan, c *adapters.Child) bool { return c.Revision != p.CurrentRevision })
 	spreads := allLike(func(_ *planner.Plan, c *adapters.Child) bool { return c.Paused })
 	return []mutant{
+		{"one more of a subset may be down", "roll-each", []string{"each", "taken"}, moreThanLeft, worlds.Budget{worlds.Templates: 1}},
 		{"one more may be down than the ledger has left", "roll1", []string{"ledger", "taken"}, moreThanLeft, worlds.Budget{worlds.Templates: 1}},
 		{"what is on its way is never stopped", "manual-pause", []string{"protected", "moves while held"}, neverStopped, worlds.Budget{}},
 		{"a replica less", "roll-scale", []string{"I6"}, oneLess, worlds.Budget{}},

@@ -81,6 +81,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	}
 	if w.Rolling(&s.Core) {
 		j.ledger()
+		j.ledgerOf()
 		j.order()
 		j.frozen()
 	}
@@ -127,17 +128,34 @@ func (j *judged) nothingThere(wr worlds.Write) bool {
 // or those that a child in the middle of an update may make unavailable, if that is more.
 func (w *world) exposure(children *[maxChildren]child) (all int) {
 	for k := range children {
-		c := &children[k]
-		if !c.Exists {
-			continue
-		}
-		down := w.down(c)
-		if c.onItsWay() && !c.Paused && c.MaxUnavailable != ofTemplate {
-			down = max(down, w.maxUnavailable(c))
-		}
-		all += down
+		all += w.exposureOf(&children[k])
 	}
 	return all
+}
+
+func (w *world) exposureOf(c *child) int {
+	switch {
+	case !c.Exists:
+		return 0
+	case c.onItsWay() && !c.Paused && c.MaxUnavailable != ofTemplate:
+		return max(w.down(c), w.maxUnavailable(c))
+	}
+	return w.down(c)
+}
+
+// ledgerOf: the same for each subset, and maxUnavailablePerSubset.
+func (j *judged) ledgerOf() {
+	for k := range j.after {
+		was, is := j.s.Children[k], j.after[k]
+		grown := was
+		if is.Exists {
+			grown.Exists, grown.Replicas = true, is.Replicas
+		}
+		before, after := max(j.w.exposureOf(&was), j.w.exposureOf(&grown)), j.w.exposureOf(&is)
+		if most := j.w.BoundOf(&j.s.Core, k); after > before && after > most && j.s.Forced == 0 {
+			j.say("each", "what may be down of %s rises from %d to %d, maxUnavailablePerSubset is %d: %v", worlds.SubsetName(k), before, after, most, j.x.Writes)
+		}
+	}
 }
 
 // ledger: no pass lets more than maxUnavailable replicas become unavailable (I2). Growth releases no existing replica, so
@@ -246,6 +264,10 @@ func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	down := int(after.Replicas)
 	for i := range after.Children {
 		down -= after.Children[i].count(w.available)
+	}
+	own := w.Allotted(&after.Core, k) - after.Children[k].count(w.available)
+	if most := w.BoundOf(&after.Core, k); own > most {
+		return []worlds.Breach{{Rule: "taken", What: fmt.Sprintf("%s takes %d available so that %d of it are down, maxUnavailablePerSubset %d", worlds.SubsetName(k), taken, own, most)}}
 	}
 	if down <= w.Bound(&after.Core) {
 		return nil

@@ -73,6 +73,12 @@ func settings() []setting {
 		},
 		{
 			Setting: worlds.Setting{
+				Name: "roll-each", Wishes: []string{"3", "2"}, First: 3, Replicas: 5,
+				Strategies: []string{worlds.RollEach}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Crashes: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
 				Name: "roll2", Wishes: []string{"3", "2"}, First: 3, Replicas: 5, ScaledTo: []uint8{5},
 				Strategies: []string{worlds.Roll2}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Crashes: 2},
 			},

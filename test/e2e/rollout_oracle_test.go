@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,12 +25,20 @@ type Ledger struct {
 	from     int
 	replicas int
 	minReady time.Duration
+	// subset is the one that it speaks of; "" is all.
+	subset string
 }
 
 // Ledger begins to look. replicas is how many there shall be.
 func (w *Workload) Ledger(replicas int) *Ledger {
 	w.t.Helper()
 	return &Ledger{history: w.History, parent: w.Name, from: len(w.History.Events(w.Name)), replicas: replicas}
+}
+
+// Of has it speak of one subset, of which there shall be so many replicas.
+func (l *Ledger) Of(subset string) *Ledger {
+	l.subset = subset
+	return l
 }
 
 // MinReady is how long a replica must be ready to be available.
@@ -61,7 +70,13 @@ func (m moment) String() string {
 
 func (l *Ledger) moments() []moment {
 	l.history.e.t.Helper()
-	return replay(l.history.Events(l.parent), l.replicas, l.minReady)[l.from:]
+	events, from := l.history.Events(l.parent), l.from
+	if l.subset != "" {
+		other := func(event podEvent) bool { return event.Subset != l.subset }
+		from = len(slices.DeleteFunc(slices.Clone(events[:from]), other))
+		events = slices.DeleteFunc(slices.Clone(events), other)
+	}
+	return replay(events, l.replicas, l.minReady)[from:]
 }
 
 // replay gives a moment for every event.

@@ -6,6 +6,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,7 @@ var samples = map[string]func(t *testing.T){
 	"disruption-budget.yaml":   testSampleDisruptionBudget,
 	"volume-claims.yaml":       testSampleVolumeClaims,
 	"roles.yaml":               testSampleRoles,
+	"role-limits.yaml":         testSampleRoleLimits,
 	"bounds.yaml":              testSampleBounds,
 	"gitops":                   testSampleGitOps,
 	"helm":                     testSampleHelm,
@@ -254,6 +256,27 @@ func testSampleRoles(t *testing.T) {
 	w.SetImage("v2")
 	w.AwaitPhase(v1alpha1.RolloutPaused, "step 1 of 1")
 	w.Expect(w.Images()).To(Equal(images{"prefill": "v1 v2", "decode": "v1 v1 v1 v1 v1 v2"}))
+}
+
+func testSampleRoleLimits(t *testing.T) {
+	w := applySample(t, "role-limits.yaml", "llm")
+	w.Settle()
+	version := func(subset string) (values []string) {
+		for _, p := range w.podsOf(subset) {
+			values = append(values, p.Labels[v1alpha1.LabelVersion])
+		}
+		slices.Sort(values)
+		return slices.Compact(values)
+	}
+	first := version("prefill")
+	w.Expect(first).To(And(HaveLen(1), Equal(version("decode"))), "one version of both roles")
+	prefill, decode := w.Ledger(4).Of("prefill"), w.Ledger(8).Of("decode")
+	w.SetImage("quiet-v2")
+	w.Waves(3, nil)
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	prefill.Within(1)
+	decode.Within(2)
+	w.Expect(version("prefill")).To(And(HaveLen(1), Equal(version("decode")), Not(Equal(first))))
 }
 
 // testSampleGitOps does what commits to the production overlay do.

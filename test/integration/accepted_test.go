@@ -177,7 +177,7 @@ func TestDefaults(t *testing.T) {
 		spec := object.Object["spec"].(map[string]any)
 		delete(spec, "template")
 		delete(spec, "selector")
-		g.Expect(spec).To(Equal(parse(`{replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600, topology: {subsets: []},
+		g.Expect(spec).To(Equal(parse(`{replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600, versionLabel: None, topology: {subsets: []},
 			updateStrategy: {type: Manual, manualUpdate: {defaultPartition: "100%"}}}`)))
 		// kstatus takes an object without status for finished.
 		g.Expect(object.Object["status"]).To(Equal(map[string]any{"observedGeneration": int64(-1)}))

@@ -53,6 +53,14 @@ func rollingRefusals() []rollingRefusal {
 			"cannot be used with order Sequential, which updates one subset after the other"),
 		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ",
 			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
+		refused("maxUnavailablePerSubset 0", `{maxUnavailablePerSubset: 0}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
+		schema("maxUnavailablePerSubset 0%", `{maxUnavailablePerSubset: "0%"}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
+		refused("maxSkewSubsets without maxSkew", `{maxSkewSubsets: [zone-a]}`, rollingPath+".maxSkewSubsets: ",
+			"is only for maxSkew: set maxSkew, or remove it, because it limits nothing by itself"),
+		refused("maxSkew of an unknown subset", `{maxSkew: "10%", maxSkewSubsets: [zone-b, zone-x]}`, rollingPath+".maxSkewSubsets: ",
+			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
+		schema("maxSkew of no subset", `{maxSkew: "10%", maxSkewSubsets: []}`, rollingPath+".maxSkewSubsets: ", "at least 1 items"),
+		schema("maxSkew of a subset twice", `{maxSkew: "10%", maxSkewSubsets: [zone-a, zone-a]}`, rollingPath+".maxSkewSubsets[1]: Duplicate value"),
 		schema("a step of no subset", `{steps: [{subsets: []}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
 		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a]}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
 		schema("more than 20 steps", `{steps: [`+strings.Repeat("{},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
@@ -66,6 +74,7 @@ func rollingRefusals() []rollingRefusal {
 		list = append(list,
 			refused("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: ", intOrPercent),
 			refused("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: ", fromOne),
+			refused("maxUnavailablePerSubset "+value, `{maxUnavailablePerSubset: `+value+`}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
 			refused("partition of a step "+value, `{steps: [{}, {partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
 		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", badSkew)
 		skew.schema = value == `""` // an absent one, to the controller
@@ -75,6 +84,7 @@ func rollingRefusals() []rollingRefusal {
 		list = append(list,
 			schema("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: "),
 			schema("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: "),
+			schema("maxUnavailablePerSubset "+value, `{maxUnavailablePerSubset: `+value+`}`, rollingPath+".maxUnavailablePerSubset: "),
 			schema("partition of a step "+value, `{steps: [{partition: `+value+`}]}`, rollingPath+".steps[0].partition: "))
 	}
 	for _, value := range []string{"0s", "0h0m", "-1s", "10", "1d", "m", "1.s", ".5s", "1s ", "1h-5m", "ten", "10M", "1us", "9999999999h"} {
@@ -99,7 +109,7 @@ func TestRefusedRolling(t *testing.T) {
 			g.Expect(errs).NotTo(BeEmpty())
 			at, _, _ := strings.Cut(strings.TrimSuffix(r.want[0], ": "), ": ")
 			g.Expect(errs[0].Field).To(HavePrefix(at))
-			if strings.HasSuffix(at, ".maxUnavailable") {
+			if strings.Contains(at, ".maxUnavailable") {
 				g.Expect(errs[0].Detail).To(Equal(fromOne), "the controller and admission say the same")
 			}
 		})
@@ -130,6 +140,11 @@ func TestRefusedStrategies(t *testing.T) {
 	} {
 		t.Run(r.title, func(t *testing.T) { expectRefused(t, "", r) })
 	}
+	t.Run("a subset goes that maxSkewSubsets names", func(t *testing.T) {
+		store(t, with(t, "skewed", rolling(`{maxSkew: "10%", maxSkewSubsets: [zone-c]}`)))
+		expectInvalid(NewWithT(t), update(t, "skewed", setSubsets(0, 1)), "",
+			[]string{rollingPath + ".maxSkewSubsets: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b"})
+	})
 	t.Run("a subset goes that a step names", func(t *testing.T) {
 		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c]}]}`)))
 		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "",
@@ -140,13 +155,14 @@ func TestRefusedStrategies(t *testing.T) {
 func TestAcceptedRolling(t *testing.T) {
 	accepted := map[string]string{
 		"nothing":         `{}`,
-		"nulls":           `{partition: null, maxUnavailable: null, maxSkew: null, order: null, steps: null}`,
-		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, steps: [{partition: 2147483647}]}`,
-		"zeros":           `{partition: 0, maxUnavailable: "1%", maxSkew: "0%", steps: [{partition: 0}]}`,
-		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxSkew: "100%", steps: [{partition: "100%"}]}`,
+		"nulls":           `{partition: null, maxUnavailable: null, maxUnavailablePerSubset: null, maxSkew: null, maxSkewSubsets: null, order: null, steps: null}`,
+		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, maxUnavailablePerSubset: 2147483647, steps: [{partition: 2147483647}]}`,
+		"zeros":           `{partition: 0, maxUnavailable: "1%", maxUnavailablePerSubset: "1%", maxSkew: "0%", steps: [{partition: 0}]}`,
+		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxUnavailablePerSubset: "100%", maxSkew: "100%", steps: [{partition: "100%"}]}`,
 		"Sequential":      `{order: Sequential, maxUnavailable: 3}`,
 		"the design": `{partition: "0%", maxUnavailable: 1, maxSkew: "10%", order: Parallel,
 			steps: [{subsets: [zone-a], partition: "90%", pause: {duration: 10m}}, {pause: {}}, {subsets: [zone-b, zone-c]}]}`,
+		"roles":    `{maxUnavailable: 15, maxUnavailablePerSubset: "5%", maxSkew: "10%", maxSkewSubsets: [zone-a, zone-c]}`,
 		"20 steps": `{steps: [` + strings.Repeat("{pause: {}},", 20) + `]}`,
 	}
 	for _, d := range []string{"1ms", "1s", "10m", "1h30m", "1.5h", "0h1s", "8760h"} {
@@ -199,11 +215,16 @@ func TestTheLargestSteps(t *testing.T) {
 		steps = append(steps, map[string]any{"subsets": names, "partition": "99%", "pause": map[string]any{"duration": "123456h"}})
 	}
 	g := NewWithT(t)
-	largest := all(set(list, "spec", "topology", "subsets"), rolling(`{}`), set(steps, "spec", "updateStrategy", "rollingUpdate", "steps"))
+	largest := all(set(list, "spec", "topology", "subsets"), rolling(`{maxSkew: "10%"}`), set(steps, "spec", "updateStrategy", "rollingUpdate", "steps"),
+		set(names, "spec", "updateStrategy", "rollingUpdate", "maxSkewSubsets"))
 	_, err := deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	g.Expect(err).NotTo(HaveOccurred())
 	// The last name of all is the one that is not there. The message does not list all of the others.
 	steps[19] = map[string]any{"subsets": append(slices.Clone(names[1:]), "unknown")}
 	_, err = deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	expectInvalid(g, err, "", []string{rollingPath + ".steps: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})
+	steps[19] = map[string]any{}
+	_, err = deployments().Create(t.Context(), with(t, "l", all(largest,
+		set(append(slices.Clone(names[1:]), "unknown"), "spec", "updateStrategy", "rollingUpdate", "maxSkewSubsets"))), metav1.CreateOptions{DryRun: dryRun})
+	expectInvalid(g, err, "", []string{rollingPath + ".maxSkewSubsets: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})
 }

@@ -71,6 +71,7 @@ spec: &spec
   revisionHistoryLimit: 1
   progressDeadlineSeconds: 60
   paused: true
+  versionLabel: TemplateHash
   selector: {matchLabels: {app: web}, matchExpressions: [{key: app, operator: In, values: [web]}]}
   template: &template {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: &topology
@@ -110,7 +111,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}]}
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxSkew: "10%", order: Parallel,
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], order: Parallel,
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
 `, `
 apiVersion: apps.united.dev/v1alpha1

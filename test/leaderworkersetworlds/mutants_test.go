@@ -99,6 +99,7 @@ func mutants() []mutant {
 	return []mutant{
 		{"a group more is released", "manual-one", []string{"partition"}, each(oneLower)},
 		{"a hold is none", "manual-three-versions", []string{"partition", "protected"}, each(oneOfAll)},
+		{"a partition is no partition, in each subset", "roll-each", []string{"each"}, open},
 		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
 		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
 		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},

@@ -123,6 +123,10 @@ func rollingSettings() []setting {
 			Budget: of(may{worlds.Templates: 2, worlds.Flaps: 1}),
 		}},
 		{Setting: worlds.Setting{
+			Name: "roll-each", Wishes: []string{"3", "2"}, First: 3, Replicas: 5, Strategies: []string{worlds.RollEach}, Versions: twoVersions,
+			Budget: of(may{worlds.Templates: 1, worlds.Flaps: 1}),
+		}},
+		{Setting: worlds.Setting{
 			Name: "roll2", Wishes: []string{"3", "2"}, First: 3, Replicas: 5, Strategies: []string{worlds.Roll2}, Versions: twoVersions,
 			Budget: of(may{worlds.Templates: 1, worlds.Flaps: 1, worlds.Evictions: 1}),
 		}},

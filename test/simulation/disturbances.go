@@ -207,6 +207,9 @@ func (o *Oracle) judgeTakingBack(all []*observedSubset, s *observedSubset, p *co
 		if down, most := 1+o.away(all), maxUnavailable(parent); down > most {
 			o.fail("I2: taking back %s makes %d unavailable; maxUnavailable is %d", p.Name, down, most)
 		}
+		if down, most := 1+o.away([]*observedSubset{s}), perSubset(parent, s); down > most {
+			o.fail("I2: taking back %s makes %d of %s unavailable; maxUnavailablePerSubset is %d", p.Name, down, s.name, most)
+		}
 		return
 	}
 	if o.away([]*observedSubset{s}) > 0 {

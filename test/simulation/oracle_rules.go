@@ -77,6 +77,9 @@ func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int) {
 	if most := maxUnavailable(o.parent(o.api.Cached)); int(added) > most {
 		o.fail("%s grows by %d on %s; maxUnavailable is %d", s.set.Name, added, s.content, most)
 	}
+	if most := perSubset(o.parent(o.api.Cached), s); int(added) > most {
+		o.fail("%s grows by %d on %s; maxUnavailablePerSubset is %d", s.set.Name, added, s.content, most)
+	}
 }
 
 // proven reports whether the subset protects what the spec asks for.
@@ -93,6 +96,27 @@ func (o *Oracle) judgeLedger(then, now []*observedSubset, forced bool, name stri
 	if !forced && (down > wereDown && down > most || missing > wereMissing && missing > most) {
 		o.fail("I2: writing %s makes %d unavailable, %d with what is surplus (%d and %d before); maxUnavailable is %d",
 			name, down, missing, wereDown, wereMissing, most)
+	}
+	for i := range now {
+		o.judgeLedgerOf(then, now[i], forced, name)
+	}
+}
+
+// judgeLedgerOf: the same, of one subset.
+func (o *Oracle) judgeLedgerOf(then []*observedSubset, s *observedSubset, forced bool, name string) {
+	was := slices.IndexFunc(then, func(t *observedSubset) bool { return t.name == s.name })
+	most := perSubset(o.parent(o.api.Cached), s)
+	if was < 0 || forced || most == math.MaxInt {
+		return
+	}
+	wereDown, wereMissing := o.unavailable(then[was : was+1])
+	down, missing := o.unavailable([]*observedSubset{s})
+	if down > wereDown || missing > wereMissing {
+		o.Checked["I2 of a subset"]++
+	}
+	if down > wereDown && down > most || missing > wereMissing && missing > most {
+		o.fail("I2: writing %s makes %d of %s unavailable, %d with what is surplus (%d and %d before); maxUnavailablePerSubset is %d",
+			name, down, s.name, missing, wereDown, wereMissing, most)
 	}
 }
 
@@ -217,7 +241,7 @@ func (o *Oracle) judgeOrder(now []*observedSubset, here int, forced bool) {
 func (o *Oracle) judgeSkew(now []*observedSubset, here int) {
 	skew := strategyOf(o.parent(o.api.Cached)).MaxSkew
 	s := now[here]
-	if skew == "" {
+	if skew == "" || !skewed(o.parent(o.api.Cached), s.name) {
 		return
 	}
 	o.Checked["I3"]++
@@ -232,7 +256,7 @@ func (o *Oracle) judgeSkew(now []*observedSubset, here int) {
 func (o *Oracle) skewAllows(s *observedSubset, all []*observedSubset, skew string) (most int, slowest float64) {
 	slowest = 2
 	for _, other := range all {
-		if !other.removed && other.size() > 0 {
+		if !other.removed && other.size() > 0 && skewed(o.parent(o.api.Cached), other.name) {
 			slowest = min(slowest, float64(other.updatedAvailable(o))/float64(other.size()))
 		}
 	}
@@ -296,6 +320,9 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	}
 	if down, most := 1+o.away(now), maxUnavailable(parent); down > most {
 		o.fail("I2: deleting %s makes %d unavailable; maxUnavailable is %d", pod, down, most)
+	}
+	if down, most := 1+o.away([]*observedSubset{s}), perSubset(parent, s); down > most {
+		o.fail("I2: deleting %s makes %d of %s unavailable; maxUnavailablePerSubset is %d", pod, down, s.name, most)
 	}
 }
 

@@ -288,6 +288,17 @@ func TestTheOracleConvicts(t *testing.T) {
 			func(c *court) { c.partition("a", 0) }, "I2: writing web-a makes 2 unavailable"},
 		{"I2 one too many in another subset", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = nil },
 			func(c *court) { c.partition("a", 1).partition("b", 1) }, "I2: writing web-b makes 2 unavailable"},
+		{"I2 more of a subset than may be", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amountOf("1") },
+			func(c *court) { c.partition("a", 0) }, "I2: writing web-a makes 2 of a unavailable"},
+		{"I2 as many of each subset as may be", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amountOf("1") },
+			func(c *court) { c.partition("a", 1).partition("b", 1) }, ""},
+		{"I2 of a subset in a calm world", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amountOf("1") }, func(c *court) {
+			c.Oracle.Calm = true
+			for _, name := range []string{"a-0", "a-1"} {
+				c.Sets.SetReady(c.API.Live.Pods["web-"+name], false)
+			}
+			c.Look()
+		}, "I2: 2 replicas of a are down; maxUnavailablePerSubset is 1"},
 		{"I2 a deletion too many", plain, func(c *court) {
 			c.partition("a", 0).spec(func(spec *v1alpha1.UnitedDeploymentSpec) {
 				spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{}

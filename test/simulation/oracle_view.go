@@ -207,8 +207,10 @@ func (o *Oracle) blocked() bool {
 	most := maxUnavailable(o.parent(o.api.Live))
 	down, _ := o.unavailable(all)
 	for _, s := range all {
+		own, _ := o.unavailable([]*observedSubset{s})
+		full := down >= most || own >= perSubset(o.parent(o.api.Live), s)
 		for position := range min(s.partition(), s.desired) {
-			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (down >= most || s.ordered()) {
+			if p := s.pods[position]; (p == nil || !s.available(o, p)) && (full || s.ordered()) {
 				return true
 			}
 		}

@@ -84,6 +84,24 @@ func maxUnavailable(parent *v1alpha1.UnitedDeployment) int {
 	}
 }
 
+// perSubset is maxUnavailablePerSubset of a subset, in replicas.
+func perSubset(parent *v1alpha1.UnitedDeployment, s *observedSubset) int {
+	switch value := strategyOf(parent).MaxUnavailablePerSubset; {
+	case value == nil, s.removed:
+		return math.MaxInt
+	case value.Type == intstr.Int:
+		return int(value.IntVal)
+	default:
+		return max(1, percentIn(value.StrVal)*int(s.desired)/100)
+	}
+}
+
+// skewed reports whether maxSkew binds a subset.
+func skewed(parent *v1alpha1.UnitedDeployment, subset string) bool {
+	names := strategyOf(parent).MaxSkewSubsets
+	return len(names) == 0 || slices.Contains(names, subset)
+}
+
 // target returns the partition of the current step in a subset, at least the floor. A subset that no step has named yet
 // is held.
 func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
@@ -202,13 +220,18 @@ func (o *Oracle) lookCalm() {
 	if down, most := o.away(all), maxUnavailable(o.parent(o.api.Live)); down > most {
 		o.fail("I2: %d replicas are down; maxUnavailable is %d", down, most)
 	}
+	for _, s := range all {
+		if down, most := o.away([]*observedSubset{s}), perSubset(o.parent(o.api.Live), s); down > most {
+			o.fail("I2: %d replicas of %s are down; maxUnavailablePerSubset is %d", down, s.name, most)
+		}
+	}
 	strategy := strategyOf(o.parent(o.api.Live))
 	if strategy.MaxSkew == "" || len(strategy.Steps) > 0 {
 		return
 	}
 	least, most, smallest := 2.0, 0.0, math.MaxInt
 	for _, s := range all {
-		if n := s.size(); n > 0 && s.set != nil && s.content == s.wanted {
+		if n := s.size(); n > 0 && skewed(o.parent(o.api.Live), s.name) && s.set != nil && s.content == s.wanted {
 			share := float64(s.updatedAvailable(o)) / float64(n)
 			least, most, smallest = min(least, share), max(most, share), min(smallest, n)
 		}

@@ -54,7 +54,7 @@ func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPoli
 		})
 	}
 	t.Logf("judged in %d worlds: %v", worlds, checked)
-	for _, what := range []string{"I2", "I4", "I5", "release", "deletion", "step"} {
+	for _, what := range []string{"I2", "I2 of a subset", "I4", "I5", "release", "deletion", "step"} {
 		if checked[what] == 0 && worlds >= 200 {
 			t.Errorf("in no world was anything judged by %s", what)
 		}
@@ -162,6 +162,12 @@ func (d *drive) strategy(spec *v1alpha1.UnitedDeploymentSpec) *v1alpha1.RollingU
 	if s.Order != v1alpha1.SequentialOrder {
 		s.MaxSkew = pick(t, "maxSkew", []string{"", "", "0%", "10%", "34%", "100%"})
 	}
+	s.MaxUnavailablePerSubset = pick(t, "maxUnavailablePerSubset", []*intstr.IntOrString{nil, nil, amountOf("1"), amountOf("2"), amountOf("50%")})
+	for _, sub := range spec.Topology.Subsets {
+		if s.MaxSkew != "" && rapid.IntRange(0, 3).Draw(t, "skewed") == 0 {
+			s.MaxSkewSubsets = append(s.MaxSkewSubsets, sub.Name)
+		}
+	}
 	for range max(0, rapid.IntRange(-2, 3).Draw(t, "waves")) {
 		step := v1alpha1.RolloutStep{
 			Partition: pick(t, "step", []*intstr.IntOrString{nil, amountOf("90%"), amountOf("50%"), amountOf("1"), amountOf("100%")}),
@@ -222,6 +228,7 @@ func (d *drive) tune() {
 		if was := spec.UpdateStrategy.RollingUpdate; d.calm && was != nil {
 			// What began under another bound must not be judged by this one.
 			next.MaxUnavailable, next.MaxSkew, next.Order = was.MaxUnavailable, was.MaxSkew, was.Order
+			next.MaxUnavailablePerSubset, next.MaxSkewSubsets = was.MaxUnavailablePerSubset, was.MaxSkewSubsets
 			if was.MaxSkew != "" {
 				next.Partition, next.Steps = was.Partition, was.Steps
 			}

@@ -195,6 +195,9 @@ func ComeOrGo(spec *v1alpha1.UnitedDeploymentSpec, name string) {
 	}
 	if s := spec.UpdateStrategy.RollingUpdate; s != nil {
 		s.Steps = slices.DeleteFunc(s.Steps, func(step v1alpha1.RolloutStep) bool { return slices.Contains(step.Subsets, name) })
+		if slices.Contains(s.MaxSkewSubsets, name) {
+			s.MaxSkewSubsets = slices.DeleteFunc(slices.Clone(s.MaxSkewSubsets), func(other string) bool { return other == name })
+		}
 	}
 }
 

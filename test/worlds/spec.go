@@ -126,11 +126,24 @@ func (w *World) Bound(s *Core) int {
 	if r.MaxUnavailable == nil {
 		return 1
 	}
-	if r.MaxUnavailable.Type == intstr.String {
-		percent, _ := strconv.Atoi(strings.TrimSuffix(r.MaxUnavailable.StrVal, "%"))
-		return max(1, percent*int(s.Replicas)/100)
+	return atLeastOne(r.MaxUnavailable, int(s.Replicas))
+}
+
+// BoundOf is maxUnavailablePerSubset: "number or percentage of the subset's replicas (rounded down, at least 1)".
+func (w *World) BoundOf(s *Core, k int) int {
+	r := w.StrategyOf(s).RollingUpdate
+	if r.MaxUnavailablePerSubset == nil || !s.Has(k) {
+		return All
 	}
-	return r.MaxUnavailable.IntValue()
+	return atLeastOne(r.MaxUnavailablePerSubset, w.Allotted(s, k))
+}
+
+func atLeastOne(v *intstr.IntOrString, of int) int {
+	if v.Type == intstr.String {
+		percent, _ := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%"))
+		return max(1, percent*of/100)
+	}
+	return v.IntValue()
 }
 
 // ToRelease returns how many replicas of a subset are above the floor.

@@ -13,6 +13,7 @@ const (
 	Open     = `{"type":"Manual","manualUpdate":{"partitions":{},"defaultPartition":0}}`
 	Roll1    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`
 	Roll2    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`
+	RollEach = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":9,"maxUnavailablePerSubset":1}}`
 	RollHeld = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"partition":"100%"}}`
 	RollHalf = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"partition":"50%"}}`
 	Seq1     = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"order":"Sequential"}}`

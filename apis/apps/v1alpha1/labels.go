@@ -12,6 +12,10 @@ const (
 	LabelSubset = "united.dev/subset"
 )
 
+// LabelVersion is on every pod of all subsets where spec.versionLabel is TemplateHash. Its value
+// tells the version of spec.template. It is reserved: a template or a patch that sets it is refused.
+const LabelVersion = "united.dev/version"
+
 // Annotations on a child workload. They are written together with the template
 // they speak of, so that what a child runs is known even when the status of
 // its parent is lost.

@@ -73,6 +73,7 @@ type UnitedDeploymentList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, self.topology.subsets.exists(s, s.name == k))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.steps.map(p, has(p.subsets) ? p.subsets.filter(n, !(n in names)).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")) : []).filter(l, size(l) > 0)[0][0])[0]"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkewSubsets) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.maxSkewSubsets.all(n, n in names))",fieldPath=".updateStrategy.rollingUpdate.maxSkewSubsets",message="names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.maxSkewSubsets.filter(n, !(n in names))[0]).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\"))[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, (type(self.updateStrategy.manualUpdate.partitions[k]) == int ? self.updateStrategy.manualUpdate.partitions[k] == 0 : self.updateStrategy.manualUpdate.partitions[k] in ['0%', '100%']))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a Deployment is released as a whole: a partition must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.defaultPartition) || (type(self.updateStrategy.manualUpdate.defaultPartition) == int ? self.updateStrategy.manualUpdate.defaultPartition == 0 : self.updateStrategy.manualUpdate.defaultPartition in ['0%', '100%'])",fieldPath=".updateStrategy.manualUpdate.defaultPartition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
@@ -101,6 +102,8 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) > 50 || self.matchExpressions.all(e, size(e.key) <= 317)",fieldPath=".matchExpressions",message="a label must have at most 317 characters"
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="must not be empty: it would select every pod in the namespace"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || !('united.dev/version' in self.matchLabels)",fieldPath=".matchLabels",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.key != 'united.dev/version')",fieldPath=".matchExpressions",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment with another name instead"
 	// +required
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -143,6 +146,13 @@ type UnitedDeploymentSpec struct {
 	// +required
 	Template WorkloadTemplate `json:"template"`
 
+	// VersionLabel determines whether the pods carry the label united.dev/version, which a
+	// Service or a router can select: None (default), or TemplateHash. Turning it on or off
+	// changes the pods, so it is a rollout like any other.
+	// +kubebuilder:default=None
+	// +optional
+	VersionLabel VersionLabel `json:"versionLabel,omitempty"`
+
 	// Topology has the subsets over which the replicas are spread.
 	// +kubebuilder:default={}
 	// +optional
@@ -153,6 +163,20 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 }
+
+// VersionLabel names what the label united.dev/version of the pods holds.
+// +kubebuilder:validation:Enum=None;TemplateHash
+type VersionLabel string
+
+// What the label united.dev/version holds.
+const (
+	// NoVersionLabel: pods do not have the label.
+	NoVersionLabel VersionLabel = "None"
+	// TemplateHashLabel: every pod has it, with a hash of the pod part of spec.template, of ten
+	// letters and digits. The value is the same in all subsets, whatever they patch; it changes
+	// with the template, and is the same again when the template goes back.
+	TemplateHashLabel VersionLabel = "TemplateHash"
+)
 
 // WorkloadTemplate has the template of the child workloads. Exactly one field must be
 // set. You cannot replace it by another one later.
@@ -342,11 +366,12 @@ type UpdateStrategy struct {
 // RollingUpdate coordinates a rollout over all subsets. First the new revision is staged,
 // with everything protected. Then replicas are released, in each subset from the highest
 // one down, as long as at most MaxUnavailable replicas of all subsets together are
-// unavailable. A replica counts as unavailable while it is missing, not ready, not yet
+// unavailable, and at most MaxUnavailablePerSubset of each. A replica counts as unavailable while it is missing, not ready, not yet
 // available, terminating, or released and not updated yet. An updated replica that fails
 // stops the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which updates one subset after the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSkewSubsets) || has(self.maxSkew)",fieldPath=".maxSkewSubsets",message="is only for maxSkew: set maxSkew, or remove it, because it limits nothing by itself"
 type RollingUpdate struct {
 	// Partition is the floor in every subset: replicas below it are never updated. It is
 	// a number of replicas, or a percentage of the subset's replicas, rounded up. "100%"
@@ -369,6 +394,17 @@ type RollingUpdate struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
+	// MaxUnavailablePerSubset is how many replicas of one subset the rollout may make
+	// unavailable, in addition to the limit over all subsets, MaxUnavailable: a number from 1,
+	// or a percentage of the subset's replicas from "1%", rounded down but at least 1 replica.
+	// Replicas of the subset that are unavailable for other reasons count. It also limits
+	// scaling the subset down. Without it, there is no limit for a single subset.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9][0-9]?)%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"1%\" to \"100%\": with 0 no replica could ever be updated"
+	// +optional
+	MaxUnavailablePerSubset *intstr.IntOrString `json:"maxUnavailablePerSubset,omitempty"`
+
 	// MaxSkew limits how far the subsets may drift apart: a percentage such as "10%". It
 	// compares, for each subset, the share of updated and available replicas among those that
 	// it has to release. It cannot be used with order Sequential. Without it there is no limit.
@@ -381,6 +417,16 @@ type RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a percentage from \"0%\" to \"100%\", such as \"10%\""
 	// +optional
 	MaxSkew string `json:"maxSkew,omitempty"`
+
+	// MaxSkewSubsets are the names of the subsets that MaxSkew limits; all if absent. They wait
+	// only for each other: a subset that is not named neither waits for them nor holds them.
+	// Only subsets in spec.topology.subsets may be named, and only together with MaxSkew.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=50
+	// +listType=set
+	// +optional
+	MaxSkewSubsets []string `json:"maxSkewSubsets,omitempty"`
 
 	// Order is Parallel, to update all subsets at the same time, or Sequential, to update one
 	// after the other in the order of spec.topology.subsets.

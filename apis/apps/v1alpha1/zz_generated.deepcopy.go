@@ -91,6 +91,16 @@ func (in *RollingUpdate) DeepCopyInto(out *RollingUpdate) {
 		*out = new(intstr.IntOrString)
 		**out = **in
 	}
+	if in.MaxUnavailablePerSubset != nil {
+		in, out := &in.MaxUnavailablePerSubset, &out.MaxUnavailablePerSubset
+		*out = new(intstr.IntOrString)
+		**out = **in
+	}
+	if in.MaxSkewSubsets != nil {
+		in, out := &in.MaxSkewSubsets, &out.MaxSkewSubsets
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Steps != nil {
 		in, out := &in.Steps, &out.Steps
 		*out = make([]RolloutStep, len(*in))

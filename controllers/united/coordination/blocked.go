@@ -48,8 +48,14 @@ func (c *coordinator) failedMessage() string {
 }
 
 // raisingHelps reports whether a subset whose turn it is could go on if maxUnavailable were
-// greater. One that works in order cannot while a replica of its own is down.
+// greater, or that of each subset. One that works in order cannot while a replica of its own is down,
+// but its surplus replicas could go; and force does not remove those.
 func (c *coordinator) raisingHelps() bool {
+	for _, v := range c.states {
+		if v.keepsSurplus() {
+			return true
+		}
+	}
 	for _, v := range c.states {
 		switch {
 		case len(v.Unreleased) > 0 && !v.cannotTakeBack:
@@ -62,6 +68,32 @@ func (c *coordinator) raisingHelps() bool {
 		}
 	}
 	return false
+}
+
+// keepsSurplus reports whether a subset keeps surplus replicas, since too many others are down.
+func (v *subsetState) keepsSurplus() bool { return v.nextReplicas > v.Desired }
+
+// usedUp says which bounds have no room for another replica, and which fields set them: that of each
+// subset which has something to release or to remove, and that over all of them.
+func (c *coordinator) usedUp() (used, fields string) {
+	const total, single = "maxUnavailable", "maxUnavailablePerSubset"
+	used, fields = fmt.Sprintf("%d of %s %d", c.unavailable, total, c.most), total
+	var full nameList
+	all := c.ledger.noRoomForAnother()
+	for _, v := range c.states {
+		all = all || v.keepsSurplus() && !c.ledger.mayRemoveSurplus()
+		releases := !v.Removed && (!v.stepDone() || len(v.Unreleased) > 0)
+		if releases && v.own.noRoomForAnother() || v.keepsSurplus() && !v.own.mayRemoveSurplus() {
+			full.add(func() string { return fmt.Sprintf("%d of %s %d of %s", v.own.unavailable, single, v.own.most, v.Name) })
+		}
+	}
+	switch {
+	case len(full.names) == 0:
+		return used, fields
+	case !all:
+		return full.list(" subsets"), single
+	}
+	return used + " and " + full.list(" subsets"), total + " and " + single
 }
 
 // blocked names the replicas that keep a rollout from going on by itself. It is a stall
@@ -99,8 +131,9 @@ func (c *coordinator) blocked() verdict {
 	}
 	why, ways := "OrderedReady updates nothing while a replica is unavailable", "repair it"
 	if c.raisingHelps() {
-		why = fmt.Sprintf("%d of maxUnavailable %d in use, so no healthy replica will be disrupted", c.unavailable, c.rules.maxUnavailable)
-		ways += ", raise maxUnavailable"
+		used, fields := c.usedUp()
+		why = used + " in use, so no healthy replica will be disrupted"
+		ways += ", raise " + fields
 	}
 	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s",
 		culprits.list(" subsets"), why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)

@@ -107,32 +107,48 @@ func outOfOrder(c *coordinator, r *release) verdict {
 // ledgerFull is closed while one more available replica that goes down would be more than
 // maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
-	down := c.unavailable
+	return verdict{closed: c.overfills(&c.ledger, r), reason: c.tooMany("unavailable", c.unavailable)}
+}
+
+// subsetLedgerFull is closed while it would be more than maxUnavailablePerSubset of the subset.
+func subsetLedgerFull(c *coordinator, r *release) verdict {
+	return verdict{closed: c.overfills(&r.own, r), reason: r.tooMany("unavailable", r.own.unavailable)}
+}
+
+// overfills reports whether a release takes an available replica down for which a ledger has no room.
+func (c *coordinator) overfills(l *ledger, r *release) bool {
 	switch {
 	case r.replica != nil && r.replica.usable:
-		down++
-	case r.replica == nil || !r.replica.raised: // that one is counted already
-		return verdict{}
+		return l.noRoomForAnother()
+	case r.replica != nil && r.replica.raised: // it is counted already
+		return l.unavailable > l.most
 	}
-	if down <= c.rules.maxUnavailable {
-		return verdict{}
-	}
-	return verdict{closed: true, reason: c.tooMany(c.unavailable, "unavailable")}
+	return false
 }
 
 // tooManyInFlight is closed while as many replicas as maxUnavailable are released and not back. It is
 // for replicas that are unavailable anyway, and under force for all.
 func tooManyInFlight(c *coordinator, r *release) verdict {
+	return c.roomInFlight(&c.ledger, r, c.tooMany("being updated", c.inFlight))
+}
+
+// tooManyInFlightOfSubset is closed while as many of the subset are as maxUnavailablePerSubset.
+func tooManyInFlightOfSubset(c *coordinator, r *release) verdict {
+	return c.roomInFlight(&r.own, r, r.tooMany("being updated", r.own.inFlight))
+}
+
+// roomInFlight is how many more a ledger lets be on their way; reason is why there can be none.
+func (c *coordinator) roomInFlight(l *ledger, r *release, reason string) verdict {
 	switch {
 	case r.replica != nil && r.replica.usable && !c.rules.forced:
 		return verdict{} // it is the ledger's
 	case c.countsWithAnother(r):
 		return verdict{}
 	}
-	if room := c.rules.maxUnavailable - c.inFlight; room > 0 {
+	if room := l.most - l.inFlight; room > 0 {
 		return verdict{atMost: room}
 	}
-	return verdict{closed: true, reason: c.tooMany(c.inFlight, "being updated")}
+	return verdict{closed: true, reason: reason}
 }
 
 // soaking is closed while the running step has a timed pause, and has not stood for as long.
@@ -168,12 +184,20 @@ func notApproved(c *coordinator, r *release) verdict {
 	}
 }
 
-func (c *coordinator) tooMany(replicas int64, are string) string {
+func (c *coordinator) tooMany(are string, replicas int64) string {
+	return waiting("", are, replicas, "maxUnavailable", c.most)
+}
+
+func (v *subsetState) tooMany(are string, replicas int64) string {
+	return waiting(" of the subset", are, replicas, "maxUnavailablePerSubset", v.own.most)
+}
+
+func waiting(of, are string, replicas int64, field string, most int64) string {
 	verb := "are"
 	if replicas == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("waiting: %s %s %s, and maxUnavailable is %d", plural(replicas, "replica"), verb, are, c.rules.maxUnavailable)
+	return fmt.Sprintf("waiting: %s%s %s %s, and %s is %d", plural(replicas, "replica"), of, verb, are, field, most)
 }
 
 func (c *coordinator) stepReached(step int) string {

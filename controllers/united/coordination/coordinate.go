@@ -332,7 +332,10 @@ func (c *coordinator) changeReason(v *subsetState) string {
 			why += fmt.Sprintf(" (%d already unavailable)", v.releasedUnavailable)
 		}
 		why += fmt.Sprintf("; %d of maxUnavailable %d were in use", c.unavailableAtFirst, c.rules.maxUnavailable)
-		if c.rules.maxSkew >= 0 {
+		if c.rules.perSubset != nil {
+			why += fmt.Sprintf(", and %d of maxUnavailablePerSubset %d", v.own.unavailableAtFirst, v.own.most)
+		}
+		if c.rules.bindsSkew(v.Name) {
 			why += fmt.Sprintf("; maxSkew allows %d of %d", v.releaseLimit, v.toRelease())
 		}
 		return why

@@ -58,12 +58,12 @@ func (c *coordinator) takeBack() {
 				break
 			}
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
-			if available && !c.rules.forced && c.unavailable+1 > c.rules.maxUnavailable {
+			if available && !c.rules.forced && c.noRoomForAnother(v) {
 				v.waitReason = "waiting to replace " + r.Name + ", which was updated without being released"
 				continue
 			}
 			if available {
-				c.unavailable++
+				c.addUnavailable(v, 1)
 			}
 			v.deletions = append(v.deletions, r)
 			c.progressed = true
@@ -93,7 +93,7 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 }
 
 // deleteParallel deletes what is released, the highest first, while no more than
-// maxUnavailable are down. The one above which all is well is left to the child's
+// maxUnavailable, and of the subset maxUnavailablePerSubset, are down. The one above which all is well is left to the child's
 // own controller, which is about to delete it; but from Kubernetes 1.37 on that does
 // nothing while any other of its replicas is unavailable.
 //
@@ -109,18 +109,13 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
 		case v.Observed.Traits.Paced:
 		case taken != nil && m.Position == taken.Position && !barred:
-		case c.mayDeleteReleased():
+		case c.rules.forced || !c.tooManyUnavailable(v):
+			// It counts as unavailable since it is released. Force looks only at what is on the way.
 			v.deletions = append(v.deletions, *m.Replica)
 		default:
 			v.barred = barred
 		}
 	}
-}
-
-// mayDeleteReleased reports whether available replicas that are released may be deleted: they count
-// as unavailable since they are. Force looks only at what is on the way.
-func (c *coordinator) mayDeleteReleased() bool {
-	return c.rules.forced || c.unavailable <= c.rules.maxUnavailable
 }
 
 // deleteOrdered deletes the replica that a child that works in order waits for forever, also

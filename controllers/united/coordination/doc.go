@@ -87,6 +87,10 @@
 //	remove a surplus available one    if N - A + 1 <= maxUnavailable
 //	remove a surplus unavailable one  always
 //
+// With maxUnavailablePerSubset each subset has a ledger of its own beside that, with U, A, N and what
+// is in flight of the subset alone, and the same holds with that bound; a percentage is of R, rounded
+// down, at least 1. What is barred by it leaves the room to other subsets.
+//
 // The bound on what is in flight is there because a moment in which a whole zone is
 // unready must not put the whole zone on a revision of which nobody knows whether it
 // works. Among equals, the subset goes first that is the furthest behind; ties go to
@@ -136,7 +140,7 @@
 //
 // # Skew, order
 //
-// Skew. With n = R - T > 0 replicas to release, a subset's share is u / n, where u
+// Skew, among the subsets of maxSkewSubsets, or all. With n = R - T > 0 replicas to release, a subset's share is u / n, where u
 // are those among [T, R) that are updated and available. Let s be the smallest
 // share. A subset may have at most floor(n * (s + maxSkew)) replicas that are at or
 // above its partition or updated already. A subset with the share s gets u + 1 if its
@@ -172,7 +176,8 @@
 //
 //	I1 No ordinal below the floor, or below a step's target, of the moment is moved to,
 //	   or created on, the update revision.
-//	I2 No release or deletion of ours makes more than maxUnavailable unavailable.
+//	I2 No release or deletion of ours makes more than maxUnavailable unavailable, nor
+//	   more than maxUnavailablePerSubset of one subset.
 //	   Nothing that is merely unready is deleted, the way back and what was never
 //	   released aside.
 //	I3 Shares differ by at most maxSkew + 1/(smallest number to release) through our

@@ -53,9 +53,9 @@ func Gates() [][]string {
 	return lines
 }
 
-// CoordinateWith is Coordinate with more gates.
-func CoordinateWith(in Input, more ...Gate) Plan {
-	all := gates()
+// CoordinateWith is Coordinate with more gates, and without those of some names.
+func CoordinateWith(in Input, without []string, more ...Gate) Plan {
+	all := slices.DeleteFunc(gates(), func(g gate) bool { return slices.Contains(without, g.name) })
 	for _, m := range more {
 		g := gate{name: "of a test", check: func(*coordinator, *release) verdict {
 			return verdict{closed: !m.Open, reason: m.Reason, again: m.Again, stall: m.Stall}

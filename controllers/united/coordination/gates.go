@@ -78,6 +78,8 @@ func gates() []gate {
 		{"ordered", nextReplica, updatedAlready | unlocking, outOfOrder},
 		{"ledger", nextReplica, updatedAlready | byForce, ledgerFull},
 		{"in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlight},
+		{"subset-ledger", nextReplica, updatedAlready | byForce, subsetLedgerFull},
+		{"subset-in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlightOfSubset},
 		{"soak", endOfStep, 0, soaking},
 		{"approval", endOfStep, 0, notApproved},
 	}

@@ -5,10 +5,13 @@ package coordination
 
 import (
 	"fmt"
+	"math"
 )
 
-// ledger is what is unavailable over all subsets.
+// ledger is what is unavailable: over all subsets, or of one.
 type ledger struct {
+	// most is how many may be: maxUnavailable, or maxUnavailablePerSubset.
+	most int64
 	// unavailable is U, spare the usable surplus replicas: N - A = unavailable -
 	// spare.
 	unavailable, usableSurplus int64
@@ -19,10 +22,48 @@ type ledger struct {
 	inFlight int64
 }
 
+// noRoomForAnother reports whether one more that is unavailable would be too many.
+func (l *ledger) noRoomForAnother() bool { return l.unavailable >= l.most }
+
+// mayRemoveSurplus reports whether an available surplus replica may go. Force changes
+// nothing about that: it lets a rollout go on, and takes no capacity.
+func (l *ledger) mayRemoveSurplus() bool { return l.unavailable-l.usableSurplus < l.most }
+
+// What is counted of a subset counts over all of them too.
+
+func (c *coordinator) addUnavailable(v *subsetState, replicas int64) {
+	c.unavailable += replicas
+	v.own.unavailable += replicas
+}
+
+func (c *coordinator) addSurplus(v *subsetState, replicas int64) {
+	c.usableSurplus += replicas
+	v.own.usableSurplus += replicas
+}
+
+func (c *coordinator) addInFlight(v *subsetState, replicas int64) {
+	c.inFlight += replicas
+	v.own.inFlight += replicas
+}
+
+// noRoomForAnother reports whether one more of a subset that is unavailable would be too many, of it or
+// over all subsets.
+func (c *coordinator) noRoomForAnother(v *subsetState) bool {
+	return c.ledger.noRoomForAnother() || v.own.noRoomForAnother()
+}
+
+// tooManyUnavailable reports whether too many are unavailable already.
+func (c *coordinator) tooManyUnavailable(v *subsetState) bool {
+	return c.unavailable > c.most || v.own.unavailable > v.own.most
+}
+
 func (c *coordinator) countUnavailable() {
+	c.most = c.rules.maxUnavailable
 	for _, v := range c.states {
+		v.own.most = math.MaxInt64 // a subset that is removed is asked for no replicas
 		if !v.Removed {
-			c.unavailable += int64(v.Desired - min(v.LastAvailable, v.Desired))
+			v.own.most = c.rules.unavailablePerSubset(v.Desired)
+			c.addUnavailable(v, int64(v.Desired-min(v.LastAvailable, v.Desired)))
 		}
 		for _, m := range v.replicaStates {
 			if m.Position >= v.currentReplicas {
@@ -31,16 +72,17 @@ func (c *coordinator) countUnavailable() {
 			surplus := v.Removed || m.Position >= v.Desired
 			switch {
 			case m.usable && surplus:
-				c.usableSurplus++
+				c.addSurplus(v, 1)
 			case m.usable:
-				c.unavailable--
+				c.addUnavailable(v, -1)
 			}
 			if m.failed && !surplus {
 				c.failed = append(c.failed, *m.Replica)
 			}
 		}
-		c.unavailable += c.reservedBy(v)
-		c.inFlight += c.inFlightOf(v, c.rules.forced)
+		c.addUnavailable(v, c.reservedBy(v))
+		c.addInFlight(v, c.inFlightOf(v, c.rules.forced))
+		v.own.unavailableAtFirst = v.own.unavailable
 	}
 	c.unavailableAtFirst = c.unavailable
 }
@@ -60,12 +102,6 @@ func (c *coordinator) scale() {
 	}
 }
 
-// mayRemoveSurplus reports whether an available surplus replica may go. Force changes
-// nothing about that: it lets a rollout go on, and takes no capacity.
-func (c *coordinator) mayRemoveSurplus() bool {
-	return c.unavailable-c.usableSurplus+1 <= c.rules.maxUnavailable
-}
-
 func (c *coordinator) shrink(v *subsetState) int32 {
 	to := v.currentReplicas
 	for to > v.Desired {
@@ -74,14 +110,14 @@ func (c *coordinator) shrink(v *subsetState) int32 {
 			to = max(v.Desired, to-v.missingDownFrom(to-1))
 			continue
 		case m.usable:
-			if !c.mayRemoveSurplus() {
+			if !c.ledger.mayRemoveSurplus() || !v.own.mayRemoveSurplus() {
 				return to
 			}
-			c.usableSurplus--
+			c.addSurplus(v, -1)
 		case m.available:
 			// It counts as down, since its controller may be about to replace it. But it
 			// may as well be one that serves.
-			if c.unavailable-c.usableSurplus > c.rules.maxUnavailable {
+			if c.unavailable-c.usableSurplus > c.most || v.own.unavailable-v.own.usableSurplus > v.own.most {
 				return to
 			}
 		}

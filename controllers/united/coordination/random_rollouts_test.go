@@ -36,8 +36,15 @@ func rolloutEnds(t *rapid.T) {
 	percent := rapid.SampledFrom([]string{"", "0%", "1%", "10%", "33%", "100%"}).Draw(t, "maxSkew")
 	floor := fmt.Sprintf("%d%%", rapid.IntRange(0, 100).Draw(t, "floor"))
 	most := fmt.Sprint(rapid.IntRange(1, 12).Draw(t, "maxUnavailable"))
+	each := rapid.SampledFrom(perSubset).Draw(t, "maxUnavailablePerSubset")
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Partition, s.MaxUnavailable, s.MaxSkew = amount(floor), amount(most), percent
+		if each != "" {
+			s.MaxUnavailablePerSubset = amount(each)
+		}
+		if percent != "" && rapid.Bool().Draw(t, "skew of some") {
+			s.MaxSkewSubsets = drawNames(t, len(sizes))
+		}
 	}), sizes...)
 	if rapid.Bool().Draw(t, "ordered") {
 		w.ordered()
@@ -53,6 +60,9 @@ func rolloutEnds(t *rapid.T) {
 	}
 	if w.state.Phase != v1alpha1.RolloutComplete || w.mostUnavailable > int(*amountOf(most)) {
 		t.Fatalf("%d down\n%s", w.mostUnavailable, strings.Join(w.narrative, "\n"))
+	}
+	if over := w.overPerSubset(nil); over != "" {
+		t.Fatalf("%s\n%s", over, strings.Join(w.narrative, "\n"))
 	}
 	for i, c := range w.subsets {
 		for _, m := range c.Observed.Pods {
@@ -81,8 +91,15 @@ func brokenRolloutEnds(t *rapid.T) {
 	if percent == "" && rapid.Bool().Draw(t, "sequential") {
 		order = v1alpha1.SequentialOrder
 	}
+	each := rapid.SampledFrom(perSubset).Draw(t, "maxUnavailablePerSubset")
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Partition, s.MaxUnavailable, s.MaxSkew, s.Order = amount(floor), amount(fmt.Sprint(most)), percent, order
+		if each != "" {
+			s.MaxUnavailablePerSubset = amount(each)
+		}
+		if percent != "" && rapid.Bool().Draw(t, "skew of some") {
+			s.MaxSkewSubsets = drawNames(t, len(sizes))
+		}
 	}), sizes...)
 	ordered := rapid.Bool().Draw(t, "ordered")
 	if ordered {
@@ -110,6 +127,9 @@ func brokenRolloutEnds(t *rapid.T) {
 	if w.mostUnavailable > max(most, sick) && w.mostUnavailable > most+sick-1 {
 		t.Fatalf("%d down\n%s", w.mostUnavailable, strings.Join(w.narrative, "\n"))
 	}
+	if over := w.overPerSubset(broken); over != "" {
+		t.Fatalf("%s\n%s", over, strings.Join(w.narrative, "\n"))
+	}
 	switch w.state.Phase {
 	case v1alpha1.RolloutComplete:
 		return
@@ -134,15 +154,16 @@ func brokenRolloutEnds(t *rapid.T) {
 // blockedRightly: what cannot be released yet is broken, and uses up the ledger;
 // or, where replicas move in order, is in the way.
 func (w *world) blockedRightly(t *rapid.T, most int) {
-	reachable := true
+	reachable, full := true, false
 	for _, c := range w.subsets {
+		full = full || c.down() >= w.mostPerSubset(c)
 		for _, m := range c.Observed.Pods {
 			if !m.Ready && m.Position < c.Observed.Partition {
 				reachable = false
 			}
 		}
 	}
-	if reachable || w.down() < most && !w.subsets[0].Observed.Ordered {
+	if reachable || w.down() < most && !full && !w.subsets[0].Observed.Ordered {
 		t.Fatalf("blocked with %d down: %s\n%s", w.down(), w.picture(), strings.Join(w.narrative, "\n"))
 	}
 }
@@ -179,6 +200,9 @@ func (w *world) inBounds(t *rapid.T, percent string, broken []int) {
 	}
 	least, most, smallest := math.Inf(1), 0.0, math.Inf(1)
 	for i, share := range w.shares() {
+		if bound := w.strategy.MaxSkewSubsets; len(bound) > 0 && !slices.Contains(bound, w.subsets[i].Name) {
+			continue
+		}
 		least, most, smallest = min(least, share), max(most, share-float64(broken[i])/w.size(i)), min(smallest, w.size(i))
 	}
 	if bound := parsePercent(percent)/100 + 1/smallest + 1e-9; most-least > bound {

@@ -81,7 +81,7 @@ func (c *coordinator) releaseNext(v *subsetState) bool {
 	case r.is(updatedAlready):
 		v.nextPartition = r.top - 1
 		if r.unavailableAnyway() {
-			c.inFlight++
+			c.addInFlight(v, 1)
 		}
 		return true
 	}
@@ -90,13 +90,13 @@ func (c *coordinator) releaseNext(v *subsetState) bool {
 		count = min(count, held.atMost)
 	}
 	if !c.countsWithAnother(r) {
-		c.inFlight += count
+		c.addInFlight(v, count)
 	}
 	v.nextPartition = r.top - int32(count)
 	v.releasedOrUpdated += count
 	v.releasedNow += count
 	if r.replica != nil && r.replica.usable {
-		c.unavailable++
+		c.addUnavailable(v, 1)
 	} else {
 		v.releasedUnavailable += count
 	}

@@ -4,6 +4,7 @@
 package coordination
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -18,8 +19,12 @@ import (
 type rules struct {
 	floor          percent.Amount
 	maxUnavailable int64
+	// perSubset is maxUnavailablePerSubset; nil without a bound.
+	perSubset *intstr.IntOrString
 	// maxSkew is a percentage, -1 without a bound.
-	maxSkew    int64
+	maxSkew int64
+	// skewed are the subsets that maxSkew binds; all if there are none.
+	skewed     []string
 	sequential bool
 	// steps to go through; none when going back. written is how many the user wrote.
 	steps   []step
@@ -50,7 +55,9 @@ func readRules(in Input) rules {
 	r := rules{
 		floor:          amountOr(s.Partition, percent.Amount{}, everything),
 		maxUnavailable: unavailableOf(s.MaxUnavailable, total),
+		perSubset:      s.MaxUnavailablePerSubset,
 		maxSkew:        -1,
+		skewed:         s.MaxSkewSubsets,
 		written:        int32(len(s.Steps)),
 		sequential:     s.Order == v1alpha1.SequentialOrder,
 		forced:         in.Forced != "" && in.Forced == in.Update,
@@ -97,6 +104,19 @@ func unavailableOf(value *intstr.IntOrString, total int64) int64 {
 	return max(1, int64(amount.Value))
 }
 
+// unavailablePerSubset is how many replicas of a subset of so many may be unavailable.
+func (r *rules) unavailablePerSubset(replicas int32) int64 {
+	if r.perSubset == nil {
+		return math.MaxInt64
+	}
+	return unavailableOf(r.perSubset, int64(replicas))
+}
+
+// bindsSkew reports whether maxSkew binds a subset.
+func (r *rules) bindsSkew(subset string) bool {
+	return r.maxSkew >= 0 && (len(r.skewed) == 0 || slices.Contains(r.skewed, subset))
+}
+
 // mustAllowOne is what the CRD says, too. A "0%" that was stored before the CRD refused it counts
 // as 1, as it always has.
 const mustAllowOne = `must be a whole number from 1 to 2147483647 or a percentage from "1%" to "100%": with 0 no replica could ever be updated`
@@ -117,11 +137,8 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 		}
 	}
 	amount(s.Partition, at.Child("partition"))
-	if v := s.MaxUnavailable; v != nil {
-		if n, err := percent.Parse(*v); err != nil || n == (percent.Amount{}) {
-			errs = append(errs, field.Invalid(at.Child("maxUnavailable"), v.String(), mustAllowOne))
-		}
-	}
+	errs = append(errs, checkAllowsOne(s.MaxUnavailable, at.Child("maxUnavailable"))...)
+	errs = append(errs, checkAllowsOne(s.MaxUnavailablePerSubset, at.Child("maxUnavailablePerSubset"))...)
 	switch s.Order {
 	case "", v1alpha1.ParallelOrder, v1alpha1.SequentialOrder:
 	default:
@@ -134,9 +151,34 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 			errs = append(errs, field.Forbidden(at.Child("maxSkew"), "cannot be used with order Sequential, which updates one subset after the other"))
 		}
 	}
+	errs = append(errs, checkSkewSubsets(s, known, at.Child("maxSkewSubsets"))...)
 	for i := range s.Steps {
 		errs = append(errs, checkStep(&s.Steps[i], known, at.Child("steps").Index(i))...)
 		amount(s.Steps[i].Partition, at.Child("steps").Index(i).Child("partition"))
+	}
+	return errs
+}
+
+// checkAllowsOne refuses a bound with which no replica could be updated.
+func checkAllowsOne(value *intstr.IntOrString, at *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	if n, err := percent.Parse(*value); err != nil || n == (percent.Amount{}) {
+		return field.ErrorList{field.Invalid(at, value.String(), mustAllowOne)}
+	}
+	return nil
+}
+
+func checkSkewSubsets(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.MaxSkewSubsets) > 0 && s.MaxSkew == "" {
+		errs = append(errs, field.Forbidden(at, "is only for maxSkew: set maxSkew, or remove it, because it limits nothing by itself"))
+	}
+	for _, name := range s.MaxSkewSubsets {
+		if !known(name) {
+			errs = append(errs, field.NotFound(at, name))
+		}
 	}
 	return errs
 }

@@ -29,6 +29,14 @@ func TestCheck(t *testing.T) {
 		{"partition", func(s *v1alpha1.RollingUpdate) { s.Partition = amount("101%") }, "rollingUpdate.partition"},
 		{"maxUnavailable", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("all") }, "rollingUpdate.maxUnavailable"},
 		{"none unavailable", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("0") }, "rollingUpdate.maxUnavailable"},
+		{"maxUnavailablePerSubset", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amount("all") }, "rollingUpdate.maxUnavailablePerSubset"},
+		{"none unavailable per subset", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amount("0") }, "rollingUpdate.maxUnavailablePerSubset"},
+		{"a percentage per subset", func(s *v1alpha1.RollingUpdate) { s.MaxUnavailablePerSubset = amount("5%") }, ""},
+		{"subsets of maxSkew", func(s *v1alpha1.RollingUpdate) { s.MaxSkew, s.MaxSkewSubsets = "10%", []string{"a"} }, ""},
+		{"unknown subset of maxSkew", func(s *v1alpha1.RollingUpdate) {
+			s.MaxSkew, s.MaxSkewSubsets = "10%", []string{"a", "x"}
+		}, "rollingUpdate.maxSkewSubsets"},
+		{"subsets without maxSkew", func(s *v1alpha1.RollingUpdate) { s.MaxSkewSubsets = []string{"a"} }, "rollingUpdate.maxSkewSubsets"},
 		{"maxSkew", func(s *v1alpha1.RollingUpdate) { s.MaxSkew = "10" }, "rollingUpdate.maxSkew"},
 		{"maxSkew one after the other", func(s *v1alpha1.RollingUpdate) {
 			s.MaxSkew, s.Order = "10%", v1alpha1.SequentialOrder

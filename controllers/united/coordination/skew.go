@@ -12,22 +12,22 @@ import (
 func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
 	var slowest *subsetState
 	for _, v := range c.states {
-		if v.Removed || v.toRelease() == 0 {
+		if v.Removed || v.toRelease() == 0 || !c.rules.bindsSkew(v.Name) {
 			continue
 		}
 		if slowest == nil || v.updatedAvailable*slowest.toRelease() < slowest.updatedAvailable*v.toRelease() {
 			slowest = v
 		}
 	}
-	skewed := c.rules.maxSkew >= 0 && slowest != nil
-	anybody := false
+	anybody := false // of those that skew binds
 	for _, v := range candidates {
 		v.releasedOrUpdated = v.countReleasedOrUpdated()
 		v.releaseLimit = v.toRelease()
-		if skewed {
-			v.releaseLimit = share(v.toRelease(), slowest.updatedAvailable, slowest.toRelease(), c.rules.maxSkew)
+		if slowest == nil || !c.rules.bindsSkew(v.Name) {
+			continue
 		}
-		if skewed && v.toRelease() > 0 && v.updatedAvailable*slowest.toRelease() == slowest.updatedAvailable*v.toRelease() && v.nextIsDown() {
+		v.releaseLimit = share(v.toRelease(), slowest.updatedAvailable, slowest.toRelease(), c.rules.maxSkew)
+		if v.toRelease() > 0 && v.updatedAvailable*slowest.toRelease() == slowest.updatedAvailable*v.toRelease() && v.nextIsDown() {
 			// It costs nothing, and others may wait for it.
 			v.releaseLimit = max(v.releaseLimit, v.updatedAvailable+1)
 			anybody = true

@@ -27,6 +27,8 @@ type subsetState struct {
 	// releasedOrUpdated is how many of the ordinals from target on are released or updated
 	// already; releaseLimit what skew allows it to become.
 	releasedOrUpdated, releaseLimit int64
+	// own is what is unavailable of the subset alone.
+	own ledger
 	// updatedAvailable is u: how many of those are updated and available.
 	updatedAvailable int64
 	// exhausted: nothing more can be released in this pass. releasedInPass: something was.

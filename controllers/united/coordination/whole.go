@@ -91,7 +91,7 @@ func (v *subsetState) stoppedOnItsWay() bool {
 func (c *coordinator) releaseWhole(v *subsetState) bool {
 	left := c.remainingAllowance(v)
 	if left == 0 {
-		v.waitReason = c.tooMany(c.unavailable, "unavailable")
+		v.waitReason = c.tooMany("unavailable", c.unavailable)
 		return false
 	}
 	v.nextPartition = v.target
@@ -103,7 +103,7 @@ func (c *coordinator) releaseWhole(v *subsetState) bool {
 }
 
 // remainingAllowance is how many replicas a child may have unavailable: what the ledger has left by
-// what is unavailable, or handed out, elsewhere.
+// what is unavailable, or handed out, elsewhere, and no more than may be of its subset.
 //
 // What is unavailable of its own is no more than that: should it recover, the child would
 // take others in its place at once. Only what goes back may be replaced whatever is down
@@ -113,7 +113,7 @@ func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 	if c.rules.forced {
 		elsewhere = c.inFlight - c.inFlightOf(v, true)
 	}
-	left := c.rules.maxUnavailable - elsewhere
+	left := min(c.most-elsewhere, v.own.most)
 	if c.goingBack {
 		left = max(left, v.unavailableReplicas())
 	}
@@ -123,8 +123,8 @@ func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 // setAllowance gives a child what is left for it, and takes that from what is left for others.
 // What it was handed before is in force until it has been told.
 func (c *coordinator) setAllowance(v *subsetState, left int64) {
-	c.unavailable += max(0, left-v.unavailableReplicas()-c.reservedBy(v))
-	c.inFlight += max(0, left-c.inFlightOf(v, c.rules.forced))
+	c.addUnavailable(v, max(0, left-v.unavailableReplicas()-c.reservedBy(v)))
+	c.addInFlight(v, max(0, left-c.inFlightOf(v, c.rules.forced)))
 	if v.stopped = left == 0; v.stopped {
 		left = 1 // it has to be something
 	}

@@ -43,9 +43,13 @@ type world struct {
 	slow time.Duration
 	// mostUnavailable is how many replicas were unavailable at once at most.
 	mostUnavailable int
-	last            coordination.Plan
-	// extraGates are gates that a test adds.
-	extraGates []coordination.Gate
+	// mostOf is how many of each subset were, mostCounted the same with those that are released and not
+	// updated, as the ledger counts them.
+	mostOf, mostCounted map[string]int
+	last                coordination.Plan
+	// extraGates are gates that a test adds, missingGates the names of those that it takes away.
+	extraGates   []coordination.Gate
+	missingGates []string
 }
 
 type child struct {
@@ -56,7 +60,7 @@ type child struct {
 }
 
 func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
-	w := &world{strategy: strategy, update: "v1", current: "v1", now: time.Unix(1767225600, 0), broken: map[string]bool{}}
+	w := &world{strategy: strategy, update: "v1", current: "v1", now: time.Unix(1767225600, 0), broken: map[string]bool{}, mostOf: map[string]int{}, mostCounted: map[string]int{}}
 	for i, size := range sizes {
 		c := &child{desired: size, protects: "v1"}
 		c.Name, c.Desired, c.Revision, c.LastPartition = string(rune('a'+i)), size, "v1", coordination.Held
@@ -70,6 +74,7 @@ func newWorld(strategy *v1alpha1.RollingUpdate, sizes ...int32) *world {
 	w.ready()
 	w.settle()
 	w.story, w.narrative, w.began = nil, nil, w.now
+	w.mostUnavailable, w.mostOf, w.mostCounted = 0, map[string]int{}, map[string]int{}
 	return w
 }
 
@@ -199,7 +204,7 @@ func (w *world) syncOnce(c *child) (replaced bool) {
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
 	in := w.input()
-	p := coordination.CoordinateWith(in, w.extraGates...)
+	p := coordination.CoordinateWith(in, w.missingGates, w.extraGates...)
 	w.record(in, p)
 	for i, d := range p.Subsets {
 		c := w.subsets[i]
@@ -270,9 +275,15 @@ func (w *world) round() bool {
 	before := w.picture()
 	w.decide()
 	for _, c := range w.subsets {
+		w.mostCounted[c.Name] = max(w.mostCounted[c.Name], c.counted())
+	}
+	for _, c := range w.subsets {
 		w.sync(c)
 	}
 	w.mostUnavailable = max(w.mostUnavailable, w.down())
+	for _, c := range w.subsets {
+		w.mostOf[c.Name] = max(w.mostOf[c.Name], c.down())
+	}
 	w.ready()
 	if w.complete() {
 		w.current = w.update
@@ -311,11 +322,28 @@ func (w *world) complete() bool {
 func (w *world) down() int {
 	n := 0
 	for _, c := range w.subsets {
-		n += int(c.desired)
-		for _, m := range c.Observed.Pods {
-			if m.Ready && m.Position < c.desired {
-				n--
-			}
+		n += c.down()
+	}
+	return n
+}
+
+// counted is how many replicas of the subset the ledger counts as unavailable.
+func (c *child) counted() int {
+	n := int(c.desired)
+	for _, m := range c.Observed.Pods {
+		if m.Ready && m.Position < c.desired && (m.Hash == c.Observed.UpdateHash || m.Position < c.Observed.Partition) {
+			n--
+		}
+	}
+	return n
+}
+
+// down is how many replicas of the subset are unavailable.
+func (c *child) down() int {
+	n := int(c.desired)
+	for _, m := range c.Observed.Pods {
+		if m.Ready && m.Position < c.desired {
+			n--
 		}
 	}
 	return n

@@ -403,12 +403,17 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 	return changed
 }
 
-// strategy is a variant, with maxUnavailable raised or not.
-func (c *smallConfig) strategy(variant uint8, raised bool) v1alpha1.UpdateStrategy {
+// strategy is a variant, with maxUnavailable raised or not, and maxUnavailablePerSubset.
+func (c *smallConfig) strategy(variant uint8, raised, raisedEach bool) v1alpha1.UpdateStrategy {
 	s := c.variants[variant]
-	if raised && s.RollingUpdate != nil {
+	if s.RollingUpdate != nil && (raised || raisedEach) {
 		s.RollingUpdate = s.RollingUpdate.DeepCopy()
-		s.RollingUpdate.MaxUnavailable = percentOf(100)
+		if raised {
+			s.RollingUpdate.MaxUnavailable = percentOf(100)
+		}
+		if raisedEach {
+			s.RollingUpdate.MaxUnavailablePerSubset = percentOf(100)
+		}
 	}
 	return s
 }

@@ -6,6 +6,7 @@ package planner_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -277,8 +278,15 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 func (n *kindness) ways(ending string) []func(*smallState) {
 	_, message, blocked := strings.Cut(ending, "; Blocked: ")
 	var ways []func(*smallState)
-	if blocked && strings.Contains(message, "maxUnavailable") {
-		ways = append(ways, func(s *smallState) { s.parent.raised = true; s.parent.generation++ })
+	_, raise, _ := strings.Cut(message, ", raise ")
+	raise, _, _ = strings.Cut(raise, ",") // the fields that it names, and no others
+	fields := strings.Split(raise, " and ")
+	total, each := slices.Contains(fields, "maxUnavailable"), slices.Contains(fields, "maxUnavailablePerSubset")
+	if blocked && (total || each) {
+		ways = append(ways, func(s *smallState) {
+			s.parent.raised, s.parent.raisedEach = s.parent.raised || total, s.parent.raisedEach || each
+			s.parent.generation++
+		})
 	}
 	if blocked && strings.Contains(message, "force") {
 		ways = append(ways, func(s *smallState) { s.parent.forced = s.parent.version })
@@ -327,13 +335,13 @@ func (n *kindness) live(c *smallConfig, e *seam, s smallState, known *endings, n
 func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings, number int, trace func(string, *smallState)) string {
 	ending := n.ending(c, e, s)
 	ways := n.ways(ending)
-	if len(ways) == 0 || s.parent.raised && s.parent.forced == s.parent.version {
+	if len(ways) == 0 || s.parent.raised && s.parent.raisedEach && s.parent.forced == s.parent.version {
 		return withoutNames(ending)
 	}
 	went := false
 	for i, way := range ways {
 		after := *s
-		if way(&after); after.parent.raised == s.parent.raised && after.parent.forced == s.parent.forced {
+		if way(&after); after.parent.raised == s.parent.raised && after.parent.raisedEach == s.parent.raisedEach && after.parent.forced == s.parent.forced {
 			continue // it was gone already
 		}
 		went = true

@@ -36,6 +36,21 @@ func lowers(w *planner.Input, p *planner.Plan, f func(s *planner.SubsetPlan, now
 
 func mutants() []mutant {
 	quiet := smallConfig{replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, edits: templates(2), budget: budget{budgetEdit: 1}.whole()}
+	each := quiet
+	each.replicas, each.variants = 4, []v1alpha1.UpdateStrategy{rolling(atMost(4), eachAtMost(*intOf(1)))}
+	eachUnready := each
+	eachUnready.budget = budget{budgetEdit: 1, budgetUnready: 1}.whole()
+	eachScaled := each
+	eachScaled.replicas, eachScaled.subsets = 3, one
+	eachScaled.edits, eachScaled.budget = these(scaleTo(2)), budget{budgetEdit: 1, budgetUnready: 2}.whole()
+	// unbounded leaves the bound of a subset out.
+	unbounded := func(w *planner.Input, p *planner.Plan) {
+		parent := w.Parent.DeepCopy()
+		parent.Spec.UpdateStrategy.RollingUpdate.MaxUnavailablePerSubset = nil
+		in := *w
+		in.Parent = parent
+		*p = *planner.Make(&in)
+	}
 	unready := quiet
 	unready.budget = budget{budgetEdit: 1, budgetUnready: 1}.whole()
 	bad := quiet
@@ -62,6 +77,9 @@ func mutants() []mutant {
 				s.Step.Child.Partition = max(0, s.Step.Child.Partition-1)
 			})
 		}},
+		{"releases one replica of a subset too many", "I2", each, unbounded},
+		{"does not count what is down in a subset", "I2", eachUnready, unbounded},
+		{"takes surplus replicas though those of the subset are down", "I2", eachScaled, unbounded},
 		{"goes past the step", "I1", waits, func(w *planner.Input, p *planner.Plan) {
 			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) { s.Step.Child.Partition = 0 })
 		}},

@@ -48,6 +48,7 @@ type judged struct {
 	// mode
 	back, forced, failed, midway bool
 	maxUnavailable               int
+	perSubset                    [maxKids]int
 
 	before, after [maxKids]statefulset.Set
 	written       [maxKids]bool
@@ -61,7 +62,7 @@ func (j *judged) complain(rule, format string, args ...any) {
 
 // judgedState is what the rules see of a state.
 func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
-	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised), allotted: s.parent.alloted()}
+	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised, s.parent.raisedEach), allotted: s.parent.alloted()}
 	if j.strategy.Type == v1alpha1.RollingUpdateStrategy {
 		j.rolling = ptr.To(ptr.Deref(j.strategy.RollingUpdate, v1alpha1.RollingUpdate{}))
 	}
@@ -175,13 +176,20 @@ func (j *judged) findMaxUnavailable() {
 	if j.rolling == nil {
 		return
 	}
-	value := cmpOr(j.rolling.MaxUnavailable, ptr.To(intstr.FromInt32(1)))
-	j.maxUnavailable = int(value.IntVal)
-	if value.Type == intstr.String {
-		var p int
-		_, _ = fmt.Sscanf(value.StrVal, "%d%%", &p)
-		j.maxUnavailable = max(1, p*j.total/100)
+	j.maxUnavailable = atLeastOne(cmpOr(j.rolling.MaxUnavailable, ptr.To(intstr.FromInt32(1))), j.total)
+	for k := range j.perSubset {
+		j.perSubset[k] = atLeastOne(cmpOr(j.rolling.MaxUnavailablePerSubset, percentOf(100)), int(j.allotted[k]))
 	}
+}
+
+// atLeastOne is a number, or a percentage rounded down; 1 at least.
+func atLeastOne(value *intstr.IntOrString, of int) int {
+	if value.Type == intstr.Int {
+		return int(value.IntVal)
+	}
+	var p int
+	_, _ = fmt.Sscanf(value.StrVal, "%d%%", &p)
+	return max(1, p*of/100)
 }
 
 func (j *judged) updated(k, i int) bool {
@@ -264,10 +272,16 @@ func (j *judged) releases(set *statefulset.Set, i int) bool {
 func (j *judged) unavailable() int {
 	n := 0
 	for k := range j.after {
-		for i := range int(j.allotted[k]) {
-			if !j.available(k, i) || j.releases(&j.after[k], i) && !j.updated(k, i) || j.freed[k]&(1<<i) != 0 {
-				n++
-			}
+		n += j.unavailableOf(k)
+	}
+	return n
+}
+
+func (j *judged) unavailableOf(k int) int {
+	n := 0
+	for i := range int(j.allotted[k]) {
+		if !j.available(k, i) || j.releases(&j.after[k], i) && !j.updated(k, i) || j.freed[k]&(1<<i) != 0 {
+			n++
 		}
 	}
 	return n
@@ -277,10 +291,16 @@ func (j *judged) unavailable() int {
 func (j *judged) inFlight() int {
 	n := 0
 	for k := range j.after {
-		for i := range int(j.after[k].Replicas) {
-			if j.releases(&j.after[k], i) && !j.done(k, i) {
-				n++
-			}
+		n += j.inFlightOf(k)
+	}
+	return n
+}
+
+func (j *judged) inFlightOf(k int) int {
+	n := 0
+	for i := range int(j.after[k].Replicas) {
+		if j.releases(&j.after[k], i) && !j.done(k, i) {
+			n++
 		}
 	}
 	return n
@@ -368,11 +388,17 @@ func (j *judged) judgeRelease(k, i int) {
 		if n := j.unavailable(); n > j.maxUnavailable {
 			j.complain("I2", "the release of %s-%d, which is available, makes %d unavailable", subsetName(k), i, n)
 		}
+		if n := j.unavailableOf(k); n > j.perSubset[k] {
+			j.complain("I2", "the release of %s-%d, which is available, makes %d of its subset unavailable", subsetName(k), i, n)
+		}
 	case j.broken(k, i):
 		return
 	default:
 		if n := j.inFlight(); n > j.maxUnavailable {
 			j.complain("I2", "the release of %s-%d, which is merely unready, makes %d in flight", subsetName(k), i, n)
+		}
+		if n := j.inFlightOf(k); n > j.perSubset[k] {
+			j.complain("I2", "the release of %s-%d, which is merely unready, makes %d of its subset in flight", subsetName(k), i, n)
 		}
 	}
 	if !j.back {
@@ -399,13 +425,16 @@ func (j *judged) judgeOrder(k, i int) {
 // judgeSkew: no subset gets ahead of the slowest by more than maxSkew, but for one
 // replica of the slowest itself.
 func (j *judged) judgeSkew(k int) {
-	if j.rolling.MaxSkew == "" {
+	bound := func(k int) bool {
+		return len(j.rolling.MaxSkewSubsets) == 0 || slices.Contains(j.rolling.MaxSkewSubsets, subsetName(k))
+	}
+	if j.rolling.MaxSkew == "" || !bound(k) {
 		return
 	}
 	skew := int(resolveSmall(ptr.To(intstr.FromString(j.rolling.MaxSkew)), 100))
 	slowest, of := 1, 1 // a share, as a fraction
 	for other := range j.allotted {
-		if n := int(j.allotted[other]) - int(j.target[other]); n > 0 && j.count(other)*of < slowest*n {
+		if n := int(j.allotted[other]) - int(j.target[other]); n > 0 && bound(other) && j.count(other)*of < slowest*n {
 			slowest, of = j.count(other), n
 		}
 	}
@@ -450,6 +479,9 @@ func (j *judged) judgeGrowth(k, grown int) {
 	if n := j.inFlight(); n > j.maxUnavailable {
 		j.complain("growth", "%s grows by %d on the update revision, which makes %d in flight", subsetName(k), grown, n)
 	}
+	if n := j.inFlightOf(k); n > j.perSubset[k] {
+		j.complain("growth", "%s grows by %d on the update revision, which makes %d of it in flight", subsetName(k), grown, n)
+	}
 }
 
 // judgeRise: within a revision a partition rises only to a higher target, over what is
@@ -483,16 +515,22 @@ func (j *judged) judgeShrinking(k int) {
 	for i := int(j.after[k].Replicas); i < int(j.before[k].Replicas); i++ {
 		taken = taken || j.available(k, min(i, statefulset.MaxPods-1))
 	}
-	left := 0
+	left, own := 0, 0
 	for other := range j.after {
 		for i := range min(int(j.after[other].Replicas), statefulset.MaxPods) {
 			if j.available(other, i) && j.freed[other]&(1<<i) == 0 {
 				left++
+				if other == k {
+					own++
+				}
 			}
 		}
 	}
 	if taken && j.total-left > j.maxUnavailable {
 		j.complain("I2", "taking replicas of %s leaves %d available of %d", subsetName(k), left, j.total)
+	}
+	if taken && int(j.allotted[k])-own > j.perSubset[k] {
+		j.complain("I2", "taking replicas of %s leaves %d of its %d available", subsetName(k), own, j.allotted[k])
 	}
 }
 
@@ -534,6 +572,9 @@ func (j *judged) judgeSacrifice(k, available int) {
 	if j.rolling != nil {
 		if n := j.unavailable(); n > j.maxUnavailable && !j.forced {
 			j.complain("I2", "available replicas of %s are deleted, which makes %d unavailable", subsetName(k), n)
+		}
+		if n := j.unavailableOf(k); n > j.perSubset[k] && !j.forced {
+			j.complain("I2", "available replicas of %s are deleted, which makes %d of it unavailable", subsetName(k), n)
 		}
 		return
 	}

@@ -129,7 +129,7 @@ type seam struct {
 type parentKey struct {
 	version                    statefulset.Version
 	replicas, variant, subsets uint8
-	paused, raised             bool
+	paused, raised, raisedEach bool
 }
 
 type parentParts struct {
@@ -191,7 +191,7 @@ func (e *seam) parts(key parentKey) *parentParts {
 		Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		Template:                v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{Raw: []byte(template)}},
 		ProgressDeadlineSeconds: ptr.To(int32(600)),
-		UpdateStrategy:          e.config.strategy(key.variant, key.raised),
+		UpdateStrategy:          e.config.strategy(key.variant, key.raised, key.raisedEach),
 	}
 	if e.config.kind.MinReady {
 		object.Spec.MinReadySeconds = 60
@@ -225,7 +225,7 @@ func observed(w *planner.Input, name string) *adapters.Observed {
 // world is what a pass reads.
 func (e *seam) world(s *smallState) *planner.Input {
 	p := &s.parent
-	parts := e.parts(parentKey{p.version, p.replicas, p.variant, p.subsets, p.paused, p.raised})
+	parts := e.parts(parentKey{p.version, p.replicas, p.variant, p.subsets, p.paused, p.raised, p.raisedEach})
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *statuses.at(p.status).DeepCopy()}
 	parent.Generation = int64(p.generation)
 	parent.Annotations = map[string]string{}

@@ -42,8 +42,8 @@ type smallParent struct {
 	replicas, variant   uint8
 	subsets, generation uint8 // subsets: a bit for each
 	paused              bool
-	// raised: the user has set maxUnavailable to 100%.
-	raised bool
+	// raised: the user has set maxUnavailable to 100%; raisedEach: maxUnavailablePerSubset.
+	raised, raisedEach bool
 	// forced is the version that the annotation force-update names, 0 none.
 	forced statefulset.Version
 	// approved is the annotation, interned; status is the status.
@@ -180,7 +180,7 @@ func (k *smallKid) noticeEnd() {
 // encode appends the state to b, for hashing.
 func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
-	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked), byte(p.forced), p.now,
+	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked, p.raisedEach), byte(p.forced), p.now,
 		p.told, p.asked, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for k := range s.kids {
 		kid := &s.kids[k]

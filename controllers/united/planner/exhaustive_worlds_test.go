@@ -34,6 +34,10 @@ func atMost(n int32) func(*v1alpha1.RollingUpdate) {
 	return func(r *v1alpha1.RollingUpdate) { r.MaxUnavailable = intOf(n) }
 }
 
+func eachAtMost(value intstr.IntOrString) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) { r.MaxUnavailablePerSubset = &value }
+}
+
 func sequential(r *v1alpha1.RollingUpdate) { r.Order = v1alpha1.SequentialOrder }
 
 func skew(percent string) func(*v1alpha1.RollingUpdate) {
@@ -157,7 +161,7 @@ func withMore(name string, c smallConfig, more budget) []smallConfig {
 // smallConfigs are all small worlds.
 func smallConfigs() []smallConfig {
 	var configs []smallConfig
-	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), stepConfigs(), forcedConfigs(), freshConfigs()} {
+	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), forcedConfigs(), freshConfigs()} {
 		configs = append(configs, some...)
 	}
 	return configs
@@ -342,6 +346,44 @@ func moreRollingConfigs() []smallConfig {
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2))),
 			budget: budget{budgetEdit: 3}.whole(),
+		}),
+	)
+}
+
+// perSubsetConfigs have room for more replicas over all subsets than in one.
+func perSubsetConfigs() []smallConfig {
+	return slices.Concat(
+		withMore("Rolling, per subset", smallConfig{
+			replicas: 4, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(3), eachAtMost(*intOf(1)))},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1}.whole(),
+		}, budget{budgetCrash: 1, budgetEvict: 1}),
+		kinds("Rolling, per subset, and back", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(atMost(3), eachAtMost(*intOf(1)))},
+			edits:  templates(1, 2),
+			budget: budget{budgetEdit: 2, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, per subset, v2 is bad", smallConfig{
+			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(3), eachAtMost(*intOf(1)))}, bad: bit(2),
+			edits:  templates(1, 2, 3),
+			budget: budget{budgetEdit: 2}.whole(),
+		}),
+		kinds("Rolling, per subset, scaled", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(atMost(4), eachAtMost(*percentOf(50)))},
+			edits:  edits(templates(2), these(scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 2, budgetUnready: 1}.whole(),
+		}),
+		kinds("Rolling, per subset, forced", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(atMost(3), eachAtMost(*intOf(1)))},
+			edits:  edits(templates(2), these(forcing())),
+			budget: budget{budgetEdit: 2, budgetUnready: 1, budgetCrash: 1}.whole(),
+		}),
+		kinds("Rolling, maxSkew of one subset", smallConfig{
+			replicas: 4, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(atMost(3), skew("34%"), func(r *v1alpha1.RollingUpdate) {
+				r.MaxSkewSubsets = []string{subsetName(0)}
+			})},
+			edits:  templates(2),
+			budget: budget{budgetEdit: 1, budgetUnready: 1}.whole(),
 		}),
 	)
 }

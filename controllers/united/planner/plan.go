@@ -318,7 +318,7 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 		return false
 	}
 	version, child := s.version(has), in.childOf(&SubsetPlan{SubsetSpec: s, Workload: observed.Meta.Name})
-	child.RevisionTemplate, child.RevisionPatch, child.Tolerations = version.RevisionTemplate, version.RevisionPatch, version.Tolerations
+	version.Of(&child)
 	built, err := adapters.Build(in.Spec.Adapter, &child)
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
 }
@@ -351,7 +351,10 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 // the subset uses what the subset changes today.
 func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
-	return subset.Version{Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations}
+	return subset.Version{
+		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
+		VersionLabel: r.VersionLabel(),
+	}
 }
 
 // Order gives the subsets in the order in which their children are written:

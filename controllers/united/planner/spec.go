@@ -73,7 +73,16 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
 	}
-	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays()}.Marshalled()
+	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays()}
+	switch parent.Spec.VersionLabel {
+	case "", v1alpha1.NoVersionLabel:
+	case v1alpha1.TemplateHashLabel:
+		s.content.VersionLabel = revision.TemplateHash(s.revisionTemplate)
+	default:
+		return nil, field.NotSupported(field.NewPath("spec", "versionLabel"), parent.Spec.VersionLabel,
+			[]v1alpha1.VersionLabel{v1alpha1.NoVersionLabel, v1alpha1.TemplateHashLabel})
+	}
+	s.content = s.content.Marshalled()
 	return s, nil
 }
 
@@ -167,6 +176,9 @@ func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (s
 	}
 	if selector.Empty() || parent.Spec.Selector == nil {
 		return "", field.Required(at, "must not be empty: it would select every pod in the namespace")
+	}
+	if requirements, _ := selector.Requirements(); slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == v1alpha1.LabelVersion }) {
+		return "", field.Forbidden(at, "must not have "+v1alpha1.LabelVersion+", which is another one with every template (spec.versionLabel)")
 	}
 	own, err := labels.NewRequirement(v1alpha1.LabelName, "=", []string{parent.Name})
 	if err != nil {

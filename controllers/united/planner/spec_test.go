@@ -86,6 +86,12 @@ func TestReadSpecRefuses(t *testing.T) {
 		{"a partition that is negative", manual("a", intstr.FromInt32(-1)), "spec.updateStrategy.manualUpdate.partitions[a]:"},
 		{"a partition above all", manual("b", intstr.FromString("101%")), "spec.updateStrategy.manualUpdate.partitions[b]:"},
 		{"a default partition that is text", manual("", intstr.FromString("all")), "spec.updateStrategy.manualUpdate.defaultPartition:"},
+		{"a version label of another kind", func(u *v1alpha1.UnitedDeployment) { u.Spec.VersionLabel = "Image" }, "spec.versionLabel: Unsupported value"},
+		{"the label of the version", template(`{"spec": {"template": {"metadata": {"labels": {"app": "web", "united.dev/version": "1"}}, "spec": {}}}}`),
+			"spec.template.statefulSetTemplate.spec.template.metadata.labels[united.dev/version]: Forbidden"},
+		{"a selector with the label of the version", func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "united.dev/version", Operator: "DoesNotExist"}}
+		}, "spec.selector: Forbidden: must not have united.dev/version"},
 		{"another strategy", func(u *v1alpha1.UnitedDeployment) { u.Spec.UpdateStrategy.Type = "BlueGreen" }, "spec.updateStrategy.type:"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -124,6 +130,55 @@ func TestReadSpec(t *testing.T) {
 	}
 	if RevisionLimit(&v1alpha1.UnitedDeployment{}) != 10 || RevisionLimit(parent) != 0 || replicasOf(&v1alpha1.UnitedDeployment{}) != 1 {
 		t.Error("the defaults are not those of the CRD")
+	}
+}
+
+// The version is of the template alone: not of what subsets change in it, nor of what makes no pods.
+func TestVersionLabelIsOfTheTemplate(t *testing.T) {
+	version := func(change func(*v1alpha1.UnitedDeployment)) string {
+		parent := parentWith("a", "b")
+		parent.Spec.VersionLabel = v1alpha1.TemplateHashLabel
+		change(parent)
+		read, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return read.Content().VersionLabel
+	}
+	image := func(from, to string) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) {
+			raw := u.Spec.Template.StatefulSetTemplate
+			raw.Raw = []byte(strings.Replace(string(raw.Raw), from, to, 1))
+		}
+	}
+	first := version(func(*v1alpha1.UnitedDeployment) {})
+	if first == "" {
+		t.Fatal("there is none")
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.UnitedDeployment)
+		same   bool
+	}{
+		"another image":          {image("v1", "v2"), false},
+		"the same, written anew": {image(`"image": "v1"`, `"image":"v1"`), true},
+		"a field of the child":   {image(`{"spec": {`, `{"spec": {"serviceName": "web", `), true},
+		"a label of the child":   {image(`{"spec"`, `{"metadata": {"labels": {"a": "b"}}, "spec"`), true},
+		"a patch of one subset": {func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Topology.Subsets[0].Patch = &runtime.RawExtension{Raw: []byte(`{"spec": {"template": {"metadata": {"annotations": {"patch": "x"}}}}}`)}
+		}, true},
+		"tolerations of one subset": {func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Topology.Subsets[0].Tolerations = []corev1.Toleration{{Key: "k"}}
+		}, true},
+		"no subsets": {func(u *v1alpha1.UnitedDeployment) { u.Spec.Topology.Subsets = nil }, true},
+	} {
+		if got := version(tc.change); (got == first) != tc.same {
+			t.Errorf("%s: %s, was %s", name, got, first)
+		}
+	}
+	for _, none := range []v1alpha1.VersionLabel{"", v1alpha1.NoVersionLabel} {
+		if got := version(func(u *v1alpha1.UnitedDeployment) { u.Spec.VersionLabel = none }); got != "" {
+			t.Errorf("%q: %s", none, got)
+		}
 	}
 }
 

@@ -44,8 +44,9 @@ var (
 	})
 	contents = rapid.Custom(func(t *rapid.T) revision.Content {
 		return revision.Content{
-			Template: objects.Draw(t, "template"),
-			Subsets:  rapid.MapOfN(subsetNames, someOverlay, 0, 3).Draw(t, "subsets"),
+			Template:     objects.Draw(t, "template"),
+			Subsets:      rapid.MapOfN(subsetNames, someOverlay, 0, 3).Draw(t, "subsets"),
+			VersionLabel: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "version"),
 		}
 	})
 )
@@ -114,7 +115,7 @@ func TestSubsetsThatComeAndGoMakeNoRevision(t *testing.T) {
 			} else {
 				living[name] = someOverlay.Draw(t, "overlay")
 			}
-			now := revision.Content{Template: c.Template, Subsets: living}
+			now := revision.Content{Template: c.Template, Subsets: living, VersionLabel: c.VersionLabel}
 			if revision.Find([]*revision.Revision{r}, now, "") != r {
 				t.Fatalf("%+v makes a revision beside %s %v", now, r.Object.Data.Raw, r.Object.Annotations)
 			}
@@ -132,7 +133,7 @@ func TestSubsetsThatComeAndGoMakeNoRevision(t *testing.T) {
 			after := someOverlay.Draw(t, "changed overlay")
 			changed := maps.Clone(living)
 			changed[name] = after
-			if got := r.Matches(revision.Content{Template: c.Template, Subsets: changed}); got != equal(t, before, after) {
+			if got := r.Matches(revision.Content{Template: c.Template, Subsets: changed, VersionLabel: c.VersionLabel}); got != equal(t, before, after) {
 				t.Fatalf("%s from %+v to %+v: matches %v", name, before, after, got)
 			}
 		}
@@ -186,6 +187,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"template":{},"subsets":{"x":null}}`), `null`)
 	f.Add([]byte(`{"template":{"a":1e999}}`), `{"x":{}}`)
 	f.Add([]byte(`{"template":{"a":123456789012345678901234567890}}`), ``)
+	f.Add([]byte(`{"template":{"a":1},"versionLabel":"v"}`), `{}`)
 	f.Add([]byte("{\"template\":{\"\xff\":\"\xff\"}}"), "{\"\xff\":{\"patch\":{\"\xfe\":1}}}")
 	f.Fuzz(func(t *testing.T, data []byte, annotation string) {
 		cr := &appsv1.ControllerRevision{
@@ -197,7 +199,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		runtime.DeepCopyJSON(r.Template())
-		c := revision.Content{Template: r.Template(), Subsets: overlays{}}
+		c := revision.Content{Template: r.Template(), Subsets: overlays{}, VersionLabel: r.VersionLabel()}
 		for _, name := range []string{"x", "y"} {
 			if overlay, known := r.Overlay(name); known {
 				c.Subsets[name] = overlay

@@ -41,6 +41,10 @@ type Content struct {
 	Template map[string]any `json:"template"`
 	// Subsets holds the changes of each subset to the template, by name.
 	Subsets map[string]Overlay `json:"subsets"`
+	// VersionLabel is the value of the label united.dev/version of all pods, "" without one. The
+	// value is kept, and not that there is one: another way to compute it must not restart pods that
+	// are protected.
+	VersionLabel string `json:"versionLabel,omitempty"`
 	// pods is the template in the form in which it is compared, if it was marshaled already.
 	pods []byte
 }
@@ -75,7 +79,8 @@ type Revision struct {
 	// Object is the ControllerRevision that it was read from. Do not modify it.
 	Object *appsv1.ControllerRevision
 
-	template map[string]any
+	template     map[string]any
+	versionLabel string
 	// pods is the template in the form in which it is compared, the same for all subsets.
 	pods []byte
 	// subsets is the data merged with the annotation. The revision does not know a subset without an
@@ -103,7 +108,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	}
 	r := &Revision{
 		Name: cr.Name, Number: cr.Revision, Object: cr, size: len(cr.Data.Raw),
-		template: content.Template, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
+		template: content.Template, versionLabel: content.VersionLabel, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
 	}
 	if r.subsets == nil {
 		r.subsets = map[string]Overlay{}
@@ -137,6 +142,19 @@ func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 // Template returns the pod part of the template. Do not modify it.
 func (r *Revision) Template() map[string]any { return r.template }
 
+// VersionLabel is the value of the label united.dev/version of all pods, "" without one.
+func (r *Revision) VersionLabel() string { return r.versionLabel }
+
+// TemplateHash is the version of the pod part of a template, for the label united.dev/version: the same
+// for the same template, whatever subsets change in it.
+//
+// Trap: with another value for the same template every pod with the label would be replaced when United is
+// upgraded.
+func TemplateHash(template map[string]any) string {
+	sum := sha256.Sum256(canonical(template))
+	return rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5]))
+}
+
 // Overlay returns what the named subset changed in the revision; false if the revision does not know
 // the subset.
 func (r *Revision) Overlay(subset string) (Overlay, bool) {
@@ -150,7 +168,7 @@ func (r *Revision) Matches(c Content) bool { return r.matches(c.comparable(), c)
 
 // matches is Matches with pods, the template of c in the form in which it is compared.
 func (r *Revision) matches(pods []byte, c Content) bool {
-	if !bytes.Equal(r.pods, pods) {
+	if r.versionLabel != c.VersionLabel || !bytes.Equal(r.pods, pods) {
 		return false
 	}
 	for name, overlay := range c.Subsets {
@@ -167,7 +185,7 @@ func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {
 		return true
 	}
-	return bytes.Equal(a.pods, b.pods) && sameOverlay(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
+	return a.versionLabel == b.versionLabel && bytes.Equal(a.pods, b.pods) && sameOverlay(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
 }
 
 // OverlayOr is Overlay with a default for a subset that the revision does not know.

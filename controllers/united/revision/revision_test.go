@@ -486,3 +486,50 @@ func TestSurplusBySize(t *testing.T) {
 		t.Error(numbers)
 	}
 }
+
+// The version of a template is that of the template alone, whatever subsets change in it, and it is what it
+// was when the template is.
+func TestTemplateHash(t *testing.T) {
+	// A golden value: with another one, an upgrade of United would replace every pod with the label.
+	first := revision.TemplateHash(template("a:1"))
+	if first != "x7x445xvzx" {
+		t.Error("the version of a template changed:", first)
+	}
+	if len(validation.IsValidLabelValue(first)) > 0 {
+		t.Error(first)
+	}
+	if other := revision.TemplateHash(template("a:2")); other == first {
+		t.Error("another template has the same version:", other)
+	}
+	// As it was kept and read again.
+	if again := revision.TemplateHash(keep(t, content("a:1", overlays{"x": patched("b:1")}), 1).Template()); again != first {
+		t.Error("the same template has two versions:", first, again)
+	}
+}
+
+// To turn the label on or off makes another revision, of other pods; without it a revision is named
+// as it was before there were labels.
+func TestVersionLabelIsPartOfTheRevision(t *testing.T) {
+	without := content("a:1", overlays{"x": patched("b:1")})
+	with := without
+	with.VersionLabel = "v"
+	other := without
+	other.VersionLabel = "w"
+	off, on := keep(t, without, 1), keep(t, with, 2)
+	if off.Name == on.Name || off.VersionLabel() != "" || on.VersionLabel() != "v" {
+		t.Error(off.Name, on.Name, on.VersionLabel())
+	}
+	all := []*revision.Revision{off, on}
+	if revision.Find(all, without, "") != off || revision.Find(all, with, "") != on || revision.Find(all, other, "") != nil {
+		t.Error("a revision is taken for one with another label")
+	}
+	if revision.SamePods(off, on, "x", revision.Overlay{}) || !revision.SamePods(on, keep(t, with, 3), "x", revision.Overlay{}) {
+		t.Error("SamePods")
+	}
+	if strings.Contains(string(off.Object.Data.Raw), "versionLabel") {
+		t.Errorf("%s", off.Object.Data.Raw)
+	}
+	if !revision.Genuine(on.Object, "web") {
+		t.Error("the name does not tell of the content")
+	}
+}

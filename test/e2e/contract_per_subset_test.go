@@ -1,0 +1,126 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// TestContractPerSubset is what United promises of every kind about maxUnavailablePerSubset: no more replicas of a subset
+// are down than its share, also where the total has room; and as many of each at once as may be.
+func TestContractPerSubset(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := k.contractOf(t, replicas(9), zones("6", "3"), rolling(`{maxUnavailable: 5, maxUnavailablePerSubset: "34%"}`))
+			w.comesTo("6 v1", "3 v1", "")
+			a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
+			w.setImage("quiet-v2")
+			w.Eventually(func(g Gomega) {
+				on := map[string]int{}
+				for _, p := range w.Pods() {
+					if p.Image == "quiet-v2" && p.Running {
+						on[p.Subset]++
+					}
+				}
+				g.Expect(on).To(Equal(map[string]int{"zone-a": 2, "zone-b": 1}))
+			}).Should(Succeed())
+			w.Eventually(func(g Gomega) {
+				w.remindKubeletsOf("")
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"}))
+			}).Should(Succeed())
+			a.Within(2)
+			b.Within(1)
+
+			w.Step("the way back keeps to it", func() {
+				a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
+				w.setImage("slow-v3") // another revision, and then back in the middle
+				w.Eventually(func() string { return w.mix()["zone-a"] }).Should(ContainSubstring("slow-v3"))
+				w.setImage("quiet-v2")
+				w.Eventually(func(g Gomega) {
+					w.remindKubeletsOf("")
+					g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"}))
+				}).Should(Succeed())
+				w.Expect(a.Taken()).To(BeNumerically("<=", 2))
+				w.Expect(b.Taken()).To(BeNumerically("<=", 1))
+			})
+		})
+	}
+}
+
+// TestUnavailableOfASubsetCounts: a replica of zone-a is not ready for another reason, so nothing of zone-a is released, and
+// the status says why in the words of the field. The other zone goes on; and scaling zone-a down waits too.
+func TestUnavailableOfASubsetCounts(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(6), zones("3", "3"), rolling(`{maxUnavailable: 4, maxUnavailablePerSubset: 1}`)))
+	w.Settle()
+	w.Disturbed()
+	w.MarkUnready("zone-a", 0)
+	w.SetImage("quiet-v2")
+	w.AwaitWaiting("web-zone-b-2")
+	w.Eventually(func() string { return w.Status("zone-a").Message }).Should(
+		ContainSubstring("1 replica of the subset is unavailable, and maxUnavailablePerSubset is 1"))
+	w.Expect(w.Partition("zone-a")).To(BeNumerically(">=", 3))
+
+	e.Step("the message of Blocked names the field that helps", func() {
+		w.remindKubeletsUntil("zone-b", 3)
+		w.AwaitPhase(v1alpha1.RolloutBlocked, "web-zone-a-0", "1 of maxUnavailablePerSubset 1 of zone-a in use", "raise maxUnavailablePerSubset,")
+		w.SetRolling(`{maxUnavailablePerSubset: 2}`)
+		w.remindKubeletsUntil("zone-a", 2)
+	})
+	e.Step("ready again", func() {
+		w.remindKubeletsUntil("zone-a", 3)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+	})
+}
+
+// TestMaxSkewSubsets: zone-a and zone-b stay together, and zone-c neither waits for them nor is waited for.
+func TestMaxSkewSubsets(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(9), zones("3", "3", "3"), rolling(`{maxUnavailable: 4, maxSkew: "0%", maxSkewSubsets: [zone-a, zone-b]}`)))
+	w.Settle()
+	from := len(w.History.Events(w.Name))
+	w.SetImage("quiet-v2")
+	w.remindKubeletsUntil("zone-c", 3)
+	ready := map[string]int{}
+	for _, p := range w.Pods() {
+		if p.Ready && p.Image == "quiet-v2" {
+			ready[p.Subset]++
+		}
+	}
+	w.Expect(ready).To(Equal(map[string]int{"zone-c": 3}), "zone-c is through before anything of the others is")
+	w.Eventually(func(g Gomega) {
+		w.remindKubeletsOf("")
+		g.Expect(w.Images()).To(Equal(threeZones("quiet-v2 quiet-v2 quiet-v2")))
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+	}).Should(Succeed())
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	events := w.History.Events(w.Name)[from:]
+	w.Expect(widest(events, "quiet-v2", map[string]int{"zone-a": 3, "zone-b": 3})).To(BeNumerically("~", 100.0/3, 1), "one replica, and no more")
+	w.Expect(widest(events, "quiet-v2", map[string]int{"zone-a": 3, "zone-c": 3})).To(BeNumerically("~", 100.0, 1), "the control: zone-c was far ahead")
+}
+
+// labels are the values of a label of all pods, workers of groups too, by subset; "" where a pod lacks it.
+func (w *contracted) labels(label string) map[string]map[string]int {
+	w.t.Helper()
+	values := map[string]map[string]int{}
+	for _, subset := range []string{"zone-a", "zone-b"} {
+		values[subset] = map[string]int{}
+		for _, p := range w.podsOf(subset) {
+			if p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning {
+				values[subset][p.Labels[label]]++
+			}
+		}
+	}
+	return values
+}

@@ -1,0 +1,160 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestContractVersionLabel is what United promises of every kind about spec.versionLabel: one value over all subsets and pods,
+// also those of groups, so that a Service or a router selects a version across zones. It changes with the template, is the same after going
+// back, and is nobody's business but that of the template. To turn it on or off is a rollout.
+func TestContractVersionLabel(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := &versioned{k.contractOf(t, replicas(4), zones("", ""), hold())}
+			w.comesTo("2 v1", "2 v1", "")
+			w.Expect(w.versions()).To(Equal(zonesOf("", "")))
+			w.turnOn()
+			w.changes()
+			w.isPatched()
+			w.turnOff()
+		})
+	}
+}
+
+// versioned is a UnitedDeployment of two zones.
+type versioned struct{ *contracted }
+
+func zonesOf(a, b string) map[string]string { return map[string]string{"zone-a": a, "zone-b": b} }
+
+// versions are the values of the label in each zone; more than one with commas.
+func (w *versioned) versions() map[string]string {
+	w.t.Helper()
+	versions := map[string]string{}
+	for subset, values := range w.labels(v1alpha1.LabelVersion) {
+		versions[subset] = strings.Join(slices.Sorted(maps.Keys(values)), ",")
+	}
+	return versions
+}
+
+// selects are the zones of the pods that a Service with the label in its selector would send requests to.
+func (w *versioned) selects(version string) []string {
+	w.t.Helper()
+	pods := &corev1.PodList{}
+	w.Expect(w.List(w.ctx, pods, client.InNamespace(w.Namespace), client.MatchingLabels{"app": "web", v1alpha1.LabelVersion: version})).To(Succeed())
+	zones := map[string]bool{}
+	for i := range pods.Items {
+		zones[pods.Items[i].Labels[v1alpha1.LabelSubset]] = true
+	}
+	return slices.Sorted(maps.Keys(zones))
+}
+
+func (w *versioned) turnOn() {
+	w.Step("turning it on is a rollout: what is held does not get it", func() {
+		before, revision := w.uids(), w.Parent().Status.UpdateRevision
+		w.Patch(`{"spec":{"versionLabel":"TemplateHash"}}`)
+		w.comesTo("2 v1", "2 v1", "")
+		w.Expect(w.uids()).To(Equal(before))
+		w.Expect(w.versions()).To(Equal(zonesOf("", "")))
+		w.Expect(w.Parent().Status.UpdateRevision).NotTo(Equal(revision))
+	})
+	w.Step("and what is released does", func() {
+		b := w.uids("zone-b")
+		w.SetPartitions(parts{"zone-a": 0})
+		w.Eventually(func() string { return w.versions()["zone-a"] }).Should(MatchRegexp("^[a-z0-9]{10}$"))
+		w.comesTo("2 v1", "2 v1", "")
+		w.Expect(w.uids("zone-b")).To(Equal(b))
+		w.Expect(w.versions()["zone-b"]).To(BeEmpty())
+		w.SetPartitions(parts{"zone-b": 0})
+		w.hasOne(w.versions()["zone-a"])
+	})
+}
+
+// hasOne waits until every pod has this value.
+func (w *versioned) hasOne(version string) {
+	w.t.Helper()
+	w.Eventually(w.versions).Should(Equal(zonesOf(version, version)))
+	w.Eventually(func() []string { return w.selects(version) }).Should(Equal([]string{"zone-a", "zone-b"}))
+	for _, zone := range []string{"zone-a", "zone-b"} {
+		spec, _ := w.child(zone).Object["spec"].(map[string]any)
+		w.Expect(spec["selector"]).NotTo(HaveKeyWithValue("matchLabels", HaveKey(v1alpha1.LabelVersion)), "selectors are not touched")
+	}
+}
+
+func (w *versioned) changes() {
+	first := w.versions()["zone-a"]
+	w.Step("another template has another value", func() {
+		w.SetPartitions(parts{"zone-b": "100%"})
+		w.setImage("v2")
+		w.comesTo("2 v2", "2 v1", "")
+		second := w.versions()["zone-a"]
+		w.Expect(second).NotTo(Or(Equal(first), BeEmpty()))
+		w.Expect(w.versions()["zone-b"]).To(Equal(first))
+		w.Expect(w.selects(first)).To(Equal([]string{"zone-b"}))
+		w.Expect(w.selects(second)).To(Equal([]string{"zone-a"}))
+	})
+	w.Step("what is protected comes back with its own", func() {
+		w.deletePods("zone-b")
+		w.comesTo("2 v2", "2 v1", "")
+		w.Expect(w.versions()["zone-b"]).To(Equal(first))
+	})
+	w.Step("back is the same value again", func() {
+		b := w.uids("zone-b")
+		w.SetPartitions(parts{"zone-b": 0})
+		w.setImage("v1")
+		w.comesTo("2 v1", "2 v1", "")
+		w.hasOne(first)
+		if !w.whole { // a Deployment that was held has the template of v1 all the time
+			w.Expect(w.uids("zone-b")).To(Equal(b))
+		}
+	})
+}
+
+// isPatched: a subset's patch makes no other value, and does not touch the pods of another subset.
+func (w *versioned) isPatched() {
+	w.Step("a patch of one subset leaves the others alone", func() {
+		first, a, b := w.versions()["zone-a"], w.uids("zone-a"), w.uids("zone-b")
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":%s}]`, w.podsPatch(`{"metadata":{"annotations":{"patched":"yes"}}}`))
+		w.Eventually(func(g Gomega) {
+			pods := w.podsOf("zone-b")
+			g.Expect(pods).NotTo(BeEmpty())
+			for _, p := range pods {
+				if p.Labels["leaderworkerset.sigs.k8s.io/worker-index"] == "1" {
+					continue // the patch is of the leaders
+				}
+				g.Expect(p.Annotations).To(HaveKeyWithValue("patched", "yes"))
+			}
+			g.Expect(w.uids("zone-b")).NotTo(Equal(b))
+		}).Should(Succeed())
+		w.comesTo("2 v1", "2 v1", "")
+		w.hasOne(first)
+		w.Expect(w.uids("zone-a")).To(Equal(a))
+	})
+}
+
+func (w *versioned) turnOff() {
+	w.Step("turning it off is a rollout too", func() {
+		version, b := w.versions()["zone-b"], w.uids("zone-b")
+		w.SetPartitions(parts{"zone-b": "100%"})
+		w.Patch(`{"spec":{"versionLabel":"None"}}`)
+		w.Eventually(w.versions).Should(Equal(zonesOf("", version)))
+		w.comesTo("2 v1", "2 v1", "")
+		w.Expect(w.uids("zone-b")).To(Equal(b))
+		w.SetPartitions(parts{"zone-b": 0})
+		w.Eventually(w.versions).Should(Equal(zonesOf("", "")))
+		w.comesTo("2 v1", "2 v1", "")
+	})
+}
