@@ -70,8 +70,8 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1beta1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector, the rolling update's partition, its minReadySeconds where it
-// has none, and, where c has a pace and the pods need not come in order, how many may be
+// SetControllerFields sets replicas, selector, the rolling update's partition, where it has none the members of it
+// that say how pods are replaced and the first ordinal, and, where c has a pace and the pods need not come in order, how many may be
 // unavailable. Errors are *field.Error from the workload on.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
@@ -83,9 +83,6 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 		return err
 	}
 	rolling["partition"] = int64(c.Partition)
-	if rolling["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
-		rolling["minReadySeconds"] = int64(c.MinReadySeconds)
-	}
 	// Trap: with OrderedReady its webhook refuses any but 1.
 	if c.Pace != nil && spec["podManagementPolicy"] == any(string(appsv1.ParallelPodManagement)) {
 		rolling["maxUnavailable"] = "100%"
@@ -93,7 +90,9 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 		}
 	}
-	elsewhere := *c
-	elsewhere.MinReadySeconds = 0 // it has no such field where others have it
-	return owned.SetCommon(spec, &elsewhere)
+	owned.SetDefaults(rolling, map[string]any{
+		"minReadySeconds": int64(c.MinReadySeconds), "maxUnavailable": int64(1), "podUpdatePolicy": string(kruisev1beta1.RecreatePodUpdateStrategyType), "paused": false,
+	})
+	owned.SetDefaults(spec, map[string]any{"ordinals": map[string]any{"start": int64(0)}})
+	return owned.SetCommon(spec, c)
 }

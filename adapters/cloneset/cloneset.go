@@ -71,7 +71,7 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1alpha1.CloneSet{})
 }
 
-// SetControllerFields sets replicas, selector, the partition, minReadySeconds where the workload has none,
+// SetControllerFields sets replicas, selector, the partition; minReadySeconds and the strategy where the workload has none;
 // and, where c has a pace, how many pods may be unavailable. Errors are *field.Error from
 // the workload on.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
@@ -91,5 +91,9 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 	default:
 		strategy["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 	}
+	owned.SetDefaults(strategy, map[string]any{
+		"type": string(kruisev1alpha1.RecreateCloneSetUpdateStrategyType), "maxUnavailable": kruisev1alpha1.DefaultCloneSetMaxUnavailable, "maxSurge": int64(0), "paused": false,
+	})
+	owned.SetDefaults(spec, map[string]any{"minReadySeconds": int64(c.MinReadySeconds)})
 	return owned.SetCommon(spec, c)
 }

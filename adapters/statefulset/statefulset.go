@@ -64,9 +64,8 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector and the rolling update's partition, and
-// minReadySeconds where the workload has none. Other members of rollingUpdate,
-// such as maxUnavailable, stay. Errors are *field.Error from the workload on.
+// SetControllerFields sets replicas, selector and the rolling update's partition; and, where the workload has none,
+// minReadySeconds, the rolling update's maxUnavailable and the first ordinal. Errors are *field.Error from the workload on.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -77,5 +76,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 		return err
 	}
 	rolling["partition"] = int64(c.Partition)
+	owned.SetDefaults(rolling, map[string]any{"maxUnavailable": int64(1)})
+	owned.SetDefaults(spec, map[string]any{"minReadySeconds": int64(c.MinReadySeconds), "ordinals": map[string]any{"start": int64(0)}})
 	return owned.SetCommon(spec, c)
 }

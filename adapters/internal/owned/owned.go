@@ -181,8 +181,7 @@ func childSelector(c *adapters.Child) (map[string]any, error) {
 	return out, nil
 }
 
-// SetCommon sets what every kind with a selector has alike: replicas, selector, and
-// minReadySeconds where the workload has none.
+// SetCommon sets what every kind with a selector has alike: replicas and selector.
 func SetCommon(spec map[string]any, c *adapters.Child) error {
 	selector, err := childSelector(c)
 	if err != nil {
@@ -190,10 +189,18 @@ func SetCommon(spec map[string]any, c *adapters.Child) error {
 	}
 	spec["replicas"] = int64(c.Replicas)
 	spec["selector"] = selector
-	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
-		spec["minReadySeconds"] = int64(c.MinReadySeconds)
-	}
 	return nil
+}
+
+// SetDefaults gives members of an object that the user does not mention the values that the API server gives them. They
+// are those that decide how a child replaces its replicas: somebody else's value for one that United did not write would
+// stay in the child, such as a strategy that takes down a whole zone with the next release.
+func SetDefaults(object, defaults map[string]any) {
+	for key, value := range defaults {
+		if object[key] == nil || object[key] == any("") {
+			object[key] = value
+		}
+	}
 }
 
 // Read reads a child of a kind into its type, less some fields of its spec, and who owns
