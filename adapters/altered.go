@@ -11,12 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/adapters/internal/tree"
 )
 
 // What admission changes as we write it stays ours by managedFields, and the fingerprint
 // is of what we wrote. So values have to be compared; and the API server writes many of
-// them in another way, and fills in what is not said. Only what pods are made of is worth
-// that: the rest is compared by itself, or cannot be changed.
+// them in another way, and fills in what is not said.
 
 // Altered gives the first field of a pod template that was applied with one value and has
 // another; "" when there is none. What somebody adds is no such field.
@@ -31,35 +32,66 @@ func Altered(a Adapter, applied, live *unstructured.Unstructured) string {
 		if errWanted != nil || errHas != nil {
 			continue
 		}
-		if at := alteredIn(wanted, has, strings.Join(steps, ".")); at != "" {
+		if at := (alteration{}).in(wanted, has, strings.Join(steps, ".")); at != "" {
 			return at
 		}
 	}
 	return ""
 }
 
-func alteredIn(wanted, has any, at string) string {
+// Overruled is Altered of the rest of the spec: how the workload finds, counts and replaces its pods. Volume claims are no
+// part of it, since what they come from is often changed on purpose, as images are.
+//
+// There, a number that is zero counts: the API server puts no default in its place.
+func Overruled(a Adapter, applied, live *unstructured.Unstructured) string {
+	wanted, errWanted := tree.Lookup(applied.Object, []string{"spec"}, nil)
+	has, errHas := tree.Lookup(live.Object, []string{"spec"}, nil)
+	if errWanted != nil || errHas != nil {
+		return ""
+	}
+	wanted = maps.Clone(wanted)
+	delete(wanted, "volumeClaimTemplates")
+	for _, steps := range a.RevisionPaths() {
+		if len(steps) > 1 && steps[0] == "spec" {
+			delete(wanted, steps[1])
+		}
+	}
+	return alteration{zeroCounts: true}.member(wanted, has, "spec")
+}
+
+// alteration looks for what was altered.
+type alteration struct{ zeroCounts bool }
+
+func (l alteration) in(wanted, has any, at string) string {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		if object, ok := has.(map[string]any); ok {
-			return alteredMember(wanted, object, at)
+			return l.member(wanted, object, at)
 		}
 	case []any:
 		if list, ok := has.([]any); ok {
-			return alteredItem(wanted, list, at)
+			return l.item(wanted, list, at)
 		}
 	default:
 		if sameScalar(wanted, has) {
 			return ""
 		}
 	}
-	if zeroOrEmpty(wanted) {
+	if zeroOrEmpty(wanted) && !(l.zeroCounts && isNumber(wanted)) {
 		return ""
 	}
 	return at
 }
 
-func alteredMember(wanted, has map[string]any, at string) string {
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
+
+func (l alteration) member(wanted, has map[string]any, at string) string {
 	inMap := slices.ContainsFunc(freeMaps(), func(name string) bool { return strings.HasSuffix(at, "."+name) })
 	for _, key := range slices.Sorted(maps.Keys(wanted)) { // in order, since the first is told
 		here := at + "." + key
@@ -72,7 +104,7 @@ func alteredMember(wanted, has map[string]any, at string) string {
 		case !there:
 			return here
 		default:
-			if found := alteredIn(wanted[key], v, here); found != "" {
+			if found := l.in(wanted[key], v, here); found != "" {
 				return found
 			}
 		}
@@ -89,19 +121,20 @@ func freeMaps() []string {
 }
 
 // neverOmitted are the members that no API server leaves out for want of a feature. They say what
-// pods are and where they go.
+// pods are and where they go, and how their workload finds and replaces them.
 func neverOmitted() []string {
 	return []string{
+		"matchExpressions", "matchLabels", "minReadySeconds", "podManagementPolicy", "selector", "serviceName",
 		"affinity", "args", "command", "containers", "env", "envFrom", "image", "initContainers", "nodeAffinity", "nodeSelector",
 		"requiredDuringSchedulingIgnoredDuringExecution", "resources", "limits", "requests", "labels", "annotations",
 		"securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints", "volumes", "volumeMounts",
 	}
 }
 
-// alteredItem looks for each item that was applied among those that are there: others may
+// item looks for each item that was applied among those that are there: others may
 // have added some. Items that have names are looked up by name; others are expected in
 // the same order.
-func alteredItem(wanted, has []any, at string) string {
+func (l alteration) item(wanted, has []any, at string) string {
 	if names := byName(has); names != nil && byName(wanted) != nil {
 		for i, item := range wanted {
 			here := fmt.Sprintf("%s[%d]", at, i)
@@ -109,7 +142,7 @@ func alteredItem(wanted, has []any, at string) string {
 			if !there {
 				return here
 			}
-			if found := alteredIn(item, other, here); found != "" {
+			if found := l.in(item, other, here); found != "" {
 				return found
 			}
 		}
@@ -125,7 +158,7 @@ func alteredItem(wanted, has []any, at string) string {
 				}
 				return here
 			}
-			if found = alteredIn(item, has[next], here); first == "" {
+			if found = l.in(item, has[next], here); first == "" {
 				first = found
 			}
 		}

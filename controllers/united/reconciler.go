@@ -81,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if why := unreadableParent(parent); why != "" {
+		r.Shares.Forget(req.NamespacedName) // nobody is to wait behind it
 		return r.reportUnreadable(ctx, parent, why)
 	}
 	r.reportReadable(ctx, req.NamespacedName)

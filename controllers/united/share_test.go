@@ -48,7 +48,7 @@ func (s *scene) partitionOf(subset string) int64 {
 // gets its turn when there is one, and all is done then.
 func TestAPassWithoutAPlace(t *testing.T) {
 	s := released(t)
-	s.Reconciler.Shares = shares.New(1)
+	s.Reconciler.Shares = shares.New(4) // of which one is a place
 	var woken []types.NamespacedName
 	s.Reconciler.Shares.OnWake(func(p types.NamespacedName) { woken = append(woken, p) })
 	other, _ := s.Reconciler.Shares.Begin(types.NamespacedName{Name: "other"}, s.Clock.Now())
