@@ -22,6 +22,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -63,6 +64,8 @@ type Reconciler struct {
 	pendingStatuses   pendingStatuses
 	statusReturns     statusReturns
 	parsed            store.Parsed
+	// unreached are the subsets that the last pass of a parent did not get to, as planner.Input has them.
+	unreached perparent.Memory[map[string]int]
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -167,6 +170,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.pendingStatuses.Forget(key)
 	r.statusReturns.Forget(key)
 	r.parsed.Forget(key)
+	r.unreached.Forget(key)
 	r.Shares.Forget(key)
 }
 

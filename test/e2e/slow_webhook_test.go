@@ -16,9 +16,11 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	configv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // slowWebhook is a validating webhook that takes its time over each child in a namespace.
@@ -92,4 +94,31 @@ func TestSlowWebhook(t *testing.T) {
 	for i := range 12 {
 		theirs.Workload(fmt.Sprintf("slow-%02d", i)).Settle()
 	}
+}
+
+// TestSlowPass: each write of a child takes a second, and there are many. The status used to be written when all were done.
+func TestSlowPass(t *testing.T) {
+	t.Parallel()
+	const many = 60
+	e := newEnv(t)
+	webhook := e.DelayChildren(time.Second)
+	w := e.Create(draft("web", replicas(0), hold(), func(d *Draft) {
+		for i := range many {
+			plain(fmt.Sprintf("pool-%02d", i), "")(d)
+		}
+	}))
+	made := func() int {
+		list := &appsv1.StatefulSetList{}
+		e.Expect(e.List(e.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+		return len(list.Items)
+	}
+	e.Eventually(func() int64 { return w.Parent().Status.ObservedGeneration }, promptly).Should(BeEquivalentTo(1))
+	e.Expect(made()).To(BeNumerically("<", many/2), "positive control: they are slow")
+	e.Step("it continues", func() {
+		before := made()
+		e.Eventually(made, promptly).Should(BeNumerically(">", before+4))
+	})
+	webhook.end()
+	w.Settle()
+	e.Expect(made()).To(Equal(many))
 }
