@@ -64,6 +64,42 @@ func TestANamespaceLeavesWorkers(t *testing.T) {
 	}
 }
 
+// Nobody waits for a place behind a parent whose namespace has no worker for it.
+func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
+	now := time.Now()
+	s := shares.New(4) // of which one is a place
+	long := func(p types.NamespacedName) *shares.Turn {
+		turn, _ := s.Begin(p, now)
+		if turn == nil {
+			t.Fatal(p, "cannot begin")
+		}
+		turn.MayContinue(much)
+		return turn
+	}
+	placed := long(in("theirs", "placed"))
+	for _, p := range []types.NamespacedName{in("theirs", "first"), in("ours", "second")} {
+		long(p).End(much, now)
+	}
+	var slow []*shares.Turn
+	for i := range 2 {
+		turn, _ := s.Begin(in("theirs", fmt.Sprint("slow-", i)), now)
+		slow = append(slow, turn)
+	}
+	if slow[0] == nil || slow[1] != nil {
+		t.Fatal("they have half of the workers")
+	}
+	placed.End(much, now)
+	if turn, _ := s.Begin(in("theirs", "slow-1"), now); turn == nil {
+		t.Fatal("there is a worker for it again")
+	}
+	if turn, _ := s.Begin(in("theirs", "first"), now); turn != nil {
+		t.Fatal("it begins beyond what its namespace may have")
+	}
+	if turn, _ := s.Begin(in("ours", "second"), now); turn == nil {
+		t.Error("it waits for a place that nobody uses")
+	}
+}
+
 // Whatever comes and goes: no more pass than there are workers, a namespace without a worker gets one while one is free, and
 // nobody is forgotten.
 func TestNamespaces(t *testing.T) {

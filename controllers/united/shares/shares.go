@@ -96,6 +96,7 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 	case long && now.Before(rested):
 		return nil, rested.Sub(now)
 	case !s.room.mayEnter(parent):
+		s.leaveQueue(parent) // others need not wait for a place until its namespace has a worker for it
 		return nil, retryPeriod
 	case long && !s.takePlace(parent):
 		s.room.leaveQueue(parent) // it is in the other one
@@ -179,6 +180,11 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 			s.wake(next)
 		}
 	}
+	s.leaveQueue(parent)
+}
+
+// leaveQueue lets a parent wait no longer for a place, and those behind it move up.
+func (s *Shares) leaveQueue(parent types.NamespacedName) {
 	if at := slices.Index(s.queue, parent); at >= 0 {
 		s.queue = slices.Delete(s.queue, at, at+1)
 		s.wakeFirst()
