@@ -11,11 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/adapters/internal/tree"
 )
 
 // If admission changes what we write, managedFields still name us as the owner, and the fingerprint is that of what
-// we wrote. So values have to be compared. But the API server writes many of them in another form, and sets defaults,
-// so only pod templates are compared here: everything else is compared elsewhere, or is immutable.
+// we wrote. So values have to be compared. But the API server writes many of them in another form, and sets defaults.
 
 // Altered returns the first field of a pod template that was applied with one value and now has another; "" if there
 // is none. Fields that somebody adds do not count.
@@ -29,35 +30,66 @@ func Altered(a Adapter, applied, live *unstructured.Unstructured) string {
 		if errWanted != nil || errHas != nil {
 			continue
 		}
-		if at := alteredIn(wanted, has, strings.Join(steps, ".")); at != "" {
+		if at := (alteration{}).in(wanted, has, strings.Join(steps, ".")); at != "" {
 			return at
 		}
 	}
 	return ""
 }
 
-func alteredIn(wanted, has any, at string) string {
+// Overruled is Altered of the rest of the spec: how the workload finds, counts and replaces its pods. Volume claims are no
+// part of it, since what they come from is often changed on purpose, as images are.
+//
+// There, a number that is zero counts: the API server puts no default in its place.
+func Overruled(a Adapter, applied, live *unstructured.Unstructured) string {
+	wanted, errWanted := tree.Lookup(applied.Object, []string{"spec"}, nil)
+	has, errHas := tree.Lookup(live.Object, []string{"spec"}, nil)
+	if errWanted != nil || errHas != nil {
+		return ""
+	}
+	wanted = maps.Clone(wanted)
+	delete(wanted, "volumeClaimTemplates")
+	for _, steps := range a.RevisionPaths() {
+		if len(steps) > 1 && steps[0] == "spec" {
+			delete(wanted, steps[1])
+		}
+	}
+	return alteration{zeroCounts: true}.member(wanted, has, "spec")
+}
+
+// alteration looks for what was altered.
+type alteration struct{ zeroCounts bool }
+
+func (l alteration) in(wanted, has any, at string) string {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		if object, ok := has.(map[string]any); ok {
-			return alteredMember(wanted, object, at)
+			return l.member(wanted, object, at)
 		}
 	case []any:
 		if list, ok := has.([]any); ok {
-			return alteredItem(wanted, list, at)
+			return l.item(wanted, list, at)
 		}
 	default:
 		if sameScalar(wanted, has) {
 			return ""
 		}
 	}
-	if zeroOrEmpty(wanted) {
+	if zeroOrEmpty(wanted) && !(l.zeroCounts && isNumber(wanted)) {
 		return ""
 	}
 	return at
 }
 
-func alteredMember(wanted, has map[string]any, at string) string {
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
+
+func (l alteration) member(wanted, has map[string]any, at string) string {
 	inMap := slices.ContainsFunc(freeMaps(), func(name string) bool { return strings.HasSuffix(at, "."+name) })
 	for _, key := range slices.Sorted(maps.Keys(wanted)) { // sorted, because only the first field is reported
 		here := at + "." + key
@@ -70,7 +102,7 @@ func alteredMember(wanted, has map[string]any, at string) string {
 		case !there:
 			return here
 		default:
-			if found := alteredIn(wanted[key], v, here); found != "" {
+			if found := l.in(wanted[key], v, here); found != "" {
 				return found
 			}
 		}
@@ -87,18 +119,19 @@ func freeMaps() []string {
 }
 
 // neverOmitted returns the fields that no API server drops because of a disabled feature. They determine what pods
-// are and where they run.
+// are and where they run, and how their workload finds and replaces them.
 func neverOmitted() []string {
 	return []string{
+		"matchExpressions", "matchLabels", "minReadySeconds", "podManagementPolicy", "selector", "serviceName",
 		"affinity", "args", "command", "containers", "env", "envFrom", "image", "initContainers", "nodeAffinity", "nodeSelector",
 		"requiredDuringSchedulingIgnoredDuringExecution", "resources", "limits", "requests", "labels", "annotations",
 		"securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints", "volumes", "volumeMounts",
 	}
 }
 
-// alteredItem looks for each applied item in a list to which others may have added items. Items with names are found
-// by name; others must be in the same order.
-func alteredItem(wanted, has []any, at string) string {
+// item looks for each applied item in a list to which others may have added items. Items with names are found by name;
+// others must be in the same order.
+func (l alteration) item(wanted, has []any, at string) string {
 	if names := byName(has); names != nil && byName(wanted) != nil {
 		for i, item := range wanted {
 			here := fmt.Sprintf("%s[%d]", at, i)
@@ -106,7 +139,7 @@ func alteredItem(wanted, has []any, at string) string {
 			if !there {
 				return here
 			}
-			if found := alteredIn(item, other, here); found != "" {
+			if found := l.in(item, other, here); found != "" {
 				return found
 			}
 		}
@@ -122,7 +155,7 @@ func alteredItem(wanted, has []any, at string) string {
 				}
 				return here
 			}
-			if found = alteredIn(item, has[next], here); first == "" {
+			if found = l.in(item, has[next], here); first == "" {
 				first = found
 			}
 		}

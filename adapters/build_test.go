@@ -111,7 +111,9 @@ spec:
   podManagementPolicy: Parallel
   replicas: 3
   selector: {matchLabels: {app: web, united.dev/name: web, united.dev/subset: zone-a}}
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2, maxUnavailable: 1}}
+  minReadySeconds: 0
+  ordinals: {start: 0}
   template:
     metadata: {labels: {app: web, united.dev/name: web, united.dev/subset: zone-a}}
     spec:
@@ -208,6 +210,8 @@ spec:
   replicas: 3
   selector: {matchLabels: {app: web, united.dev/name: web, united.dev/subset: zone-a}}
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2, maxUnavailable: 2}}
+  minReadySeconds: 0
+  ordinals: {start: 0}
   template: {metadata: {labels: {united.dev/name: web, united.dev/subset: zone-a}}}
 `)
 	if diff := cmp.Diff(want, got.Object); diff != "" {

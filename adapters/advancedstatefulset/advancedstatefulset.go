@@ -69,9 +69,9 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1beta1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector, the partition of the rolling update, minReadySeconds of the rolling
-// update if it has none, and, if c has a pace and the pods need not be updated in order, maxUnavailable. Errors are
-// *field.Error relative to the workload.
+// SetControllerFields sets replicas, selector and the partition of the rolling update; if the workload has none, the
+// fields of the rolling update that decide how pods are replaced, and the first ordinal; and, if c has a pace and the
+// pods need not be updated in order, maxUnavailable. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -82,9 +82,6 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 		return err
 	}
 	rolling["partition"] = int64(c.Partition)
-	if rolling["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
-		rolling["minReadySeconds"] = int64(c.MinReadySeconds)
-	}
 	// Trap: with OrderedReady, the webhook of the kind rejects all values but 1.
 	if c.Pace != nil && spec["podManagementPolicy"] == any(string(appsv1.ParallelPodManagement)) {
 		rolling["maxUnavailable"] = "100%"
@@ -92,7 +89,9 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 		}
 	}
-	elsewhere := *c
-	elsewhere.MinReadySeconds = 0 // the kind does not have that field where other kinds have it
-	return owned.SetCommon(spec, &elsewhere)
+	owned.SetDefaults(rolling, map[string]any{
+		"minReadySeconds": int64(c.MinReadySeconds), "maxUnavailable": int64(1), "podUpdatePolicy": string(kruisev1beta1.RecreatePodUpdateStrategyType), "paused": false,
+	})
+	owned.SetDefaults(spec, map[string]any{"ordinals": map[string]any{"start": int64(0)}})
+	return owned.SetCommon(spec, c)
 }

@@ -5,6 +5,7 @@ package advancedstatefulset_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -115,10 +116,10 @@ func TestOwn(t *testing.T) {
 		pace         *adapters.Pace
 		want         map[string]any
 	}{
-		{"by hand", "Parallel", nil, map[string]any{"partition": int64(2), "minReadySeconds": int64(9), "podUpdatePolicy": "InPlaceIfPossible"}},
-		{"all", "Parallel", adapters.Unbounded(), map[string]any{"partition": int64(2), "minReadySeconds": int64(9), "podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}},
-		{"some", "Parallel", &adapters.Pace{MaxUnavailable: 2}, map[string]any{"partition": int64(2), "minReadySeconds": int64(9), "podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": int64(2)}},
-		{"in order", "OrderedReady", adapters.Unbounded(), map[string]any{"partition": int64(2), "minReadySeconds": int64(9), "podUpdatePolicy": "InPlaceIfPossible"}},
+		{"by hand", "Parallel", nil, map[string]any{"maxUnavailable": int64(1)}},
+		{"all", "Parallel", adapters.Unbounded(), map[string]any{"maxUnavailable": "100%"}},
+		{"some", "Parallel", &adapters.Pace{MaxUnavailable: 2}, map[string]any{"maxUnavailable": int64(2)}},
+		{"in order", "OrderedReady", adapters.Unbounded(), map[string]any{"maxUnavailable": int64(1)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			spec := map[string]any{
@@ -129,6 +130,7 @@ func TestOwn(t *testing.T) {
 			if err := advancedstatefulset.New().SetControllerFields(map[string]any{"spec": spec}, c); err != nil {
 				t.Fatal(err)
 			}
+			maps.Copy(tc.want, map[string]any{"partition": int64(2), "minReadySeconds": int64(9), "podUpdatePolicy": "InPlaceIfPossible", "paused": false})
 			if diff := cmp.Diff(tc.want, spec["updateStrategy"].(map[string]any)["rollingUpdate"]); diff != "" {
 				t.Error(diff)
 			}

@@ -69,8 +69,8 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(kruisev1alpha1.CloneSet{})
 }
 
-// SetControllerFields sets replicas, selector, the partition, minReadySeconds if the workload has none, and, if c has
-// a pace, maxUnavailable. Errors are *field.Error relative to the workload.
+// SetControllerFields sets replicas, selector and the partition; minReadySeconds and the strategy if the workload has
+// none; and, if c has a pace, maxUnavailable. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -88,5 +88,9 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 	default:
 		strategy["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 	}
+	owned.SetDefaults(strategy, map[string]any{
+		"type": string(kruisev1alpha1.RecreateCloneSetUpdateStrategyType), "maxUnavailable": kruisev1alpha1.DefaultCloneSetMaxUnavailable, "maxSurge": int64(0), "paused": false,
+	})
+	owned.SetDefaults(spec, map[string]any{"minReadySeconds": int64(c.MinReadySeconds)})
 	return owned.SetCommon(spec, c)
 }

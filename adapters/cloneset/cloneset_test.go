@@ -239,7 +239,7 @@ func TestOwn(t *testing.T) {
 		}
 		return workload["spec"].(map[string]any)["updateStrategy"].(map[string]any)
 	}
-	want := map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": float64(2), "maxSurge": float64(1), "partition": int64(2)}
+	want := map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": float64(2), "maxSurge": float64(1), "partition": int64(2), "paused": false}
 	if diff := cmp.Diff(want, strategy(nil)); diff != "" {
 		t.Error(diff)
 	}
@@ -253,6 +253,12 @@ func TestOwn(t *testing.T) {
 	}
 	if replicas := workload["spec"].(map[string]any)["replicas"]; replicas != int64(3) {
 		t.Errorf("replicas are %v", replicas)
+	}
+
+	workload = map[string]any{}
+	want = map[string]any{"type": "ReCreate", "maxUnavailable": "20%", "maxSurge": int64(0), "partition": int64(2), "paused": false}
+	if diff := cmp.Diff(want, strategy(nil)); diff != "" || workload["spec"].(map[string]any)["minReadySeconds"] != any(int64(0)) {
+		t.Error("what the template does not say is not as the API server makes it", diff)
 	}
 }
 

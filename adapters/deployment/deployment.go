@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/internal/owned"
@@ -70,8 +71,8 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
 }
 
-// SetControllerFields sets replicas, selector, paused, minReadySeconds if the workload has none, and, if c has a
-// pace, the strategy. Errors are *field.Error relative to the workload.
+// SetControllerFields sets replicas, selector and paused; minReadySeconds and the strategy if the workload has none; and
+// the strategy in any case if c has a pace. Errors are *field.Error relative to the workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -91,6 +92,9 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			// One of the two must be above 0. A surplus pod makes no other pod unavailable.
 			rolling["maxSurge"] = int64(1)
 		}
+	}
+	if err := setDefaults(spec, c); err != nil {
+		return err
 	}
 	if c.Paused {
 		if err := keepSurplus(spec, c.Surplus); err != nil {
@@ -117,5 +121,24 @@ func keepSurplus(spec map[string]any, surplus int32) error {
 	if unavailable := fmt.Sprint(rolling["maxUnavailable"]); surplus == 0 && (unavailable == "0" || unavailable == "0%") {
 		rolling["maxUnavailable"] = int64(1) // the API server refuses both 0; it does not matter while paused
 	}
+	return nil
+}
+
+func setDefaults(spec map[string]any, c *adapters.Child) error {
+	owned.SetDefaults(spec, map[string]any{"minReadySeconds": int64(c.MinReadySeconds)})
+	at := field.NewPath("spec")
+	strategy, err := tree.Ensure(spec, "strategy", at)
+	if err != nil {
+		return err
+	}
+	owned.SetDefaults(strategy, map[string]any{"type": owned.RollingUpdate})
+	if strategy["type"] != any(owned.RollingUpdate) {
+		return nil
+	}
+	rolling, err := tree.Ensure(strategy, "rollingUpdate", at.Child("strategy"))
+	if err != nil {
+		return err
+	}
+	owned.SetDefaults(rolling, map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"})
 	return nil
 }

@@ -243,6 +243,7 @@ func TestOwn(t *testing.T) {
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Parent: "web", Subset: "a", Replicas: 3, MinReadySeconds: 5,
 	}
 	const own = `replicas: 3, minReadySeconds: 5, selector: {matchLabels: {app: web, united.dev/name: web, united.dev/subset: a}}`
+	const defaults = "strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 25%, maxSurge: 25%}}"
 	for _, tc := range []struct {
 		name, spec string
 		pace       *adapters.Pace
@@ -256,13 +257,15 @@ func TestOwn(t *testing.T) {
 			"paused: false, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 30%}}",
 		},
 		{"handed none", "", &adapters.Pace{}, false, "paused: false, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}"},
-		{"paused", "", nil, true, "paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2}}"},
+		{"paused", "", nil, true, "paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 25%, maxSurge: 2}}"},
 		{
 			"paused, with room", "strategy: {rollingUpdate: {maxSurge: 30%, maxUnavailable: 0}}", nil, true,
 			"paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}",
 		},
 		{"paused while it was handed some", "", &adapters.Pace{MaxUnavailable: 3}, true, "paused: true, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 3, maxSurge: 2}}"},
 		{"paused with Recreate", "strategy: {type: Recreate}", nil, true, "paused: true, strategy: {type: Recreate}"},
+		{"half a strategy", "strategy: {rollingUpdate: {maxSurge: 1}}", nil, false, "paused: false, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 25%, maxSurge: 1}}"},
+		{"a strategy without a type", "strategy: {type: ''}", nil, false, "paused: false, " + defaults},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c.Surplus = 2

@@ -147,6 +147,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 			rolling["maxUnavailable"] = int64(c.Pace.MaxUnavailable)
 		}
 	}
+	owned.SetDefaults(rolling, map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)})
 	metadata, err := tree.Ensure(workload, "metadata", nil)
 	if err != nil {
 		return err
@@ -155,9 +156,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 	if err != nil {
 		return err
 	}
-	if annotations[v1alpha1.AnnotationMinReadySeconds] == nil && c.MinReadySeconds > 0 {
-		annotations[v1alpha1.AnnotationMinReadySeconds] = strconv.FormatInt(int64(c.MinReadySeconds), 10)
-	}
+	owned.SetDefaults(annotations, map[string]any{v1alpha1.AnnotationMinReadySeconds: strconv.FormatInt(int64(c.MinReadySeconds), 10)})
 	return nil
 }
 

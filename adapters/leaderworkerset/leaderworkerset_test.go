@@ -130,7 +130,7 @@ spec:
 	want := object(t, `
 spec:
   replicas: 3
-  rolloutStrategy: {type: RollingUpdate, rollingUpdateConfiguration: {maxUnavailable: 3, partition: 2}}
+  rolloutStrategy: {type: RollingUpdate, rollingUpdateConfiguration: {maxUnavailable: 3, maxSurge: 0, partition: 2}}
   leaderWorkerTemplate:
     size: 2`+pods("leader")+pods("worker"))
 	if diff := cmp.Diff(want["spec"], u.Object["spec"]); diff != "" {

@@ -62,9 +62,9 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 }
 
-// SetControllerFields sets replicas, selector and the partition of the rolling update, and minReadySeconds if the
-// workload has none. It keeps other members of rollingUpdate, such as maxUnavailable. Errors are *field.Error
-// relative to the workload.
+// SetControllerFields sets replicas, selector and the partition of the rolling update; and, if the workload has none,
+// minReadySeconds, maxUnavailable of the rolling update and the first ordinal. Errors are *field.Error relative to the
+// workload.
 func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) error {
 	spec, err := tree.Ensure(workload, "spec", nil)
 	if err != nil {
@@ -75,5 +75,7 @@ func (adapter) SetControllerFields(workload map[string]any, c *adapters.Child) e
 		return err
 	}
 	rolling["partition"] = int64(c.Partition)
+	owned.SetDefaults(rolling, map[string]any{"maxUnavailable": int64(1)})
+	owned.SetDefaults(spec, map[string]any{"minReadySeconds": int64(c.MinReadySeconds), "ordinals": map[string]any{"start": int64(0)}})
 	return owned.SetCommon(spec, c)
 }

@@ -169,13 +169,14 @@ selector:
   matchLabels: {united.dev/name: web, united.dev/subset: zone-a}
   matchExpressions: [{key: app, operator: Exists}]
 `
+	const defaults = "ordinals: {start: 0}\nupdateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9, maxUnavailable: 1}}\n"
 	for name, tc := range map[string]struct{ spec, want string }{
-		"nothing there":             {"{}", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 30"},
-		"the template's own wins":   {"minReadySeconds: 5", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 5"},
-		"the template's own 0 wins": {"minReadySeconds: 0", "updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 9}}\nminReadySeconds: 0"},
+		"nothing there":             {"{}", defaults + "minReadySeconds: 30"},
+		"the template's own wins":   {"minReadySeconds: 5", defaults + "minReadySeconds: 5"},
+		"the template's own 0 wins": {"minReadySeconds: 0", defaults + "minReadySeconds: 0"},
 		"the rest of the strategy stays": {
-			"minReadySeconds: 1\nupdateStrategy: {type: OnDelete, future: 1, rollingUpdate: {partition: 1, maxUnavailable: 25%}}",
-			"minReadySeconds: 1\nupdateStrategy: {type: RollingUpdate, future: 1, rollingUpdate: {partition: 9, maxUnavailable: 25%}}",
+			"minReadySeconds: 1\nordinals: {start: 3}\nupdateStrategy: {type: OnDelete, future: 1, rollingUpdate: {partition: 1, maxUnavailable: 25%}}",
+			"minReadySeconds: 1\nordinals: {start: 3}\nupdateStrategy: {type: RollingUpdate, future: 1, rollingUpdate: {partition: 9, maxUnavailable: 25%}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,8 +196,8 @@ selector:
 	if err := statefulset.New().SetControllerFields(bare, &adapters.Child{}); err != nil {
 		t.Error(err)
 	}
-	if spec := bare["spec"].(map[string]any); spec["minReadySeconds"] != nil {
-		t.Error("minReadySeconds of 0 was written")
+	if spec := bare["spec"].(map[string]any); spec["minReadySeconds"] != any(int64(0)) {
+		t.Error("minReadySeconds of 0 was not written, so that of somebody else would stay")
 	}
 }
 

@@ -31,15 +31,17 @@ type executor struct {
 // execute writes the children, each by itself: one that fails keeps no other back.
 func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, s *share) planner.Results {
 	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
-	results := planner.Results{}
+	results, unreached := planner.Results{}, map[string]int{}
 	for _, sub := range p.Order(in) {
 		if !r.mayContinue(ctx, in.Parent, s) {
 			results[sub.Name] = &planner.Result{Stale: true}
+			unreached[sub.Name] = len(unreached) + 1
 			continue
 		}
 		step, why := p.Hold(in, sub, results)
 		results[sub.Name] = e.subset(ctx, sub, step, why)
 	}
+	r.unreached.Set(e.parent(), "", unreached)
 	return results
 }
 

@@ -31,7 +31,10 @@ import (
 // observe reads everything that belongs to the parent. Children and pods are
 // found by their labels; what the parent does not control is left out.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *planner.Spec) (*planner.Input, error) {
-	in := &planner.Input{Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{}}
+	in := &planner.Input{
+		Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{},
+		Unreached: r.unreached.Get(client.ObjectKeyFromObject(parent), ""),
+	}
 	err := r.readOwnWrites(ctx, in)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -63,6 +64,8 @@ type Reconciler struct {
 	pendingStatuses   pendingStatuses
 	statusReturns     statusReturns
 	parsed            store.Parsed
+	// unreached are the subsets that the last pass of a parent did not get to, as planner.Input has them.
+	unreached perparent.Memory[map[string]int]
 }
 
 // Reconcile gives one UnitedDeployment its turn, if it has one now.
@@ -81,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if why := unreadableParent(parent); why != "" {
+		r.Shares.Forget(req.NamespacedName) // nobody is to wait behind it
 		return r.reportUnreadable(ctx, parent, why)
 	}
 	r.reportReadable(ctx, req.NamespacedName)
@@ -166,6 +170,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.pendingStatuses.Forget(key)
 	r.statusReturns.Forget(key)
 	r.parsed.Forget(key)
+	r.unreached.Forget(key)
 	r.Shares.Forget(key)
 }
 

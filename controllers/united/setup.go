@@ -188,7 +188,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Named("uniteddeployment").
 		For(&v1alpha1.UnitedDeployment{}).
 		Owns(&appsv1.ControllerRevision{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(parentByLabel)).
+		Watches(&corev1.Pod{}, podEvents()).
 		WatchesRawSource(wakeUps(r.Shares)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	c, err := builder.Build(r)

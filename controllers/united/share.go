@@ -21,6 +21,10 @@ import (
 // nothing.
 const checkEvery = 20 * time.Millisecond
 
+// maxExecution is how long a pass may write children before it writes the status. With a hundred of them it can take
+// minutes, if the API server is slow, or its answers are long; until then nobody would know what it waits for.
+const maxExecution = 5 * time.Second
+
 // Meter begins to measure what a pass uses; stop ends it. Both are called by the
 // goroutine that began.
 type Meter func() (used func() time.Duration, stop func())
@@ -30,6 +34,8 @@ type share struct {
 	turn *shares.Turn
 	used func() time.Duration
 	stop func()
+	// since is when it began to write children.
+	since time.Time
 	// checkedAt is what had been used at the last look.
 	checkedAt time.Duration
 	// stopped is why the pass has ended early; "" if it has not.
@@ -39,6 +45,7 @@ type share struct {
 // Why a pass ends early.
 const (
 	stoppedByTime     = "the pass has run out of time"
+	stoppedByStatus   = "the status is written before it continues"
 	stoppedByOthers   = "other UnitedDeployments that take long are being reconciled"
 	stoppedByDeletion = "the UnitedDeployment is gone"
 	stoppedByChange   = "the UnitedDeployment has changed"
@@ -81,25 +88,30 @@ func (r *Reconciler) mayContinue(ctx context.Context, parent *v1alpha1.UnitedDep
 
 // stopReason is why a pass shall not go on; "" if it shall.
 func (r *Reconciler) stopReason(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
-	used := s.used()
+	used, now := s.used(), r.Clock.Now()
+	if s.since.IsZero() {
+		s.since = now
+	}
 	switch {
 	case ctx.Err() != nil:
 		return stoppedByTime
+	case now.Sub(s.since) >= maxExecution:
+		return stoppedByStatus
 	case used-s.checkedAt < checkEvery:
 		return ""
 	case !s.turn.MayContinue(used):
 		return stoppedByOthers
 	}
 	s.checkedAt = used
-	now := &v1alpha1.UnitedDeployment{}
+	latest := &v1alpha1.UnitedDeployment{}
 	// The cache as it is: what this pass has written makes no difference here, and
 	// nothing of what is read is kept.
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(parent), now,
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(parent), latest,
 		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
 	switch {
-	case apierrors.IsNotFound(err), err == nil && (now.UID != parent.UID || now.DeletionTimestamp != nil):
+	case apierrors.IsNotFound(err), err == nil && (latest.UID != parent.UID || latest.DeletionTimestamp != nil):
 		return stoppedByDeletion
-	case err == nil && now.Generation != parent.Generation:
+	case err == nil && latest.Generation != parent.Generation:
 		return stoppedByChange
 	}
 	return ""

@@ -48,7 +48,7 @@ func (s *scene) partitionOf(subset string) int64 {
 // gets its turn when there is one, and all is done then.
 func TestAPassWithoutAPlace(t *testing.T) {
 	s := released(t)
-	s.Reconciler.Shares = shares.New(1)
+	s.Reconciler.Shares = shares.New(4) // of which one is a place
 	var woken []types.NamespacedName
 	s.Reconciler.Shares.OnWake(func(p types.NamespacedName) { woken = append(woken, p) })
 	other, _ := s.Reconciler.Shares.Begin(types.NamespacedName{Name: "other"}, s.Clock.Now())
@@ -106,5 +106,29 @@ func TestAPassThatIsNotWanted(t *testing.T) {
 				t.Error("what was done is not told")
 			}
 		})
+	}
+}
+
+// A pass whose writes take long ends between two subsets, so that the status is written; the next one begins with those that
+// it did not get to, and does not repeat what fails before.
+func TestAPassOfSlowWrites(t *testing.T) {
+	s := released(t).refuses("a", errRefused)
+	s.Reconciler.Meter = func() (func() time.Duration, func()) {
+		return func() time.Duration { s.later(6 * time.Second); return 0 }, func() {} // once for each subset
+	}
+	s.Reconcile()
+	if told := s.Parent().Status.Subsets[0].Message; told != errRefused.Error() || s.partitionOf("b") != 2 {
+		t.Fatalf("%q, partition %d", told, s.partitionOf("b"))
+	}
+	s.API.Refresh()
+	s.Reconcile()
+	if b := s.partitionOf("b"); b != 0 {
+		t.Error("it repeats what fails, and does not get to b: partition", b)
+	}
+	s.refuses("", nil)
+	s.API.Refresh()
+	s.Reconcile()
+	if a := s.partitionOf("a"); a != 0 {
+		t.Error("it does not get to a any more: partition", a)
 	}
 }

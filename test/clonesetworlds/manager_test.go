@@ -74,7 +74,7 @@ func (w *world) built(k int, step worlds.Hold) worlds.Write {
 	spec := u.Object["spec"].(map[string]any)
 	strategy := spec["updateStrategy"].(map[string]any)
 	x := worlds.Write{Replicas: uint8(number(spec["replicas"])), Partition: partitionFrom(number(strategy["partition"])), MaxUnavailable: ofTemplate, Record: w.RecordOf(u)}
-	if most, found := strategy["maxUnavailable"]; found {
+	if most, found := strategy["maxUnavailable"]; found && step.Child.Pace != nil {
 		x.MaxUnavailable = uint8(number(most))
 	}
 	template := spec["template"].(map[string]any)

@@ -160,6 +160,12 @@ func (w *Workload) selectorComesOut(prefix string) func() bool {
 // an update is changed by now.
 func (e *env) Override(resource, subresource, patches string, inForce func() bool) (lift func()) {
 	e.t.Helper()
+	return e.overrideOn([]admissionv1.OperationType{admissionv1.Update}, resource, subresource, patches, inForce)
+}
+
+// overrideOn is Override of some operations.
+func (e *env) overrideOn(operations []admissionv1.OperationType, resource, subresource, patches string, inForce func() bool) (lift func()) {
+	e.t.Helper()
 	matches := resource
 	if subresource != "" {
 		matches += "/" + subresource
@@ -167,7 +173,7 @@ func (e *env) Override(resource, subresource, patches string, inForce func() boo
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "override-" + e.Namespace}}
 	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 		RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Operations: operations,
 			Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{matches}},
 		},
 	}}}

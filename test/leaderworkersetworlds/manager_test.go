@@ -85,7 +85,7 @@ func (w *world) built(k int, step worlds.Hold) worlds.Write {
 	x := worlds.Write{Replicas: uint8(*lws.Spec.Replicas), MaxUnavailable: ofTemplate, Record: w.RecordOf(u)}
 	rolling := lws.Spec.RolloutStrategy.RollingUpdateConfiguration
 	x.Partition = uint8(min(*rolling.Partition, worlds.All))
-	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"); found {
+	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"); found && step.Child.Pace != nil {
 		x.MaxUnavailable = paceOf(rolling)
 	}
 	group := &lws.Spec.LeaderWorkerTemplate

@@ -177,8 +177,7 @@ func childSelector(c *adapters.Child) (map[string]any, error) {
 	return out, nil
 }
 
-// SetCommon sets the fields that every kind with a selector has: replicas, selector, and minReadySeconds if the
-// workload has none.
+// SetCommon sets the fields that every kind with a selector has: replicas and selector.
 func SetCommon(spec map[string]any, c *adapters.Child) error {
 	selector, err := childSelector(c)
 	if err != nil {
@@ -186,10 +185,18 @@ func SetCommon(spec map[string]any, c *adapters.Child) error {
 	}
 	spec["replicas"] = int64(c.Replicas)
 	spec["selector"] = selector
-	if spec["minReadySeconds"] == nil && c.MinReadySeconds > 0 {
-		spec["minReadySeconds"] = int64(c.MinReadySeconds)
-	}
 	return nil
+}
+
+// SetDefaults sets fields that the user does not set to the defaults of the API server. They are those that decide how a
+// child replaces its replicas. If United did not write them, a value that somebody else sets would stay, such as a
+// strategy that takes down a whole zone at the next release.
+func SetDefaults(object, defaults map[string]any) {
+	for key, value := range defaults {
+		if object[key] == nil || object[key] == any("") {
+			object[key] = value
+		}
+	}
 }
 
 // Read converts a child to its type, without some fields of its spec and without managedFields: nothing needs those

@@ -34,6 +34,9 @@ type comparison struct {
 	// altered is a field of the pods' template that admission has changed as it was
 	// written; "" if none.
 	altered string
+	// fixed is a field outside of it that admission has changed, and that cannot be corrected; "" if there is none. why is what
+	// the API server says of that.
+	fixed, why string
 }
 
 // comparedVersion is what was compared: the child as it was read, and what it was to be. Replicas
@@ -121,9 +124,27 @@ func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured
 	return ""
 }
 
-func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered string) {
+// fixed is the field that the last write was to correct, if the API server has refused that, with its reason; "" if not, or if
+// the child's spec has changed since.
+func (l *Comparisons) fixed(parent types.NamespacedName, current *unstructured.Unstructured) (field, why string) {
+	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
+		return seen.fixed, seen.why
+	}
+	return "", ""
+}
+
+func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered, fixed string) {
+	if l == nil {
+		return
+	}
+	_, why := l.fixed(parentOf(c), current)
+	l.Set(parentOf(c), current.GetName(), &comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered, fixed, why})
+}
+
+// recordFixed notes that the API server refuses to correct a field.
+func (l *Comparisons) recordFixed(c *adapters.Child, current *unstructured.Unstructured, field string, refused error) {
 	if l != nil {
-		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered})
+		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: refused.Error()})
 	}
 }
 

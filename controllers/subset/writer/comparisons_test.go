@@ -44,7 +44,7 @@ func TestComparisons(t *testing.T) {
 			if looks.nothingLost(c, seen, seen) {
 				t.Error("knows what it has not seen")
 			}
-			looks.recordComparison(c, seen, seen, "")
+			looks.recordComparison(c, seen, seen, "", "")
 			if tc.after != nil {
 				tc.after(looks)
 			}
@@ -54,7 +54,7 @@ func TestComparisons(t *testing.T) {
 		})
 	}
 	var none *Comparisons
-	none.recordComparison(c, seen, seen, "")
+	none.recordComparison(c, seen, seen, "", "")
 	if none.forgetChild(seen); none.nothingLost(c, seen, seen) {
 		t.Error("remembers without a memory")
 	}

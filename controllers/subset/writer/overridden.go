@@ -118,7 +118,7 @@ func (w *Writer) writeStands(c *adapters.Child) {
 
 // recordWrite notes a write of a child, and gives the first place in which what the API server
 // answered is not as it was written.
-func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, answer *unstructured.Unstructured) fieldLocation {
+func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, applied, answer *unstructured.Unstructured) fieldLocation {
 	at, override := fieldLocation{}, Override{}
 	barred := false
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
@@ -129,6 +129,9 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, ans
 	}
 	if at.text == "" {
 		at = unrecorded(c, answer)
+	}
+	if at.text == "" {
+		at.text = adapters.Overruled(w.Adapter, applied, answer)
 	}
 	if at.text != "" {
 		override = Override{Field: at.text, Admission: true, Barred: barred}
@@ -192,6 +195,9 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 	}
 	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
 		return e
+	}
+	if field, why := w.Comparisons.fixed(parent, current); field != "" {
+		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, Fixed: why}
 	}
 	if field := w.Comparisons.altered(parent, current); field != "" {
 		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}

@@ -99,6 +99,8 @@ type OverriddenError struct {
 	Lasting bool
 	// NotRetried: it is not written again by itself.
 	NotRetried bool
+	// Fixed is what the API server answers to a write that would correct it; "" if nothing, or if there was none.
+	Fixed string
 	// Contested: it is written again each time, and nothing else is.
 	Contested bool
 }
@@ -106,6 +108,9 @@ type OverriddenError struct {
 func (e *OverriddenError) Error() string {
 	if e.NotRetried {
 		return fmt.Sprintf("%s: %s; United leaves it as it is until there is something else to write", e.Object, e.Override)
+	}
+	if e.Fixed != "" {
+		return fmt.Sprintf("%s: %s, and the API server rejects a correction: %s", e.Object, e.Override, e.Fixed)
 	}
 	if e.Contested {
 		return fmt.Sprintf("%s: %s, repeatedly; United raises it each time, and changes nothing else until nobody has touched it for %s", e.Object, e.Override, contestQuiet)

@@ -260,14 +260,18 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 		return current, false, err
 	}
 	if at.text == "" {
-		w.writeStands(c)
-		return current, false, nil
+		return w.correctOverruled(ctx, c, u, current, observed)
 	}
 	if !raisesProtection(c, observed) || w.barredByAdmission(c, u) {
 		if err := w.delayIfRepeated(c, u, at, current, observed); err != nil {
 			return current, false, err
 		}
 	}
+	return w.replace(ctx, c, u, at, current)
+}
+
+// replace writes a child that differs from u at a place, and reports whether that changed it.
+func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
 	overridden, err := w.apply(ctx, c, u, withoutReadYourWrites(c, current)...)
@@ -341,11 +345,7 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 		return at, nil
 	}
 	// What rides along with other writes alone is not worth one.
-	at, err := lost(withoutRecord(u), current.GetManagedFields())
-	if at.text == "" && err == nil {
-		w.Comparisons.recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current))
-	}
-	return at, err
+	return lost(withoutRecord(u), current.GetManagedFields())
 }
 
 // differsFrom is the part of differs that values tell.
@@ -413,7 +413,7 @@ func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.U
 		return fieldLocation{}, err
 	}
 	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
-	return w.recordWrite(c, content, fingerprint, u), nil
+	return w.recordWrite(c, content, fingerprint, applied, u), nil
 }
 
 // Remove deletes the child of a subset that is gone, as it was read: one that has

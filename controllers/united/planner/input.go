@@ -53,6 +53,10 @@ type Input struct {
 	// with the time when that is over if nobody does any more.
 	Contested map[string]time.Time
 
+	// Unreached are the subsets that the last pass did not get to, since it was ended early, by their place in a queue that
+	// begins with 1.
+	Unreached map[string]int
+
 	// Wake is when whoever observes wants to look again; zero if never.
 	Wake time.Time
 }

@@ -5,6 +5,7 @@ package planner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -361,7 +362,8 @@ func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 // creates and scale-ups first, then those that keep their replicas, then
 // scale-downs, so that no replica goes before another has come. A partition that
 // moves does not wait until all other children were found to be as they should.
-// Subsets that the spec does not have any more come last.
+// Subsets that the spec does not have any more come last. Among equals, those that the last pass did not get to come first,
+// so that no subset waits behind others that take long, and fail, each time.
 func (p *Plan) Order(in *Input) []*SubsetPlan {
 	rank := func(s *SubsetPlan) int {
 		observed := in.observed(s.Name)
@@ -377,8 +379,11 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 		}
 		return 2
 	}
+	place := func(s *SubsetPlan) int { return cmp.Or(in.Unreached[s.Name], math.MaxInt) }
 	ordered := slices.Clone(p.Subsets)
-	slices.SortStableFunc(ordered, func(a, b *SubsetPlan) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(ordered, func(a, b *SubsetPlan) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(place(a), place(b)))
+	})
 	return ordered
 }
 

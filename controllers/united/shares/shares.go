@@ -12,6 +12,11 @@
 // moment, and its parent waits in a queue for a place; what it has written stays, and it
 // begins with a place next time. Waiting takes no worker.
 //
+// A pass can also wait for the API server, for as long as a webhook takes, and nothing ends that before its time. So each pass
+// takes a worker of its namespace when it begins: a namespace may have as many as are left free (waitingRoom). Then
+// there is one for every other namespace, whatever those that have some wait for; the passes of one namespace
+// use half of the workers at most, which is no loss while they are short.
+//
 // And who has worked long rests as long again (Turn.End), at most MaxRest: a queue alone
 // would let one parent with many events keep its place for ever.
 package shares
@@ -44,6 +49,8 @@ type Shares struct {
 	wake   func(types.NamespacedName)
 
 	placesTaken int
+	// room has the workers, and the parents that wait for one of those of their namespace.
+	room waitingRoom
 	// queue are the parents that wait for a place, the first to come first.
 	queue []types.NamespacedName
 	// resting are the parents whose last pass needed a place, with the end of their rest.
@@ -54,7 +61,10 @@ type Shares struct {
 // New gives a quarter of the workers places, at least one. More would make nothing
 // faster: what takes long computes, or has the API server compute.
 func New(workers int) *Shares {
-	return &Shares{places: max(1, workers/4), wake: func(types.NamespacedName) {}, resting: map[types.NamespacedName]time.Time{}}
+	return &Shares{
+		places: max(1, workers/4), wake: func(types.NamespacedName) {}, resting: map[types.NamespacedName]time.Time{},
+		room: newWaitingRoom(workers),
+	}
 }
 
 // OnWake sets what is called, from any goroutine, when the turn of a parent in the queue has
@@ -83,19 +93,22 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 	defer s.mu.Unlock()
 	rested, long := s.resting[parent]
 	switch {
-	case !long:
-		return &Turn{shares: s, parent: parent}, 0
-	case now.Before(rested):
+	case long && now.Before(rested):
 		return nil, rested.Sub(now)
-	case !s.takeWorker(parent):
+	case !s.room.mayEnter(parent):
+		s.leaveQueue(parent) // others need not wait for a place until its namespace has a worker for it
+		return nil, retryPeriod
+	case long && !s.takePlace(parent):
+		s.room.leaveQueue(parent) // it is in the other one
 		return nil, retryPeriod
 	}
-	return &Turn{shares: s, parent: parent, placed: true}, 0
+	s.room.enter(parent)
+	return &Turn{shares: s, parent: parent, placed: long}, 0
 }
 
-// takeWorker takes a place for a parent when those before it in the queue leave one, and reports
+// takePlace takes a place for a parent when those before it in the queue leave one, and reports
 // whether they do; else it queues up.
-func (s *Shares) takeWorker(parent types.NamespacedName) bool {
+func (s *Shares) takePlace(parent types.NamespacedName) bool {
 	at := slices.Index(s.queue, parent)
 	if at < 0 {
 		at = len(s.queue)
@@ -116,7 +129,7 @@ func (t *Turn) MayContinue(used time.Duration) bool {
 	}
 	t.shares.mu.Lock()
 	defer t.shares.mu.Unlock()
-	t.placed = t.shares.takeWorker(t.parent)
+	t.placed = t.shares.takePlace(t.parent)
 	t.lacked = !t.placed
 	return t.placed
 }
@@ -136,6 +149,10 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 		s.resting[t.parent] = now.Add(min(used, MaxRest))
 	default:
 		delete(s.resting, t.parent)
+	}
+	s.room.leave(t.parent)
+	for _, parent := range s.room.next() {
+		s.wake(parent)
 	}
 	if t.placed {
 		s.placesTaken--
@@ -158,6 +175,16 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.resting, parent)
+	if s.room.leaveQueue(parent) {
+		for _, next := range s.room.next() {
+			s.wake(next)
+		}
+	}
+	s.leaveQueue(parent)
+}
+
+// leaveQueue lets a parent wait no longer for a place, and those behind it move up.
+func (s *Shares) leaveQueue(parent types.NamespacedName) {
 	if at := slices.Index(s.queue, parent); at >= 0 {
 		s.queue = slices.Delete(s.queue, at, at+1)
 		s.wakeFirst()

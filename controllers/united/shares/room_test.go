@@ -1,0 +1,168 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shares_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/unitedworkloads/united/controllers/united/shares"
+)
+
+func in(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// All workers could wait for the webhooks of one namespace: what a pass costs counted only when it was over.
+func TestANamespaceLeavesWorkers(t *testing.T) {
+	now := time.Now()
+	s, woken := shares.New(8), []string{}
+	s.OnWake(func(p types.NamespacedName) { woken = append(woken, p.String()) })
+	var slow []*shares.Turn
+	begin := func(namespace string) (begun int) {
+		for i := range 8 {
+			turn, wait := s.Begin(in(namespace, fmt.Sprint(i)), now)
+			if turn == nil {
+				if wait <= 0 {
+					t.Error("it is never looked at again")
+				}
+				continue
+			}
+			begun++
+			slow = append(slow, turn)
+		}
+		return begun
+	}
+	for _, tc := range []struct {
+		namespace string
+		want      int
+	}{{"first", 4}, {"second", 2}, {"third", 1}, {"fourth", 1}, {"fifth", 0}} {
+		if begun := begin(tc.namespace); begun != tc.want {
+			t.Errorf("%s has %d workers, want %d", tc.namespace, begun, tc.want)
+		}
+	}
+	slow[7].End(0, now) // that of the fourth
+	if want := []string{"fifth/0", "fourth/1"}; !slices.Equal(woken, want) {
+		t.Error("woken", woken, "want", want)
+	}
+	woken = nil
+	s.Forget(in("fourth", "1"))
+	if want := []string{"fifth/0", "fourth/2"}; !slices.Equal(woken, want) {
+		t.Error("woken", woken, "want", want)
+	}
+	if turn, _ := s.Begin(in("fourth", "3"), now); turn != nil {
+		t.Error("it went past the first of its namespace")
+	}
+	if turn, _ := s.Begin(in("fourth", "2"), now); turn == nil {
+		t.Error("it was woken, and does not get the worker")
+	}
+}
+
+// Nobody waits for a place behind a parent whose namespace has no worker for it.
+func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
+	now := time.Now()
+	s := shares.New(4) // of which one is a place
+	long := func(p types.NamespacedName) *shares.Turn {
+		turn, _ := s.Begin(p, now)
+		if turn == nil {
+			t.Fatal(p, "cannot begin")
+		}
+		turn.MayContinue(much)
+		return turn
+	}
+	placed := long(in("theirs", "placed"))
+	for _, p := range []types.NamespacedName{in("theirs", "first"), in("ours", "second")} {
+		long(p).End(much, now)
+	}
+	var slow []*shares.Turn
+	for i := range 2 {
+		turn, _ := s.Begin(in("theirs", fmt.Sprint("slow-", i)), now)
+		slow = append(slow, turn)
+	}
+	if slow[0] == nil || slow[1] != nil {
+		t.Fatal("they have half of the workers")
+	}
+	placed.End(much, now)
+	if turn, _ := s.Begin(in("theirs", "slow-1"), now); turn == nil {
+		t.Fatal("there is a worker for it again")
+	}
+	if turn, _ := s.Begin(in("theirs", "first"), now); turn != nil {
+		t.Fatal("it begins beyond what its namespace may have")
+	}
+	if turn, _ := s.Begin(in("ours", "second"), now); turn == nil {
+		t.Error("it waits for a place that nobody uses")
+	}
+}
+
+// Whatever comes and goes: no more pass than there are workers, a namespace without a worker gets one while one is free, and
+// nobody is forgotten.
+func TestNamespaces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers, now := rapid.IntRange(1, 12).Draw(t, "workers"), time.Unix(0, 0)
+		s, woken := shares.New(workers), map[types.NamespacedName]bool{}
+		s.OnWake(func(p types.NamespacedName) { woken[p] = true })
+		under, waits, busy := map[types.NamespacedName]*shares.Turn{}, map[types.NamespacedName]bool{}, map[string]int{}
+		begin := func(p types.NamespacedName) {
+			free, ahead := workers-len(under), 0
+			for other := range waits {
+				if other.Namespace == p.Namespace && other != p {
+					ahead++
+				}
+			}
+			turn, _ := s.Begin(p, now)
+			delete(woken, p)
+			if delete(waits, p); turn == nil {
+				if free > 0 && busy[p.Namespace] == 0 && ahead == 0 {
+					t.Fatal("there is a worker, and it has none:", p)
+				}
+				waits[p] = true
+				return
+			}
+			if busy[p.Namespace] >= free {
+				t.Fatal(p, "takes more than it leaves", busy, free)
+			}
+			under[p] = turn
+			busy[p.Namespace]++
+		}
+		end := func(p types.NamespacedName) {
+			under[p].End(0, now)
+			delete(under, p)
+			busy[p.Namespace]--
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			p := in(fmt.Sprint("ns", rapid.IntRange(0, 3).Draw(t, "namespace")), fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "name")))
+			switch {
+			case under[p] != nil:
+				end(p)
+			case rapid.IntRange(0, 9).Draw(t, "forget") == 0:
+				s.Forget(p)
+				delete(waits, p)
+			default:
+				begin(p)
+			}
+		}
+		for p := range under {
+			end(p)
+		}
+		for len(waits) > 0 {
+			if len(woken) == 0 {
+				t.Fatal("nobody is woken, and there wait", waits)
+			}
+			for p := range woken {
+				if !waits[p] {
+					delete(woken, p)
+					continue
+				}
+				if begin(p); under[p] != nil {
+					end(p)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,108 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestReplacementChangedByHand: somebody changes, in a child, how it replaces its replicas, in fields that the template does
+// not mention. Then United gives them the values of the API server: a Deployment that was set to Recreate
+// took down a whole zone with the next release.
+func TestReplacementChangedByHand(t *testing.T) {
+	t.Parallel()
+	edits := map[string]map[string]string{
+		"StatefulSet": {
+			"spec.minReadySeconds":                             `{"spec":{"minReadySeconds":600}}`,
+			"spec.updateStrategy.rollingUpdate.maxUnavailable": `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}`,
+			"spec.ordinals":                                    `{"spec":{"ordinals":{"start":4}}}`,
+		},
+		"Deployment": {
+			"spec.strategy":                              `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`,
+			"spec.strategy.rollingUpdate.maxSurge":       `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0}}}}`,
+			"spec.strategy.rollingUpdate.maxUnavailable": `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"100%"}}}}`,
+			"spec.minReadySeconds":                       `{"spec":{"minReadySeconds":30}}`,
+		},
+		"CloneSet": {
+			"spec.updateStrategy.maxUnavailable": `{"spec":{"updateStrategy":{"maxUnavailable":"100%"}}}`,
+			"spec.updateStrategy.paused":         `{"spec":{"updateStrategy":{"paused":true}}}`,
+			"spec.minReadySeconds":               `{"spec":{"minReadySeconds":600}}`,
+		},
+		"AdvancedStatefulSet": {
+			"spec.updateStrategy.rollingUpdate.paused":          `{"spec":{"updateStrategy":{"rollingUpdate":{"paused":true}}}}`,
+			"spec.updateStrategy.rollingUpdate.minReadySeconds": `{"spec":{"updateStrategy":{"rollingUpdate":{"minReadySeconds":60}}}}`,
+		},
+		"LeaderWorkerSet": {
+			"spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge": `{"spec":{"rolloutStrategy":{"rollingUpdateConfiguration":{"maxSurge":1}}}}`,
+		},
+	}
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			w := k.contractOf(t, replicas(4), zones("", ""), hold())
+			w.comesTo("2 v1", "2 v1", "")
+			for field, patch := range edits[k.name] {
+				w.Step(field, func() {
+					before, changed := w.strategyOf("zone-a"), w.object("zone-a")
+					w.Expect(w.Client.Patch(w.ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("by-hand"))).To(Succeed())
+					if w.strategyIn(changed) == before && strings.HasSuffix(field, "rollingUpdate.maxUnavailable") && k.name == "StatefulSet" {
+						return // Kubernetes before 1.37 drops it
+					}
+					w.Eventually(func() string { return w.strategyOf("zone-a") }, promptly).Should(Equal(before))
+				})
+			}
+			// The client library makes one event of several that differ in the note alone.
+			w.Eventually(w.corrections, promptly).Should(ContainElement(And(HavePrefix("zone-a: restored spec."), HaveSuffix(` of web-zone-a, which "by-hand" had changed`))))
+			w.Disturbed()
+			w.comesTo("2 v1", "2 v1", "")
+			w.Step("that is all", func() {
+				mark := w.AuditMark()
+				w.Consistently(func() int { return len(w.Writes(mark, k.resource)) }, 3*time.Second).Should(BeZero())
+			})
+		})
+	}
+}
+
+// strategyOf is strategyIn of the child of a subset.
+func (w *contracted) strategyOf(subset string) string {
+	w.t.Helper()
+	return w.strategyIn(w.child(subset))
+}
+
+// strategyIn is what of a child decides how it replaces its replicas.
+func (w *contracted) strategyIn(child *unstructured.Unstructured) string {
+	w.t.Helper()
+	var list []string
+	for _, name := range []string{"minReadySeconds", "ordinals", "strategy", "updateStrategy", "rolloutStrategy"} {
+		value, _, err := unstructured.NestedFieldCopy(child.Object, "spec", name)
+		w.Expect(err).NotTo(HaveOccurred())
+		raw, err := json.Marshal(value)
+		w.Expect(err).NotTo(HaveOccurred())
+		list = append(list, fmt.Sprintf("%s: %s", name, raw))
+	}
+	return strings.Join(list, "\n")
+}
+
+// corrections are the notes of the events ChildCorrected.
+func (w *contracted) corrections() (notes []string) {
+	w.t.Helper()
+	list := &eventsv1.EventList{}
+	w.Expect(w.Client.List(w.ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+	for i := range list.Items {
+		if list.Items[i].Reason == "ChildCorrected" {
+			notes = append(notes, list.Items[i].Note)
+		}
+	}
+	return notes
+}

@@ -1,0 +1,135 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// overruled is a field of the child of zone-a that a policy gives another value, whoever writes it.
+type overruled struct {
+	kind  int // of kinds
+	patch string
+	// says is the field as the status names it. to is what it is by the policy.
+	says, to string
+	// fixed: it can only be set when the child is created.
+	fixed bool
+}
+
+func overruledFields() map[string]overruled {
+	return map[string]overruled{
+		"minReadySeconds":     {0, `{op: "add", path: "/spec/minReadySeconds", value: 3}`, "spec.minReadySeconds", "3", false},
+		"serviceName":         {0, `{op: "add", path: "/spec/serviceName", value: "other"}`, "spec.serviceName", "other", true},
+		"podManagementPolicy": {0, `{op: "add", path: "/spec/podManagementPolicy", value: "Parallel"}`, "spec.podManagementPolicy", "Parallel", true},
+		"selector": {
+			0, `{op: "remove", path: "/spec/selector/matchLabels/united.dev~1subset"}`, `spec.selector.matchLabels["united.dev/subset"]`,
+			"map[app:web united.dev/name:web]", true,
+		},
+		"strategy": {1, `{op: "add", path: "/spec/strategy", value: Object.spec.strategy{type: "Recreate"}}`, "spec.strategy.type", "Recreate", false},
+	}
+}
+
+// fieldOf is the value of the field in a child.
+func (o overruled) fieldOf(w *contracted, child *unstructured.Unstructured) string {
+	path, _, _ := strings.Cut(o.says, "[")
+	value, _, err := unstructured.NestedFieldNoCopy(child.Object, strings.Split(path, ".")...)
+	w.Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprint(value)
+}
+
+// impose makes the policy, and waits until it changes what is created.
+func (o overruled) impose(e *env, k kind, operations ...admissionv1.OperationType) (lift func()) {
+	w := &contracted{&Workload{env: e, Name: "web"}, k}
+	return e.overrideOn(operations, k.resource, "", `object.metadata.name == "web-zone-b" ? [] : [JSONPatch`+o.patch+"]", func() bool {
+		probe := o.probe(w)
+		e.Expect(e.Client.Create(e.ctx, probe, client.DryRunAll)).To(Succeed())
+		return o.fieldOf(w, probe) == o.to
+	})
+}
+
+// probe is a workload of the kind, as it is to be created.
+func (o overruled) probe(w *contracted) *unstructured.Unstructured {
+	labels := map[string]any{"app": "web", "united.dev/name": "web", "united.dev/subset": "zone-a"}
+	u := w.object("probe")
+	u.Object["spec"] = map[string]any{
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "x"}}},
+		},
+	}
+	return u
+}
+
+// TestOverruledFields: a policy gives a field of a child another value, whoever writes it. It was not said at all. Now
+// the status says which field that is, nothing is written without end, and all else goes on.
+func TestOverruledFields(t *testing.T) {
+	t.Parallel()
+	for name, o := range overruledFields() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, k := newEnv(t), kinds()[o.kind]
+			lift := o.impose(e, k, admissionv1.Create, admissionv1.Update)
+			mark := e.AuditMark()
+			w := &contracted{e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())), k}
+			w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
+			e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
+			e.Expect(len(e.Writes(mark, k.resource))).To(BeNumerically("<=", spaced))
+			e.Step("it keeps nothing from being released", func() {
+				w.setImage("v2")
+				w.SetPartitions(parts{"zone-a": 0})
+				w.Eventually(w.mix, 2*time.Minute).Should(Equal(map[string]string{"zone-a": "2 v2", "zone-b": "2 v1"}))
+			})
+			lift()
+			if o.fixed {
+				return
+			}
+			w.SetPartitions(parts{"zone-b": 0})
+			w.Disturbed()
+			w.Eventually(func(g Gomega) {
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "2 v2", "zone-b": "2 v2"}))
+				g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+				g.Expect(o.fieldOf(w, w.child("zone-a"))).NotTo(Equal(o.to))
+			}).Should(Succeed())
+		})
+	}
+}
+
+// TestOverruledWhenCreated: a policy does so only when the child is created. What can be put right is.
+func TestOverruledWhenCreated(t *testing.T) {
+	t.Parallel()
+	for name, o := range overruledFields() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, k := newEnv(t), kinds()[o.kind]
+			o.impose(e, k, admissionv1.Create)
+			mark := e.AuditMark()
+			w := &contracted{e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())), k}
+			if !o.fixed {
+				w.Disturbed()
+				w.comesTo("2 v1", "2 v1", "")
+				e.Expect(o.fieldOf(w, w.child("zone-a"))).NotTo(Equal(o.to))
+				return
+			}
+			w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission (a policy or webhook) when it was written, and the API server rejects a correction: ")
+			e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
+			e.Step("nothing is tried again", func() {
+				w.Eventually(func() int { return len(w.Pods()) }).Should(Equal(4))
+				before := len(e.Writes(mark, k.resource))
+				w.Consistently(func() int { return len(e.Writes(mark, k.resource)) }, 10*time.Second).Should(BeNumerically("<=", before+1))
+			})
+		})
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	configv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// slowWebhook is a validating webhook that takes its time over each child in a namespace.
+type slowWebhook struct {
+	asked *atomic.Int32 // how many requests wait for it now
+	end   func()
+}
+
+// DelayChildren has a webhook take that long over each write of a child in the namespace, until its end.
+func (e *env) DelayChildren(delay time.Duration) slowWebhook {
+	e.t.Helper()
+	asked, over := &atomic.Int32{}, make(chan struct{})
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &admissionv1.AdmissionReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		asked.Add(1)
+		defer asked.Add(-1)
+		select {
+		case <-time.After(delay):
+		case <-over:
+		case <-r.Context().Done():
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	none := configv1.SideEffectClassNone
+	webhook := &configv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "slow-" + e.Namespace}}
+	webhook.Webhooks = []configv1.ValidatingWebhook{{
+		Name: "slow.example.com", SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: ptr.To[int32](30),
+		FailurePolicy: ptr.To(configv1.Ignore),
+		ClientConfig: configv1.WebhookClientConfig{
+			URL: ptr.To(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: e.Namespace}},
+		Rules: []configv1.RuleWithOperations{{
+			Operations: []configv1.OperationType{configv1.Create, configv1.Update},
+			Rule:       configv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{children}},
+		}},
+	}}
+	e.Expect(e.Client.Create(e.ctx, webhook)).To(Succeed())
+	end := func() {
+		e.Expect(e.Client.Delete(e.ctx, webhook)).To(Succeed())
+		close(over)
+		server.Close()
+	}
+	return slowWebhook{asked, end}
+}
+
+// TestSlowWebhook: the webhook of one namespace takes its time over each child there. The passes over its parents
+// wait for that, and used to take all workers.
+func TestSlowWebhook(t *testing.T) {
+	t.Parallel()
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	theirs := newEnv(t)
+	webhook := theirs.DelayChildren(20 * time.Second)
+	for i := range 12 {
+		theirs.Create(draft(fmt.Sprintf("slow-%02d", i), replicas(0), zones("", ""), hold()))
+	}
+	theirs.Eventually(webhook.asked.Load).Should(BeNumerically(">=", 4), "positive control")
+	for range 3 {
+		began := time.Now()
+		control.reacts()
+		control.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+		control.Expect(webhook.asked.Load()).To(BeNumerically(">", 0), "positive control: they wait all the time")
+	}
+	webhook.end()
+	for i := range 12 {
+		theirs.Workload(fmt.Sprintf("slow-%02d", i)).Settle()
+	}
+}
+
+// TestSlowPass: each write of a child takes a second, and there are many. The status used to be written when all were done.
+func TestSlowPass(t *testing.T) {
+	t.Parallel()
+	const many = 60
+	e := newEnv(t)
+	webhook := e.DelayChildren(time.Second)
+	w := e.Create(draft("web", replicas(0), hold(), func(d *Draft) {
+		for i := range many {
+			plain(fmt.Sprintf("pool-%02d", i), "")(d)
+		}
+	}))
+	made := func() int {
+		list := &appsv1.StatefulSetList{}
+		e.Expect(e.List(e.ctx, list, client.InNamespace(e.Namespace))).To(Succeed())
+		return len(list.Items)
+	}
+	e.Eventually(func() int64 { return w.Parent().Status.ObservedGeneration }, promptly).Should(BeEquivalentTo(1))
+	e.Expect(made()).To(BeNumerically("<", many/2), "positive control: they are slow")
+	e.Step("it continues", func() {
+		before := made()
+		e.Eventually(made, promptly).Should(BeNumerically(">", before+4))
+	})
+	webhook.end()
+	w.Settle()
+	e.Expect(made()).To(Equal(many))
+}
