@@ -196,6 +196,9 @@ type Replica struct {
 	Lacks string
 	// NeverReady: it was not ready at any time since it was created.
 	NeverReady bool
+	// Placed: it has a node, whether it is ready there or not. A group of pods has when each that
+	// exists of it has one.
+	Placed bool
 	// Unschedulable is what the scheduler says of a replica that fits on no node, ""
 	// unless it says so; UnschedulableSince is since when.
 	Unschedulable      string
