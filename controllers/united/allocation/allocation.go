@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package allocation splits the replicas of a UnitedDeployment over its
-// subsets. It is a pure function of the spec: the controller and a plan made on
-// a laptop get the same answer.
+// subsets. It is a pure function of the spec, and with Adapt of the status and what was
+// observed: the controller and a plan made on a laptop get the same answer.
 //
 // A wish is a number, a percentage of the total, or absent. Numbers take their
 // value. The seats they leave are shared among the others by Webster's method
