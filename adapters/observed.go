@@ -192,6 +192,8 @@ type Replica struct {
 	Lacks string
 	// NeverReady: it has never been ready since it was created.
 	NeverReady bool
+	// Placed: it has a node, whether it is ready there or not. A group of pods has one if each existing pod of it has one.
+	Placed bool
 	// Unschedulable is the message of the scheduler if it finds no node for the replica, otherwise "";
 	// UnschedulableSince is since when.
 	Unschedulable      string

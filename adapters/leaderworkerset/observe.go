@@ -152,6 +152,7 @@ func (g *group) add(set *appsv1.StatefulSet, members []*corev1.Pod, restarts lws
 			continue
 		}
 		living++
+		g.Placed = g.Placed && m.Placed
 		if m.ReadySince.After(readySince) {
 			readySince = m.ReadySince
 		}

@@ -32,6 +32,7 @@ var samples = map[string]func(t *testing.T){
 	"rolling-update.yaml":      testSampleRollingUpdate,
 	"sequential-database.yaml": testSampleSequential,
 	"spot.yaml":                testSampleSpot,
+	"spot-first.yaml":          testSampleSpotFirst,
 	"autoscaled.yaml":          testSampleAutoscaled,
 	"disruption-budget.yaml":   testSampleDisruptionBudget,
 	"volume-claims.yaml":       testSampleVolumeClaims,
@@ -181,6 +182,30 @@ func testSampleSpot(t *testing.T) {
 	w.Expect(spot.Containers[0].Image).To(Equal(other.Containers[0].Image), "the patch merges")
 	w.Expect(spot.Containers[0].Env).To(HaveLen(1))
 	w.Expect(other.Containers[0].Env).To(BeEmpty())
+}
+
+func testSampleSpotFirst(t *testing.T) {
+	w := applySample(t, "spot-first.yaml", "crawler")
+	addNode := func(pool, label, taint string) {
+		name := w.Namespace + "-" + pool
+		w.Expect(shared.cluster.AddNode(w.ctx, "elsewhere", name, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"eks.amazonaws.com/capacityType":"`+label+`"}}}`))
+		w.Expect(w.Client.Patch(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch)).To(Succeed())
+	}
+	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/tolerations","value":[{"key":%q,"operator":"Exists"}]},
+		{"op":"replace","path":"/spec/topology/scheduleStrategy/adaptive","value":{"rescheduleAfterSeconds":5,"retryAfterSeconds":5}}]`, w.Namespace)
+	w.comeTo("4(4),2(2)")
+	addNode("on-demand", "ON_DEMAND", w.Namespace)
+	w.comeTo("0,6")
+	w.Settle()
+	addNode("spot", "SPOT", "example.com/spot")
+	w.capsAreOver()
+	w.scaleTo(8, "2,6")
+	w.Settle()
+	w.scaleTo(6, "2,4")
+	w.Settle()
+	w.scaleTo(3, "1,2")
+	w.Settle()
 }
 
 func testSampleAutoscaled(t *testing.T) {

@@ -8,6 +8,7 @@
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
 //	metadata.annotations: only RevisionLabelChanged, which the cache adds
 //	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
+//	spec.nodeName
 //	status.phase, .reason, .startTime
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
@@ -46,6 +47,7 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Created:     pod.CreationTimestamp.Time,
 		Since:       pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
+		Placed:      pod.Spec.NodeName != "",
 		Failure:     failureOf(pod),
 		Crashed:     hasCrashed(pod),
 	}

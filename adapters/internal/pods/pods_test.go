@@ -45,3 +45,16 @@ func TestUnschedulable(t *testing.T) {
 		})
 	}
 }
+
+// A pod has a node as soon as it is bound to one, whatever becomes of it there.
+func TestPlaced(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}
+	if pods.Replica(pod, 0, "hash").Placed {
+		t.Error("it has no node")
+	}
+	pod.Spec.NodeName = "n"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	if !pods.Replica(pod, 0, "hash").Placed {
+		t.Error("it is on a node, and not ready")
+	}
+}

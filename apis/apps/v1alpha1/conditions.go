@@ -24,6 +24,10 @@ const (
 	ConditionReplicasHonored = "ReplicasHonored"
 )
 
+// ConditionSchedulable is a condition of a subset, with schedule strategy Adaptive: False while
+// it is capped, since replicas of it fit, or fitted, on no node.
+const ConditionSchedulable = "Schedulable"
+
 // SubsetPhase is the state of a subset in one word.
 // +kubebuilder:validation:Enum=Pending;Seeding;Restoring;Updating;Waiting;Scaling;Unavailable;Held;Complete;Paused;Stalled
 type SubsetPhase string

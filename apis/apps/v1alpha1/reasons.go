@@ -85,7 +85,14 @@ const (
 	// ReasonUnschedulable: The scheduler has found no node for some replicas for at least 30 seconds.
 	// The message quotes the scheduler. This becomes a stall after progressDeadlineSeconds, because an
 	// autoscaler may add a node.
+	// As the reason of the condition Schedulable of a subset: a replica has had no node for
+	// rescheduleAfterSeconds, so the subset is capped.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonRetryLater: Schedulable: The subset has no replica without a node anymore, and remains
+	// capped for retryAfterSeconds.
+	ReasonRetryLater = "RetryLater"
+	// ReasonSchedulable: Schedulable: The subset is not capped.
+	ReasonSchedulable = "Schedulable"
 	// ReasonReplicaFailed: An updated replica failed: it crashed, cannot start, or was not available
 	// within progressDeadlineSeconds. Stalled is True unless the replica crashed just once and may
 	// still recover. With type RollingUpdate the rollout stops in all subsets; with type Manual it
@@ -152,6 +159,11 @@ const (
 	// EventRolloutForced: A Warning. Type RollingUpdate: the annotation united.dev/force-update is
 	// in effect.
 	EventRolloutForced = "RolloutForced"
+	// EventSubsetCapped: A Warning. Schedule strategy Adaptive: replicas of a subset have had no node
+	// for rescheduleAfterSeconds. They are created in other subsets.
+	EventSubsetCapped = "SubsetCapped"
+	// EventSubsetUncapped: Schedule strategy Adaptive: a subset may get more replicas again.
+	EventSubsetUncapped = "SubsetUncapped"
 	// EventSubsetRemoved: A subset was removed from the spec, and United deleted its child workload.
 	EventSubsetRemoved = "SubsetRemoved"
 )

@@ -221,10 +221,43 @@ type SubsetStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// Cap is there while the subset gets no more replicas, because some of its replicas fitted
+	// on no node. With schedule strategy Adaptive only.
+	// +optional
+	Cap *SubsetCap `json:"cap,omitempty"`
+
+	// Conditions is Schedulable, with schedule strategy Adaptive only: False while the subset is
+	// capped. The message quotes the scheduler.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// ChildRecord is a copy of the annotations that the controller keeps on the child
 	// workload, in case somebody removes or changes them there.
 	// +optional
 	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
+}
+
+// SubsetCap is how many replicas a subset gets that has no room for more, and for how long.
+type SubsetCap struct {
+	// Replicas is how many replicas the subset gets, if its minimum is not more: those that
+	// have a node.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// SinceTime is when the subset was capped.
+	// +required
+	SinceTime metav1.Time `json:"sinceTime"`
+
+	// ClearedTime is when no replica was left that fits on no node; absent as long as there is
+	// one. The cap is over retryAfterSeconds later.
+	// +optional
+	ClearedTime *metav1.Time `json:"clearedTime,omitempty"`
+
+	// Message names a replica that fitted on no node, and quotes the scheduler.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ChildRecord is a copy of the annotations that the controller keeps on a child workload.

@@ -240,6 +240,7 @@ type WorkloadTemplate struct {
 
 // Topology has the subsets over which the replicas are spread.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || self.scheduleStrategy.type != 'Adaptive' || !has(self.subsets) || !self.subsets.exists(s, has(s.replicas))",fieldPath=".subsets",message="replicas cannot be used with scheduleStrategy Adaptive, which fills the subsets in list order: use minReplicas and maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.minReplicas) || has(s.maxReplicas)) || !self.subsets.exists(s, has(s.replicas))",fieldPath=".subsets",message="replicas cannot be combined with minReplicas and maxReplicas, also not of another subset: use one or the other"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || size(self.subsets) == 0 || self.subsets.exists(s, !has(s.maxReplicas))",fieldPath=".subsets",message="at least one subset must have no maxReplicas, to take the replicas that the others do not"
 type Topology struct {
@@ -257,6 +258,64 @@ type Topology struct {
 	// +listMapKey=name
 	// +optional
 	Subsets []Subset `json:"subsets,omitempty"`
+
+	// ScheduleStrategy determines what happens to replicas that the scheduler finds no node for.
+	// Without it they wait in their subset.
+	// +optional
+	ScheduleStrategy *ScheduleStrategy `json:"scheduleStrategy,omitempty"`
+}
+
+// ScheduleStrategyType names a way to treat replicas that fit on no node of their subset.
+// +kubebuilder:validation:Enum=Fixed;Adaptive
+type ScheduleStrategyType string
+
+// Ways to treat replicas that fit on no node of their subset.
+const (
+	// FixedScheduleStrategy: they wait in their subset until a node has room for them.
+	FixedScheduleStrategy ScheduleStrategyType = "Fixed"
+	// AdaptiveScheduleStrategy: they are created in other subsets instead.
+	AdaptiveScheduleStrategy ScheduleStrategyType = "Adaptive"
+)
+
+// ScheduleStrategy determines what happens to replicas that the scheduler finds no node for.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.adaptive) || self.type == 'Adaptive'",fieldPath=".adaptive",message="is only for type Adaptive: remove it, or set type to Adaptive"
+type ScheduleStrategy struct {
+	// Type is Fixed, to let such replicas wait in their subset, or Adaptive, to create them in
+	// other subsets.
+	//
+	// With Adaptive, the replicas fill the subsets in list order, within minReplicas and
+	// maxReplicas; no subset may have replicas. A subset that has a replica without a node for
+	// too long is capped: it keeps the replicas that have a node, and at least its minimum, and
+	// the others are created in the next subsets that have room. When the cap is over, the
+	// subset is filled again as soon as spec.replicas grows. A replica that has a node never
+	// moves to another subset because of this. When spec.replicas falls, replicas without a node
+	// are removed first.
+	// +kubebuilder:default=Fixed
+	// +optional
+	Type ScheduleStrategyType `json:"type,omitempty"`
+
+	// Adaptive has the times of type Adaptive. Without it, they have their defaults.
+	// +optional
+	Adaptive *AdaptiveScheduling `json:"adaptive,omitempty"`
+}
+
+// AdaptiveScheduling has the times of schedule strategy Adaptive. (The fields follow the adaptive
+// scheduling of the UnitedDeployment of OpenKruise, with other names.)
+type AdaptiveScheduling struct {
+	// RescheduleAfterSeconds is how long the scheduler must have found no node for a replica
+	// before its subset is capped. An autoscaler that adds nodes needs this time.
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	RescheduleAfterSeconds *int32 `json:"rescheduleAfterSeconds,omitempty"`
+
+	// RetryAfterSeconds is how long a subset stays capped after its last replica without a node
+	// is gone or has one.
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
 }
 
 // Subset is one part of the workload, with one child workload of its own.

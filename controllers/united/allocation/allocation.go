@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package allocation splits the replicas of a UnitedDeployment over its subsets. It is a pure
-// function of the spec, so the controller and a plan made on a laptop give the same answer.
+// function of the spec, and with Adapt of the status and what was observed, so the controller and a
+// plan made on a laptop give the same answer.
 //
 // The wish of a subset is a number, a percentage of the total, or absent. Numbers get their value.
 // Webster's method (Sainte-Laguë; see share) splits the remaining seats among the others, with ties

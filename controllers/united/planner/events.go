@@ -41,6 +41,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChildCorrected, "Apply", s.Name + ": restored " + what, s.Workload})
 		}
 		list = append(list, memoryEvents(SubsetStatus(before, s.Name), s)...)
+		list = append(list, capEvents(SubsetStatus(before, s.Name), s)...)
 		list = append(list, noteEvents(SubsetStatus(before, s.Name), s, results[s.Name])...)
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)

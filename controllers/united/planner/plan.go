@@ -41,6 +41,8 @@ type Plan struct {
 
 	// believedCurrent is Input.believedCurrent.
 	believedCurrent string
+	// caps are those of the subsets of the spec, nil where there is none.
+	caps []*v1alpha1.SubsetCap
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -53,6 +55,8 @@ type SubsetPlan struct {
 	Workload string
 	// Desired is what the subset is allotted.
 	Desired int32
+	// Cap is there while the subset gets no more replicas, since some fitted on no node.
+	Cap *v1alpha1.SubsetCap
 	// Decision is what the child shall come to, whoever moves the partitions: how many
 	// replicas, which is more while a coordinated scale-down waits, and where its partition
 	// lies. Step is the next write on the way there, and Deletes what of Delete may go now.
@@ -76,14 +80,14 @@ type SubsetPlan struct {
 // Make decides one pass.
 func Make(in *Input) *Plan {
 	p := &Plan{
-		Allocation:      allocation.Split(replicasOf(in.Parent), in.Parent.Spec.Topology.Subsets),
 		Initialized:     in.Initialized(),
 		believedCurrent: in.believedCurrent(),
 	}
+	in.allocate(p)
 	p.CurrentRevision = in.currentRevision(p)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
-		s.Desired = p.Allocation.Replicas[i]
+		s.Desired, s.Cap = p.Allocation.Replicas[i], p.caps[i]
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}

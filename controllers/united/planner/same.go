@@ -17,7 +17,7 @@ import (
 //
 // Trap: what has a time or a pointer in it is compared by itself and then taken out, so that the rest
 // can be compared with ==. A field that is added there and forgotten here is at worst a difference too
-// many. The fields of the status itself are listed: TestSameStatus changes each of them.
+// many. The fields of the status itself, and of a subset, are listed: TestSameStatus changes each of them.
 func SameStatus(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration &&
 		a.ReplicaCounts == b.ReplicaCounts &&
@@ -49,11 +49,26 @@ func sameRollout(a, b *v1alpha1.RolloutStatus) bool {
 }
 
 func sameSubset(a, b v1alpha1.SubsetStatus) bool {
-	if !sameRecord(a.ChildRecord, b.ChildRecord) {
-		return false
+	return a.ReplicaCounts == b.ReplicaCounts &&
+		a.Name == b.Name &&
+		a.Workload == b.Workload &&
+		a.DesiredReplicas == b.DesiredReplicas &&
+		a.Partition == b.Partition &&
+		a.ExpectedUpdatedReplicas == b.ExpectedUpdatedReplicas &&
+		a.CurrentRevision == b.CurrentRevision &&
+		a.UpdateRevision == b.UpdateRevision &&
+		a.Phase == b.Phase &&
+		a.Message == b.Message &&
+		sameCap(a.Cap, b.Cap) &&
+		sameRecord(a.ChildRecord, b.ChildRecord) &&
+		slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+}
+
+func sameCap(a, b *v1alpha1.SubsetCap) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	a.ChildRecord, b.ChildRecord = nil, nil
-	return a == b
+	return a.Replicas == b.Replicas && a.Message == b.Message && a.SinceTime.Equal(&b.SinceTime) && sameTime(a.ClearedTime, b.ClearedTime)
 }
 
 func sameRecord(a, b *v1alpha1.ChildRecord) bool {

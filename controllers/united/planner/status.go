@@ -126,6 +126,7 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 		}
 	}
 	status.ChildRecord = in.childRecord(s.Name)
+	in.setSchedulable(s, &status)
 	if status.Partition == coordination.Held {
 		status.Partition = s.Desired // the number says nothing, except that all are protected
 	}

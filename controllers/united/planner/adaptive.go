@@ -1,0 +1,148 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
+)
+
+// The defaults of the CRD, in seconds.
+const (
+	defaultRescheduleAfter = int32(30)
+	defaultRetryAfter      = int32(300)
+)
+
+// adaptive reports whether replicas that fit on no node of their subset are made in others.
+func adaptive(parent *v1alpha1.UnitedDeployment) bool {
+	s := parent.Spec.Topology.ScheduleStrategy
+	return s != nil && s.Type == v1alpha1.AdaptiveScheduleStrategy
+}
+
+// checkScheduling refuses a schedule strategy that cannot be worked with. at is the path of the topology.
+func checkScheduling(topology *v1alpha1.Topology, at *field.Path) error {
+	s, at := topology.ScheduleStrategy, at.Child("scheduleStrategy")
+	if s == nil {
+		return nil
+	}
+	switch s.Type {
+	case "", v1alpha1.FixedScheduleStrategy:
+		if s.Adaptive != nil {
+			return field.Forbidden(at.Child("adaptive"), "is only for type Adaptive")
+		}
+		return nil
+	case v1alpha1.AdaptiveScheduleStrategy:
+	default:
+		return field.NotSupported(at.Child("type"), s.Type, []v1alpha1.ScheduleStrategyType{v1alpha1.FixedScheduleStrategy, v1alpha1.AdaptiveScheduleStrategy})
+	}
+	for i := range topology.Subsets {
+		if sub := &topology.Subsets[i]; sub.Replicas != nil {
+			return field.Forbidden(field.NewPath("spec", "topology", "subsets").Key(sub.Name).Child("replicas"),
+				"cannot be used with scheduleStrategy Adaptive, which fills the subsets in list order: use minReplicas and maxReplicas")
+		}
+	}
+	return nil
+}
+
+// times are those of the schedule strategy.
+func (in *Input) times() allocation.Times {
+	a := ptr.Deref(in.Parent.Spec.Topology.ScheduleStrategy.Adaptive, v1alpha1.AdaptiveScheduling{})
+	seconds := func(value *int32, standard int32) time.Duration {
+		return time.Duration(max(0, ptr.Deref(value, standard))) * time.Second
+	}
+	return allocation.Times{
+		Reschedule: seconds(a.RescheduleAfterSeconds, defaultRescheduleAfter),
+		Retry:      seconds(a.RetryAfterSeconds, defaultRetryAfter),
+	}
+}
+
+// allocate decides how many replicas each subset gets, and which are capped.
+func (in *Input) allocate(p *Plan) {
+	topology := &in.Parent.Spec.Topology
+	if !adaptive(in.Parent) {
+		p.Allocation = allocation.Split(replicasOf(in.Parent), topology.Subsets)
+		p.caps = make([]*v1alpha1.SubsetCap, len(topology.Subsets))
+		return
+	}
+	states := make([]allocation.State, len(topology.Subsets))
+	for i := range topology.Subsets {
+		s := &topology.Subsets[i]
+		states[i] = allocation.State{
+			Bounds: allocation.Bounds{Min: s.MinReplicas, Max: s.MaxReplicas},
+			Last:   in.lastAllotted(s.Name), Observed: in.observed(s.Name), Unknown: in.Unreadable[s.Name] != nil,
+		}
+		if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+			states[i].Cap = was.Cap
+		}
+	}
+	adapted := allocation.Adapt(replicasOf(in.Parent), states, in.times(), in.Now)
+	p.Allocation, p.caps = adapted.Result, adapted.Caps
+	p.wakeAt(adapted.Wake)
+}
+
+// lastAllotted is how many replicas a subset was given last: as the status says, else as its child does. Of
+// one that is being removed, and is back in the spec, the status says nothing.
+func (in *Input) lastAllotted(name string) int32 {
+	if was := SubsetStatus(&in.Parent.Status, name); was != nil && was.UpdateRevision != "" {
+		return was.DesiredReplicas
+	}
+	if observed := in.observed(name); observed != nil {
+		return observed.Replicas
+	}
+	return 0
+}
+
+// setSchedulable sets what the status says of the scheduling of a subset.
+func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
+	if !adaptive(in.Parent) {
+		return
+	}
+	if s.Cap != nil {
+		status.Cap = s.Cap.DeepCopy()
+		status.Cap.Message = truncated(status.Cap.Message, maxSubsetMessage)
+	}
+	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+		status.Conditions = slices.Clone(was.Conditions)
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionSchedulable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSchedulable,
+		ObservedGeneration: in.Parent.Generation, LastTransitionTime: metav1.NewTime(in.Now.Truncate(time.Second)),
+	}
+	if limit := status.Cap; limit != nil {
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnschedulable
+		condition.Message = fmt.Sprintf("capped at %d %s: no node fits %s", s.Desired, replicasWord(s.Desired), limit.Message)
+		if limit.ClearedTime != nil {
+			condition.Reason = v1alpha1.ReasonRetryLater
+			condition.Message = fmt.Sprintf("capped at %d %s until %s: no node fitted %s", s.Desired, replicasWord(s.Desired),
+				limit.ClearedTime.Add(in.times().Retry).UTC().Format(time.RFC3339), limit.Message)
+		}
+		condition.Message = sentence(condition.Message)
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// capEvents tell when a subset is capped, and when that is over.
+func capEvents(before, after *v1alpha1.SubsetStatus) []Event {
+	was := before != nil && before.Cap != nil
+	switch {
+	case after.Cap != nil && !was:
+		return []Event{{corev1.EventTypeWarning, v1alpha1.EventSubsetCapped, "Schedule",
+			fmt.Sprintf("%s: no node fits %s; the subset keeps %d %s, and the others are created elsewhere",
+				after.Name, after.Cap.Message, after.Cap.Replicas, replicasWord(after.Cap.Replicas)), after.Workload}}
+	case was && after.Cap == nil:
+		return []Event{{corev1.EventTypeNormal, v1alpha1.EventSubsetUncapped, "Schedule",
+			after.Name + ": the subset may get more replicas again when spec.replicas grows", after.Workload}}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// adaptive sets the schedule strategy, with its two times in seconds.
+func adaptive(reschedule, retry int32) edit {
+	return func(d *Draft) {
+		d.Spec.Topology.ScheduleStrategy = &v1alpha1.ScheduleStrategy{
+			Type: v1alpha1.AdaptiveScheduleStrategy, Adaptive: &v1alpha1.AdaptiveScheduling{RescheduleAfterSeconds: &reschedule, RetryAfterSeconds: &retry},
+		}
+	}
+}
+
+// between is a subset with bounds such as "1..2". One that has a pool is on the nodes with the label of the test.
+func between(name, bounds string, pool *nodePool) edit {
+	return func(d *Draft) {
+		s := v1alpha1.Subset{Name: name}
+		low, high, _ := strings.Cut(bounds, "..")
+		if low != "" {
+			s.MinReplicas = ptr.To(intstr.Parse(low))
+		}
+		if high != "" {
+			s.MaxReplicas = ptr.To(intstr.Parse(high))
+		}
+		if pool != nil {
+			s.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: pool.label, Operator: corev1.NodeSelectorOpExists},
+			}}}}
+		}
+		subset(s)(d)
+	}
+}
+
+// nodePool is a label that no node has until a test gives it to one.
+type nodePool struct {
+	*env
+	label string
+}
+
+func (e *env) pool(name string) *nodePool {
+	return &nodePool{e, "pool.example.com/" + e.Namespace + "-" + name}
+}
+
+// open gives the label to a node.
+func (p *nodePool) open() {
+	p.t.Helper()
+	node := slices.Sorted(maps.Keys(shared.zones))[0]
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"yes"}}}`, p.label))
+	p.Expect(p.Client.Patch(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)).To(Succeed())
+}
+
+// have is how many pods each subset has, in the order of the spec, and in parentheses how many of them have no node.
+func (w *Workload) have() string {
+	all, pending := map[string]int{}, map[string]int{}
+	for _, p := range w.Pods() {
+		all[p.Subset]++
+		if p.Node == "" {
+			pending[p.Subset]++
+		}
+	}
+	var said []string
+	for _, s := range w.Parent().Spec.Topology.Subsets {
+		text := fmt.Sprint(all[s.Name])
+		if n := pending[s.Name]; n > 0 {
+			text += fmt.Sprintf("(%d)", n)
+		}
+		said = append(said, text)
+		delete(all, s.Name)
+	}
+	for name := range all {
+		said = append(said, "also "+name)
+	}
+	return strings.Join(said, ",")
+}
+
+// comeTo waits until the subsets have so many pods.
+func (w *Workload) comeTo(want string) {
+	w.t.Helper()
+	w.Eventually(w.have).Should(Equal(want))
+}
+
+// scaleTo scales, and waits until the subsets have so many pods.
+func (w *Workload) scaleTo(n int32, want string) {
+	w.t.Helper()
+	w.Scale(n)
+	w.comeTo(want)
+}
+
+// capIsOver waits until no subset is capped.
+func (w *Workload) capsAreOver() {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		for _, s := range w.Parent().Status.Subsets {
+			g.Expect(s.Cap).To(BeNil(), s.Name)
+			g.Expect(meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSchedulable)).To(BeTrue(), s.Name)
+		}
+	}).Should(Succeed())
+}
+
+// staysAt looks for so long whether nothing changes.
+func (w *Workload) staysAt(want string, seconds int) {
+	w.t.Helper()
+	w.Consistently(w.have, time.Duration(seconds)*time.Second, time.Second).Should(Equal(want))
+}
+
+// adaptiveStrategies are the ways to update with which Adaptive has to work.
+var adaptiveStrategies = map[string]edit{
+	"Manual":        func(*Draft) {},
+	"RollingUpdate": rolling(`{maxUnavailable: 1}`),
+}
+
+// The subsets are filled in order, and what fits on no node goes on to the next. What has a node stays.
+func TestAdaptiveOrder(t *testing.T) {
+	for name, strategy := range adaptiveStrategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			b := e.pool("b")
+			w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(3), adaptive(10, 10), strategy,
+				between("a", "..2", nil), between("b", "..2", b), between("c", "", nil)))
+			e.Step("b has no nodes", func() {
+				w.comeTo("2,1(1),0")
+				w.comeTo("2,0,1")
+				w.isCapped("b", v1alpha1.ReasonRetryLater)
+				w.scaleTo(5, "2,0,3")
+				w.scaleTo(4, "2,0,2")
+			})
+			e.Step("the cap is over, and moves nothing", func() {
+				w.capsAreOver()
+				w.staysAt("2,0,2", 3)
+				w.Settle()
+			})
+			e.Step("a scale-up tries b again", func() {
+				w.scaleTo(5, "2,1(1),2")
+				w.comeTo("2,0,3")
+				w.Scale(4)
+				w.capsAreOver()
+				w.comeTo("2,0,2")
+			})
+			e.Step("what has no node goes first", func() {
+				w.scaleTo(5, "2,1(1),2")
+				w.scaleTo(4, "2,0,2")
+				w.scaleTo(3, "2,0,1")
+			})
+			e.Step("another subset", func() {
+				w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"d","minReplicas":2}},{"op":"replace","path":"/spec/replicas","value":6}]`)
+				w.comeTo("2,0,2,2")
+				w.Settle()
+			})
+			e.Step("b gets a node, and d goes", func() {
+				b.open()
+				w.capsAreOver()
+				w.staysAt("2,0,2,2", 3)
+				w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/3"}]`)
+				w.comeTo("2,2,2")
+				w.Settle()
+				w.scaleTo(3, "2,1,0")
+				w.scaleTo(5, "2,2,1")
+				w.Settle()
+			})
+		})
+	}
+}
+
+// A subset that comes first and has a minimum keeps that, with or without a node.
+func TestAdaptiveMinimum(t *testing.T) {
+	for name, strategy := range adaptiveStrategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			b := e.pool("b")
+			w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(3), adaptive(10, 10), strategy,
+				between("b", "1..2", b), between("c", "", nil)))
+			e.Step("one is pending", func() {
+				w.comeTo("2(2),1")
+				w.comeTo("1(1),2")
+				w.isCapped("b", v1alpha1.ReasonUnschedulable)
+				w.scaleTo(4, "1(1),3")
+				w.scaleTo(3, "1(1),2")
+				w.staysAt("1(1),2", 12)
+				w.isCapped("b", v1alpha1.ReasonUnschedulable)
+			})
+			e.Step("the manager forgets nothing", func() {
+				before := w.Status("b").Cap
+				e.Expect(before).NotTo(BeNil())
+				w.WipeStatus()
+				w.staysAt("1(1),2", 5)
+			})
+			e.Step("b gets a node", func() {
+				b.open()
+				w.capsAreOver()
+				w.comeTo("1,2")
+				w.Settle()
+				w.scaleTo(5, "2,3")
+				w.Settle()
+				w.scaleTo(4, "2,2")
+				w.scaleTo(3, "2,1")
+				w.scaleTo(1, "1,0")
+				w.Settle()
+			})
+		})
+	}
+}
+
+// isCapped waits until a subset is capped for a reason, and says so in the scheduler's words.
+func (w *Workload) isCapped(subset, reason string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		s := w.Status(subset)
+		g.Expect(s.Cap).NotTo(BeNil())
+		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSchedulable)
+		g.Expect(c).NotTo(BeNil())
+		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(c.Reason).To(Equal(reason))
+		g.Expect(c.Message).To(ContainSubstring("nodes are available"))
+	}).Should(Succeed())
+}
