@@ -204,6 +204,9 @@ func widest(events []podEvent, image string, sizes map[string]int) float64 {
 	}
 	apart := 0.0
 	for _, event := range events {
+		if updated[event.Subset] == nil {
+			continue // it is not asked about
+		}
 		delete(updated[event.Subset], event.Name)
 		if event.Image == image && event.Ready && !event.Terminating && !event.Gone {
 			updated[event.Subset][event.Name] = true

@@ -81,7 +81,7 @@ func (c *coordinator) usedUp() (used, fields string) {
 	var full nameList
 	all := c.ledger.noRoomForAnother()
 	for _, v := range c.states {
-		all = all || v.keepsSurplus() && !c.ledger.mayRemoveSurplus()
+		all = all || v.keepsSurplus() && !c.mayRemoveSurplus()
 		releases := !v.Removed && (!v.stepDone() || len(v.Unreleased) > 0)
 		if releases && v.own.noRoomForAnother() || v.keepsSurplus() && !v.own.mayRemoveSurplus() {
 			full.add(func() string { return fmt.Sprintf("%d of %s %d of %s", v.own.unavailable, single, v.own.most, v.Name) })

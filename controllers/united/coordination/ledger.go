@@ -110,7 +110,7 @@ func (c *coordinator) shrink(v *subsetState) int32 {
 			to = max(v.Desired, to-v.missingDownFrom(to-1))
 			continue
 		case m.usable:
-			if !c.ledger.mayRemoveSurplus() || !v.own.mayRemoveSurplus() {
+			if !c.mayRemoveSurplus() || !v.own.mayRemoveSurplus() {
 				return to
 			}
 			c.addSurplus(v, -1)

@@ -54,7 +54,7 @@ func (w *world) mostPerSubset(c *child) int {
 func (w *world) overPerSubset(broken []int) string {
 	for i, c := range w.subsets {
 		most := w.mostPerSubset(c)
-		if broken != nil && broken[i] > 0 {
+		if i < len(broken) {
 			most = max(most, broken[i])
 		}
 		if n := max(w.mostOf[c.Name], w.mostCounted[c.Name]); n > most {
