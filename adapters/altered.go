@@ -75,7 +75,7 @@ func (l alteration) in(wanted, has any, at string) string {
 			return ""
 		}
 	}
-	if zeroOrEmpty(wanted) && !(l.zeroCounts && isNumber(wanted)) {
+	if zeroOrEmpty(wanted) && (!l.zeroCounts || !isNumber(wanted)) {
 		return ""
 	}
 	return at

@@ -61,10 +61,10 @@ func TestPodEvents(t *testing.T) {
 				events := podEvents()
 				for i := range 3000 {
 					events.Delete(t.Context(), event.DeleteEvent{Object: podOf(fmt.Sprint("pod-", i), tc.owner)}, q)
-					time.Sleep(time.Millisecond)
+					<-time.After(time.Millisecond)
 				}
 				synctest.Wait()
-				time.Sleep(2 * strangersWait)
+				<-time.After(2 * strangersWait)
 				q.ShutDown()
 				synctest.Wait()
 				if passes < tc.passes || passes > tc.passes+1 {
