@@ -144,7 +144,7 @@ func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructur
 // recordFixed notes that the API server refuses to correct a field.
 func (l *Comparisons) recordFixed(c *adapters.Child, current *unstructured.Unstructured, field string, refused error) {
 	if l != nil {
-		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: refused.Error()})
+		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: messageOf(refused)})
 	}
 }
 

@@ -78,12 +78,24 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 	r.count++
 	reason, final := classify(err)
 	r.failure = subset.Failure{
-		Reason: reason, Message: err.Error(),
+		Reason: reason, Message: messageOf(err),
 		Stalled: final || r.count >= stalledAfterFailures,
 		RetryAt: now.Add(backOff(r.count)),
 	}
 	failure := r.failure
 	return &failure
+}
+
+// maxMessage bounds what is kept of an error. That of the API server can quote most of a child workload of 1.5 MB, for each of a
+// hundred subsets; the status has no room for more than this.
+const maxMessage = 8 << 10
+
+func messageOf(err error) string {
+	text := err.Error()
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
 // Succeeded forgets a failure.

@@ -234,3 +234,12 @@ func TestCalm(t *testing.T) {
 		t.Error("it is kept for good")
 	}
 }
+
+// What is kept of an error is bounded: the API server can quote most of a child in it.
+func TestFailedKeepsAPart(t *testing.T) {
+	f, parent := &Failures{}, types.NamespacedName{Namespace: "shop", Name: "web"}
+	failure := f.Failed(parent, "a", Attempt{}, errors.New(strings.Repeat("é", 1<<19)), time.Unix(0, 0))
+	if len(failure.Message) > maxMessage+3 || !strings.HasSuffix(failure.Message, "é...") {
+		t.Error(len(failure.Message))
+	}
+}
