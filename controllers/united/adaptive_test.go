@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -116,5 +117,62 @@ func (s *scene) restIsQuiet(t *testing.T) {
 	writes := len(s.API.Writes)
 	if s.pass().pass(); len(s.API.Writes) > writes {
 		t.Error("at rest:", s.API.Writes[writes:])
+	}
+}
+
+// Replicas without a node stay, others are made beside them, and a new image reaches all. When they have a node, the others go.
+func TestReserve(t *testing.T) {
+	s := newScene(t).settled()
+	s.Edit("reserve", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.Topology.ScheduleStrategy = &v1alpha1.ScheduleStrategy{
+			Type: v1alpha1.AdaptiveScheduleStrategy, Adaptive: &v1alpha1.AdaptiveScheduling{ReserveUnschedulablePods: true},
+		}
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{}
+		spec.Replicas = ptr.To(int32(2))
+	})
+	s.settled()
+	if got := s.askedEach(); got != "2,0" {
+		t.Fatal("it is filled in order:", got)
+	}
+	s.replicas(4).pass().moves("a", "b").fitsOnNoNode("a-2").fitsOnNoNode("a-3").pass()
+	s.later(31 * time.Second).pass().pass()
+	if a := s.subset("a"); s.askedEach() != "4,2" || a.Cap == nil || a.Cap.Replicas != 2 || a.Cap.Reserved != 2 {
+		t.Fatalf("%s, %+v", s.askedEach(), a.Cap)
+	}
+	for range 5 {
+		s.moves("a", "b").kubelets("b-0", "b-1").pass()
+	}
+	if c := s.conditionOf(v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || s.subset("a").Phase != v1alpha1.PhaseComplete {
+		t.Fatal("what is reserved is outside of Ready:", s.told())
+	}
+	s.later(time.Hour).pass()
+	if c := s.conditionOf(v1alpha1.ConditionStalled); c.Status != metav1.ConditionFalse {
+		t.Error("it never fails:", s.told())
+	}
+	s.restIsQuiet(t)
+
+	s.image("v2").pass()
+	for range 20 {
+		s.moves("a", "b").kubelets("a-0", "a-1", "b-0", "b-1")
+		for _, name := range []string{"a-2", "a-3"} {
+			if pod := s.API.Live.Pods["web-"+name]; pod != nil && pod.DeletionTimestamp != nil {
+				s.Sets.Kubelet("web-" + name)
+			} else if pod != nil && len(pod.Status.Conditions) == 0 {
+				s.fitsOnNoNode(name)
+			}
+		}
+		s.later(2 * time.Second).pass()
+	}
+	if c := s.conditionOf(v1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRolloutComplete || s.status().UpdatedReplicas != 6 || s.askedEach() != "4,2" {
+		t.Fatal("a new image reaches all:", s.askedEach(), s.told())
+	}
+	s.restIsQuiet(t)
+	s.settled()
+	if a := s.subset("a"); s.askedEach() != "4,2" && s.askedEach() != "4,0" || a.ReadyReplicas != 4 {
+		t.Error(s.askedEach(), s.told())
+	}
+	s.later(301 * time.Second).settled()
+	if got := s.askedEach(); got != "4,0" {
+		t.Error("a node has come:", got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // fitsOnNoNode makes a pod one that the scheduler finds no node for, since now.
 func (s *scene) fitsOnNoNode(name string) *scene {
 	return s.edit(name, func(pod *corev1.Pod) {
-		pod.Status.StartTime = nil
+		pod.Status.StartTime, pod.Spec.NodeName = nil, ""
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: "0/6 nodes are available: 6 Insufficient cpu.", LastTransitionTime: s.API.Now(),

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // adaptive sets the schedule strategy, with its two times in seconds.
@@ -108,7 +109,7 @@ func (w *Workload) scaleTo(n int32, want string) {
 	w.comeTo(want)
 }
 
-// capIsOver waits until no subset is capped.
+// capsAreOver waits until no subset is capped.
 func (w *Workload) capsAreOver() {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -236,4 +237,117 @@ func (w *Workload) isCapped(subset, reason string) {
 		g.Expect(c.Reason).To(Equal(reason))
 		g.Expect(c.Message).To(ContainSubstring("nodes are available"))
 	}).Should(Succeed())
+}
+
+// reserving keeps replicas without a node.
+func reserving(d *Draft) { d.Spec.Topology.ScheduleStrategy.Adaptive.ReserveUnschedulablePods = true }
+
+// runsAll waits until all pods run an image, with a node or without, and the manager is content.
+func (w *Workload) runsAll(tag string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		for _, p := range w.Pods() {
+			g.Expect(p.Image).To(Equal(tag), p.Name)
+			g.Expect(p.Terminating).To(BeFalse(), p.Name)
+		}
+	}).Should(Succeed())
+}
+
+// isContent waits until Ready is True for this generation, whatever is reserved.
+func (w *Workload) isContent() {
+	w.t.Helper()
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+}
+
+// Replicas without a node stay, and substitutes come up elsewhere; a new image reaches all; when there is a node, the
+// substitutes go.
+func TestAdaptiveReserve(t *testing.T) {
+	t.Run("in order", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		a, b := e.pool("a"), e.pool("b")
+		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(20, 1), reserving,
+			between("a", "", a), between("b", "", b), between("c", "", nil)))
+		e.Step("a and b have no nodes", func() {
+			w.comeTo("2(2),0,0")
+			w.comeTo("2(2),2(2),0")
+			w.comeTo("2(2),2(2),2")
+			w.isCapped("a", v1alpha1.ReasonUnschedulable)
+			w.isCapped("b", v1alpha1.ReasonUnschedulable)
+			w.isContent()
+			w.scaleTo(4, "2(2),2(2),4")
+			w.scaleTo(2, "2(2),2(2),2")
+			w.scaleTo(4, "2(2),2(2),4")
+			w.isContent()
+		})
+		e.Step("a new image", func() {
+			w.SetImage("v2")
+			w.runsAll("v2")
+			w.comeTo("2(2),2(2),4")
+			w.isContent()
+			w.staysAt("2(2),2(2),4", 25)
+		})
+		e.Step("a gets a node", func() {
+			floor := w.readyFloor(4)
+			a.open()
+			w.comeTo("4,0,0")
+			floor()
+			w.Settle()
+			w.scaleTo(5, "5,0,0")
+			w.Settle()
+		})
+	})
+	t.Run("with minimums", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		a, b := e.pool("a"), e.pool("b")
+		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(10, 1), reserving,
+			between("a", "1", a), between("b", "1", b), between("c", "", nil)))
+		e.Step("a and b have no nodes", func() {
+			w.comeTo("1(1),1(1),2")
+			w.isContent()
+			w.scaleTo(4, "1(1),1(1),4")
+			w.isContent()
+		})
+		e.Step("a gets a node", func() {
+			floor := w.readyFloor(4)
+			a.open()
+			w.comeTo("4,1(1),0")
+			floor()
+			w.scaleTo(5, "5,1(1),0")
+			w.isContent()
+		})
+	})
+}
+
+// readyFloor looks from now on whether so many pods are ready, at each moment that it looks; the function that it gives ends that.
+func (w *Workload) readyFloor(least int) (end func()) {
+	stop, done, low := make(chan struct{}), make(chan struct{}), least
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			pods := &corev1.PodList{}
+			if w.List(w.ctx, pods, client.InNamespace(w.Namespace)) != nil {
+				continue
+			}
+			ready := 0
+			for i := range pods.Items {
+				if p := readPod(&pods.Items[i]); p.Ready && !p.Terminating {
+					ready++
+				}
+			}
+			low = min(low, ready)
+		}
+	}()
+	return func() {
+		w.t.Helper()
+		close(stop)
+		<-done
+		w.Expect(low).To(BeNumerically(">=", least), "pods that were ready")
+	}
 }

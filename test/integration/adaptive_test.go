@@ -50,10 +50,13 @@ func TestScheduleStrategy(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring("spec.topology.")))
 		})
 	}
+	refuseReserve(t)
 	for title, edit := range map[string]edit{
 		"Fixed, with replicas": scheduled(`{type: Fixed}`),
 		"no type":              scheduled(`{}`),
 		"Adaptive":             all(unbounded, scheduled(`{type: Adaptive}`)),
+		"reserve":              all(unbounded, parallel, scheduled(`{type: Adaptive, adaptive: {reserveUnschedulablePods: true}}`)),
+		"no reserve":           all(unbounded, scheduled(`{type: Adaptive, adaptive: {reserveUnschedulablePods: false}}`)),
 		"with bounds and times": all(bounded(`minReplicas: 1, maxReplicas: "50%"`, `maxReplicas: 2`, ``),
 			scheduled(`{type: Adaptive, adaptive: {rescheduleAfterSeconds: 1, retryAfterSeconds: 0}}`)),
 	} {
@@ -73,4 +76,26 @@ func TestScheduleStrategy(t *testing.T) {
 		got, _, _ := unstructured.NestedMap(made.Object, "spec", "topology", "scheduleStrategy", "adaptive")
 		g.Expect(got).To(Equal(map[string]any{"rescheduleAfterSeconds": int64(30), "retryAfterSeconds": int64(300)}))
 	})
+}
+
+var parallel = put(`Parallel`, inTemplate("spec", "podManagementPolicy")...)
+
+// refuseReserve: replicas without a node must not keep others from being made or updated.
+func refuseReserve(t *testing.T) {
+	t.Helper()
+	const field = "spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods"
+	reserve := all(bounded(``, ``, ``), scheduled(`{type: Adaptive, adaptive: {reserveUnschedulablePods: true}}`))
+	rolling := all(drop("spec", "updateStrategy", "manualUpdate"), put(`RollingUpdate`, "spec", "updateStrategy", "type"))
+	for title, r := range map[string]refusal{
+		"reserve, OrderedReady":  {"", all(reserve, put(`OrderedReady`, inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
+		"reserve, no policy":     {"", all(reserve, drop(inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
+		"reserve, RollingUpdate": {"", all(reserve, parallel, rolling), []string{field + ": ", "cannot be used with updateStrategy RollingUpdate"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			expectRefused(t, "", r)
+			g := NewWithT(t)
+			_, err := planner.ReadSpec(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
+			g.Expect(err).To(MatchError(ContainSubstring(field)))
+		})
+	}
 }

@@ -101,7 +101,7 @@ status:
     soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, approvalKey: k}
   subsets: [{name: a, workload: web-a, desiredReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1,
     partition: 1, expectedUpdatedReplicas: 1, currentRevision: web-1, updateRevision: web-2, phase: Held, message: m,
-    cap: {replicas: 1, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z", message: m},
+    cap: {replicas: 1, reserved: 1, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z", message: m},
     conditions: [{type: Schedulable, status: "False", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}],
     childRecord: {uid: u, generation: 1, hash: web-a-1, checksum: c, annotations: {united.dev/revision: web-2}}}]
   conditions: [{type: Ready, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
@@ -112,7 +112,7 @@ metadata: {name: rolling, namespace: default}
 spec:
   selector: {matchLabels: {app: web}}
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
-  topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300}}}
+  topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: false}}}
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], order: Parallel,
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
 `, `

@@ -103,6 +103,7 @@ func (s *Sets) setCondition(pod *corev1.Pod, status corev1.ConditionStatus) {
 	now := s.api.Now()
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = &now
+		pod.Spec.NodeName = "node"
 	}
 	if c := pod.Status.Conditions; len(c) == 0 || c[0].Status != status || status == corev1.ConditionTrue {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: now}}

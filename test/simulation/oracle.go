@@ -93,8 +93,14 @@ func (o *Oracle) fate(subset string) *fate {
 func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	result := allocation.Split(replicasOf(parent), parent.Spec.Topology.Subsets)
 	all := map[string]int32{}
+	strategy := parent.Spec.Topology.ScheduleStrategy
 	for i, s := range parent.Spec.Topology.Subsets {
 		all[s.Name] = result.Replicas[i]
+		for _, status := range parent.Status.Subsets {
+			if strategy != nil && strategy.Type == v1alpha1.AdaptiveScheduleStrategy && status.Name == s.Name {
+				all[s.Name] = status.DesiredReplicas // that depends on what was, and has tests of its own
+			}
+		}
 	}
 	return all
 }
@@ -221,7 +227,7 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 		return
 	}
 	if !IsReady(pod) {
-		if !o.broken(s, pod) {
+		if !o.broken(s, pod) && !o.reserved(pod) {
 			o.fail("the controller deletes %s, which is merely unready", pod.Name)
 		}
 		return
@@ -232,7 +238,7 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 		if p != nil && s.available(o, p) {
 			continue
 		}
-		if position >= s.partition() {
+		if position >= s.partition() && !o.reserved(p) {
 			o.fail("the controller deletes %s, which is ready, beside %d, which is on its way", pod.Name, position)
 		}
 		barred = true
@@ -240,6 +246,13 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	if !barred || s.ordered() {
 		o.fail("the controller deletes %s, which is ready", pod.Name)
 	}
+}
+
+// reserved reports whether a pod has no node, and is kept all the same: nobody else would get a new image to it, nor to
+// those that its set replaces after it.
+func (o *Oracle) reserved(pod *corev1.Pod) bool {
+	strategy := o.parent(o.api.Cached).Spec.Topology.ScheduleStrategy
+	return pod != nil && pod.Spec.NodeName == "" && strategy != nil && strategy.Adaptive != nil && strategy.Adaptive.ReserveUnschedulablePods
 }
 
 // finishes records that all replicas of a set are updated and ready.

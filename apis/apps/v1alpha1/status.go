@@ -246,6 +246,11 @@ type SubsetCap struct {
 	// +optional
 	Replicas int32 `json:"replicas"`
 
+	// Reserved is how many of the desiredReplicas of the subset have no node, and are in
+	// addition to spec.replicas (reserveUnschedulablePods).
+	// +optional
+	Reserved int32 `json:"reserved,omitempty"`
+
 	// SinceTime is when the subset was capped.
 	// +required
 	SinceTime metav1.Time `json:"sinceTime"`

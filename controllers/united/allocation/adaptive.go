@@ -14,6 +14,8 @@ type Adaptation struct {
 	Result
 	// Caps are what is to be on record of each subset from now on, nil where it is not capped.
 	Caps []*v1alpha1.SubsetCap
+	// Reserved is how many of the replicas of each subset have no node, and stay beside the total.
+	Reserved []int32
 	// Wake is when time alone changes any of this; zero if never.
 	Wake time.Time
 }
@@ -28,7 +30,7 @@ type Adaptation struct {
 // A cap that is new, or lower than before, is to be put on record, and takes effect when it is: a
 // controller that starts again in between would else know neither it, nor, since they are gone, the
 // replicas that had no node.
-func Adapt(total int32, subsets []State, t Times, now time.Time) Adaptation {
+func Adapt(total int32, subsets []State, t Rules, now time.Time) Adaptation {
 	bounds := make([]Bounds, len(subsets))
 	for i := range subsets {
 		bounds[i] = subsets[i].Bounds
@@ -38,13 +40,18 @@ func Adapt(total int32, subsets []State, t Times, now time.Time) Adaptation {
 	for i := range subsets {
 		var wake time.Time
 		out.Caps[i], wake = subsets[i].nextCap(t, now)
-		if out.tightened(i, subsets[i].Cap) {
+		if out.tightened(i, subsets[i].Cap) && !t.Reserve { // else nothing goes for it
 			wake = now
 		}
 		if !wake.IsZero() && (out.Wake.IsZero() || wake.Before(out.Wake)) {
 			out.Wake = wake
 		}
 		a.bounds[i] = a.read(i, bounds[i])
+	}
+	out.Reserved = make([]int32, len(subsets))
+	if t.Reserve {
+		out.Replicas, out.Reserved = a.reserve(out.Caps, now)
+		return out
 	}
 	a.start(out.Caps)
 	switch left := a.left(); {

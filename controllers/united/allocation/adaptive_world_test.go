@@ -23,7 +23,7 @@ type failer interface{ Fatalf(string, ...any) }
 type world struct {
 	failer
 	now     time.Time
-	times   allocation.Times
+	times   allocation.Rules
 	total   int32
 	subsets []*part
 	// moved are the replicas with a node that a child lost though the spec did not change.
@@ -44,7 +44,7 @@ type part struct {
 func newWorld(f failer, reschedule, retry int, subsets ...*part) *world {
 	return &world{
 		failer: f, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), subsets: subsets,
-		times: allocation.Times{Reschedule: time.Duration(reschedule) * time.Second, Retry: time.Duration(retry) * time.Second},
+		times: allocation.Rules{Reschedule: time.Duration(reschedule) * time.Second, Retry: time.Duration(retry) * time.Second},
 	}
 }
 
@@ -90,8 +90,14 @@ func (w *world) pass() {
 func (w *world) check(got allocation.Adaptation) {
 	sum, before := int32(0), int32(0)
 	for i, p := range w.subsets {
-		sum += got.Replicas[i]
+		sum += got.Replicas[i] - got.Reserved[i]
 		before += p.last
+	}
+	if w.times.Reserve {
+		if sum < w.total {
+			w.Fatalf("%v, of which %v are reserved, is less than %d", got.Replicas, got.Reserved, w.total)
+		}
+		return
 	}
 	if sum != w.total {
 		w.Fatalf("%v is not %d", got.Replicas, w.total)
@@ -112,7 +118,7 @@ func (w *world) live() {
 		for position := range p.child.Replicas {
 			exists := slices.ContainsFunc(p.child.Pods, func(r adapters.Replica) bool { return r.Position == position })
 			if !exists {
-				p.child.Pods = append(p.child.Pods, adapters.Replica{Name: fmt.Sprintf("%s-%d", p.name, position), Position: position, Created: w.now})
+				p.child.Pods = append(p.child.Pods, adapters.Replica{Name: fmt.Sprintf("%s-%d", p.name, position), Position: position, Created: w.now, NeverReady: true})
 			}
 			if !exists && p.child.Ordered {
 				break
@@ -139,6 +145,7 @@ func (w *world) schedule(p *part) {
 		case used < p.room:
 			used++
 			r.Placed, r.Unschedulable, r.UnschedulableSince = true, "", time.Time{}
+			r.Ready, r.NeverReady, r.ReadySince = true, false, w.now
 		case r.Unschedulable == "":
 			r.Unschedulable, r.UnschedulableSince = "0/6 nodes are available", w.now
 		}

@@ -25,9 +25,13 @@ type State struct {
 	Unknown  bool
 }
 
-// Times are how long a replica must have had no node before its subset is capped, and how long the
-// cap stays when there is no such replica any more.
-type Times struct{ Reschedule, Retry time.Duration }
+// Rules are how long a replica must have had no node before its subset is capped, and how long the
+// cap stays when there is no such replica any more. With Reserve such replicas stay, and others are made
+// beside them.
+type Rules struct {
+	Reschedule, Retry time.Duration
+	Reserve           bool
+}
 
 // nextCap gives the cap of a subset from now on, nil if it has none, and when time alone makes
 // it another; zero if never.
@@ -35,7 +39,7 @@ type Times struct{ Reschedule, Retry time.Duration }
 // A subset is capped when the scheduler has called a replica unschedulable for longer than
 // Reschedule. It stays so while any replica is unschedulable, for however long: a replica without a node that
 // is replaced is a new one, and nobody has found room in between. Then the time of Retry begins.
-func (s *State) nextCap(t Times, now time.Time) (next *v1alpha1.SubsetCap, wake time.Time) {
+func (s *State) nextCap(t Rules, now time.Time) (next *v1alpha1.SubsetCap, wake time.Time) {
 	r := s.longestUnschedulable()
 	judged := r != nil && t.unplaceable(r, now)
 	if r != nil {
@@ -50,10 +54,15 @@ func (s *State) nextCap(t Times, now time.Time) (next *v1alpha1.SubsetCap, wake 
 	}
 	if r != nil {
 		next.Message, next.ClearedTime = r.Describe(), nil
+	}
+	if t.Reserve {
+		next.Replicas = s.serving()
+	} else {
 		next.Replicas = s.kept(min(s.Last, next.Replicas), t, now)
+	}
+	if r != nil {
 		return next, wake
 	}
-	next.Replicas = s.kept(min(s.Last, next.Replicas), t, now)
 	if next.ClearedTime == nil {
 		cleared := inSeconds(now)
 		next.ClearedTime = &cleared
@@ -67,7 +76,7 @@ func (s *State) nextCap(t Times, now time.Time) (next *v1alpha1.SubsetCap, wake 
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // unplaceable reports whether the scheduler has called a replica unschedulable for too long.
-func (t Times) unplaceable(r *adapters.Replica, now time.Time) bool {
+func (t Rules) unplaceable(r *adapters.Replica, now time.Time) bool {
 	return unschedulable(r) && !now.Before(r.UnschedulableSince.Add(t.Reschedule))
 }
 
@@ -86,7 +95,7 @@ func (s *State) longestUnschedulable() *adapters.Replica {
 }
 
 // nextVerdict is when the next replica will have had no node for too long; zero if none.
-func (s *State) nextVerdict(t Times, now time.Time) time.Time {
+func (s *State) nextVerdict(t Rules, now time.Time) time.Time {
 	var next time.Time
 	for _, r := range s.replicas() {
 		if at := r.UnschedulableSince.Add(t.Reschedule); unschedulable(r) && at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -119,7 +128,7 @@ func (s *State) numbered() bool { return s.Observed.Traits.Partition == adapters
 // kept is how many of so many replicas a capped subset keeps: those that have a node, and those of
 // which the scheduler has not said for long enough that there is none. A replica that is missing
 // for a moment, or starts again, counts as kept: only the scheduler's word moves anything.
-func (s *State) kept(of int32, t Times, now time.Time) int32 {
+func (s *State) kept(of int32, t Rules, now time.Time) int32 {
 	if s.Observed == nil {
 		return of
 	}

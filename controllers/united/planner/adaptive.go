@@ -55,15 +55,16 @@ func checkScheduling(topology *v1alpha1.Topology, at *field.Path) error {
 	return nil
 }
 
-// times are those of the schedule strategy.
-func (in *Input) times() allocation.Times {
+// schedulingRules are those of the schedule strategy.
+func (in *Input) schedulingRules() allocation.Rules {
 	a := ptr.Deref(in.Parent.Spec.Topology.ScheduleStrategy.Adaptive, v1alpha1.AdaptiveScheduling{})
 	seconds := func(value *int32, standard int32) time.Duration {
 		return time.Duration(max(0, ptr.Deref(value, standard))) * time.Second
 	}
-	return allocation.Times{
+	return allocation.Rules{
 		Reschedule: seconds(a.RescheduleAfterSeconds, defaultRescheduleAfter),
 		Retry:      seconds(a.RetryAfterSeconds, defaultRetryAfter),
+		Reserve:    a.ReserveUnschedulablePods,
 	}
 }
 
@@ -72,7 +73,7 @@ func (in *Input) allocate(p *Plan) {
 	topology := &in.Parent.Spec.Topology
 	if !adaptive(in.Parent) {
 		p.Allocation = allocation.Split(replicasOf(in.Parent), topology.Subsets)
-		p.caps = make([]*v1alpha1.SubsetCap, len(topology.Subsets))
+		p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(topology.Subsets)), make([]int32, len(topology.Subsets))
 		return
 	}
 	states := make([]allocation.State, len(topology.Subsets))
@@ -86,8 +87,8 @@ func (in *Input) allocate(p *Plan) {
 			states[i].Cap = was.Cap
 		}
 	}
-	adapted := allocation.Adapt(replicasOf(in.Parent), states, in.times(), in.Now)
-	p.Allocation, p.caps = adapted.Result, adapted.Caps
+	adapted := allocation.Adapt(replicasOf(in.Parent), states, in.schedulingRules(), in.Now)
+	p.Allocation, p.caps, p.reserved = adapted.Result, adapted.Caps, adapted.Reserved
 	p.wakeAt(adapted.Wake)
 }
 
@@ -110,6 +111,7 @@ func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
 	}
 	if s.Cap != nil {
 		status.Cap = s.Cap.DeepCopy()
+		status.Cap.Reserved = s.Reserved
 		status.Cap.Message = truncated(status.Cap.Message, maxSubsetMessage)
 	}
 	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
@@ -125,7 +127,7 @@ func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
 		if limit.ClearedTime != nil {
 			condition.Reason = v1alpha1.ReasonRetryLater
 			condition.Message = fmt.Sprintf("capped at %d %s until %s: no node fitted %s", s.Desired, replicasWord(s.Desired),
-				limit.ClearedTime.Add(in.times().Retry).UTC().Format(time.RFC3339), limit.Message)
+				limit.ClearedTime.Add(in.schedulingRules().Retry).UTC().Format(time.RFC3339), limit.Message)
 		}
 		condition.Message = sentence(condition.Message)
 	}

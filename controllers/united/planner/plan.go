@@ -41,8 +41,10 @@ type Plan struct {
 
 	// believedCurrent is Input.believedCurrent.
 	believedCurrent string
-	// caps are those of the subsets of the spec, nil where there is none.
-	caps []*v1alpha1.SubsetCap
+	// caps are those of the subsets of the spec, nil where there is none, reserved how many of their
+	// replicas have no node and do not count.
+	caps     []*v1alpha1.SubsetCap
+	reserved []int32
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -57,6 +59,8 @@ type SubsetPlan struct {
 	Desired int32
 	// Cap is there while the subset gets no more replicas, since some fitted on no node.
 	Cap *v1alpha1.SubsetCap
+	// Reserved is how many of Desired have no node, and stay beside the replicas of the parent.
+	Reserved int32
 	// Decision is what the child shall come to, whoever moves the partitions: how many
 	// replicas, which is more while a coordinated scale-down waits, and where its partition
 	// lies. Step is the next write on the way there, and Deletes what of Delete may go now.
@@ -87,7 +91,7 @@ func Make(in *Input) *Plan {
 	p.CurrentRevision = in.currentRevision(p)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
-		s.Desired, s.Cap = p.Allocation.Replicas[i], p.caps[i]
+		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}
@@ -219,6 +223,7 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 		s.delete(observed, subset.DeletableUnreleased(observed, in.Now))
 	default:
 		stuck, wake := subset.Stuck(observed, in.terms(), proven)
+		stuck = append(stuck, s.unreached(observed, stuck, in.Now)...)
 		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}

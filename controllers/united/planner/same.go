@@ -68,7 +68,7 @@ func sameCap(a, b *v1alpha1.SubsetCap) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Replicas == b.Replicas && a.Message == b.Message && a.SinceTime.Equal(&b.SinceTime) && sameTime(a.ClearedTime, b.ClearedTime)
+	return a.Replicas == b.Replicas && a.Reserved == b.Reserved && a.Message == b.Message && a.SinceTime.Equal(&b.SinceTime) && sameTime(a.ClearedTime, b.ClearedTime)
 }
 
 func sameRecord(a, b *v1alpha1.ChildRecord) bool {

@@ -116,6 +116,9 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 	if err := checkScheduling(&parent.Spec.Topology, field.NewPath("spec", "topology")); err != nil {
 		return err
 	}
+	if err := s.checkReserve(parent); err != nil {
+		return err
+	}
 	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
 }
 

@@ -185,7 +185,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 			return v1alpha1.PhaseUpdating, waits
 		}
 		return v1alpha1.PhaseWaiting, s.Decision.WaitReason
-	case t.counts.AvailableReplicas < s.Desired:
+	case t.counts.AvailableReplicas < s.Desired-s.Reserved:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
@@ -215,7 +215,7 @@ func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, 
 		if r.Failure != "" {
 			return false
 		}
-		if available, _ := r.Available(observed.MinReadySeconds, in.Now); available && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
+		if available, _ := r.Available(observed.MinReadySeconds, in.Now); (available || s.isReserved(r)) && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
 			replaced++
 		}
 	}

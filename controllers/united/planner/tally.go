@@ -63,7 +63,10 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	}
 	onUpdate := in.onUpdate(s, observed)
 	t.count(observed, onUpdate, in.Now)
-	t.failed = in.failed(p, observed, onUpdate)
+	t.failed = slices.DeleteFunc(in.failed(p, observed, onUpdate), s.isReserved)
+	if s.Reserved > 0 {
+		t.unschedulable = t.unschedulable[min(len(t.unschedulable), int(s.Reserved)):]
+	}
 	if !observed.SpecObserved {
 		// The hashes speak of an older spec: what was known of this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0

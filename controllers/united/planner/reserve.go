@@ -1,0 +1,90 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// checkReserve refuses to keep replicas without a node where they would keep others from being made or updated.
+func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
+	at := field.NewPath("spec", "topology", "scheduleStrategy", "adaptive", "reserveUnschedulablePods")
+	strategy := parent.Spec.Topology.ScheduleStrategy
+	switch {
+	case strategy == nil || strategy.Adaptive == nil || !strategy.Adaptive.ReserveUnschedulablePods:
+		return nil
+	case parent.Spec.Template.StatefulSetTemplate == nil:
+		return field.Forbidden(at, "is only for statefulSetTemplate, with podManagementPolicy Parallel")
+	case parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy:
+		return field.Forbidden(at, "cannot be used with updateStrategy RollingUpdate, which would wait for replicas that have no node: use type Manual")
+	}
+	policy := func(workload map[string]any) any {
+		spec, _ := workload["spec"].(map[string]any)
+		return spec["podManagementPolicy"]
+	}
+	parallel := policy(s.template) == "Parallel"
+	for i := range s.Subsets {
+		if own := policy(s.Subsets[i].patch); own != nil && own != "Parallel" {
+			parallel = false
+		}
+	}
+	if !parallel {
+		return field.Forbidden(at, "requires podManagementPolicy Parallel: with OrderedReady, one replica without a node prevents all others")
+	}
+	return nil
+}
+
+// isReserved reports whether a replica is one that has no node and does not count. Of a subset that keeps such
+// replicas these are all that the scheduler calls unschedulable.
+func (s *SubsetPlan) isReserved(r *adapters.Replica) bool {
+	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating
+}
+
+// unreached are the replicas that a new image would not reach, since the child's controller waits for those without
+// a node: these themselves, and, when all above are updated, the next one with a node. stuck are those
+// that are deleted anyway.
+func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Replica, now time.Time) (unreached []adapters.Replica) {
+	asked := observed.WantedHashes(false, subset.ProtectedHash(observed))
+	if s.Reserved == 0 || asked == nil {
+		return nil
+	}
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
+		known := slices.ContainsFunc(stuck, func(k adapters.Replica) bool { return k.UID == r.UID })
+		if s.isReserved(r) && !known && observed.Replaceable(r, observed.Partition, asked) {
+			unreached = append(unreached, *r)
+		}
+	}
+	if next := s.nextBehindReserved(observed, now); next != nil && len(unreached)+len(stuck) == 0 {
+		unreached = append(unreached, *next)
+	}
+	return unreached
+}
+
+// nextBehindReserved is the highest released replica that is not updated, if it is available, and all above it are updated, and
+// available or reserved; nil if there is none.
+func (s *SubsetPlan) nextBehindReserved(observed *adapters.Observed, now time.Time) *adapters.Replica {
+	above := observed.Replicas
+	for i := range slices.Backward(observed.Pods) {
+		r := &observed.Pods[i]
+		available, _ := r.Available(observed.MinReadySeconds, now)
+		switch {
+		case r.Position < 0 || r.Position >= observed.Replicas:
+		case r.Position != above-1 || r.Position < observed.Partition || !available && !s.isReserved(r):
+			return nil
+		case r.Hash != observed.UpdateHash:
+			return r
+		default:
+			above = r.Position
+		}
+	}
+	return nil
+}
