@@ -223,7 +223,7 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 		s.delete(observed, subset.DeletableUnreleased(observed, in.Now))
 	default:
 		stuck, wake := subset.Stuck(observed, in.terms(), proven)
-		stuck = append(stuck, s.unreached(observed, stuck, in.Now)...)
+		stuck = append(stuck, s.unreached(observed, stuck, proven, in.Now)...)
 		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}

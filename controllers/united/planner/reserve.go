@@ -50,9 +50,9 @@ func (s *SubsetPlan) isReserved(r *adapters.Replica) bool {
 
 // unreached are the replicas that a new image would not reach, since the child's controller waits for those without
 // a node: these themselves, and, when all above are updated, the next one with a node. stuck are those
-// that are deleted anyway.
-func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Replica, now time.Time) (unreached []adapters.Replica) {
-	asked := observed.WantedHashes(false, subset.ProtectedHash(observed))
+// that are deleted anyway, and proven tells that what the subset protects is the update revision too.
+func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Replica, proven bool, now time.Time) (unreached []adapters.Replica) {
+	asked := observed.WantedHashes(proven, subset.ProtectedHash(observed))
 	if s.Reserved == 0 || asked == nil {
 		return nil
 	}
