@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -122,13 +121,18 @@ func (s *scene) restIsQuiet(t *testing.T) {
 
 // Replicas without a node stay, others are made beside them, and a new image reaches all. When they have a node, the others go.
 func TestReserve(t *testing.T) {
-	s := newScene(t).settled()
+	for _, strategy := range []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy} {
+		t.Run(string(strategy), func(t *testing.T) { testReserve(t, strategy) })
+	}
+}
+
+func testReserve(t *testing.T, strategy v1alpha1.UpdateStrategyType) {
+	s := newScene(t).replicas(2).settled()
 	s.Edit("reserve", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.Topology.ScheduleStrategy = &v1alpha1.ScheduleStrategy{
 			Type: v1alpha1.AdaptiveScheduleStrategy, Adaptive: &v1alpha1.AdaptiveScheduling{ReserveUnschedulablePods: true},
 		}
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{}
-		spec.Replicas = ptr.To(int32(2))
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: strategy}
 	})
 	s.settled()
 	if got := s.askedEach(); got != "2,0" {

@@ -262,11 +262,17 @@ func (w *Workload) isContent() {
 // Replicas without a node stay, and substitutes come up elsewhere; a new image reaches all; when there is a node, the
 // substitutes go.
 func TestAdaptiveReserve(t *testing.T) {
+	for name, strategy := range adaptiveStrategies {
+		t.Run(name, func(t *testing.T) { testReserve(t, strategy) })
+	}
+}
+
+func testReserve(t *testing.T, strategy edit) {
 	t.Run("in order", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		a, b := e.pool("a"), e.pool("b")
-		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(20, 1), reserving,
+		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(20, 1), reserving, strategy,
 			between("a", "", a), between("b", "", b), between("c", "", nil)))
 		e.Step("a and b have no nodes", func() {
 			w.comeTo("2(2),0,0")
@@ -301,7 +307,7 @@ func TestAdaptiveReserve(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		a, b := e.pool("a"), e.pool("b")
-		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(10, 1), reserving,
+		w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(10, 1), reserving, strategy,
 			between("a", "1", a), between("b", "1", b), between("c", "", nil)))
 		e.Step("a and b have no nodes", func() {
 			w.comeTo("1(1),1(1),2")

@@ -85,11 +85,13 @@ func refuseReserve(t *testing.T) {
 	t.Helper()
 	const field = "spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods"
 	reserve := all(bounded(``, ``, ``), scheduled(`{type: Adaptive, adaptive: {reserveUnschedulablePods: true}}`))
-	rolling := all(drop("spec", "updateStrategy", "manualUpdate"), put(`RollingUpdate`, "spec", "updateStrategy", "type"))
+	t.Run("reserve, Deployment", func(t *testing.T) {
+		deployment := all(drop("spec", "template", "statefulSetTemplate"), put(`{spec: {template: {metadata: {labels: {app: web}}}}}`, "spec", "template", "deploymentTemplate"))
+		expectRefused(t, "", refusal{"", all(reserve, deployment), []string{field + ": ", "is only for statefulSetTemplate"}})
+	})
 	for title, r := range map[string]refusal{
-		"reserve, OrderedReady":  {"", all(reserve, put(`OrderedReady`, inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
-		"reserve, no policy":     {"", all(reserve, drop(inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
-		"reserve, RollingUpdate": {"", all(reserve, parallel, rolling), []string{field + ": ", "cannot be used with updateStrategy RollingUpdate"}},
+		"reserve, OrderedReady": {"", all(reserve, put(`OrderedReady`, inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
+		"reserve, no policy":    {"", all(reserve, drop(inTemplate("spec", "podManagementPolicy")...)), []string{field + ": ", "requires podManagementPolicy Parallel"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			expectRefused(t, "", r)

@@ -89,15 +89,19 @@ func (o *Oracle) fate(subset string) *fate {
 	return o.subsets[subset]
 }
 
+func adaptive(parent *v1alpha1.UnitedDeployment) bool {
+	strategy := parent.Spec.Topology.ScheduleStrategy
+	return strategy != nil && strategy.Type == v1alpha1.AdaptiveScheduleStrategy
+}
+
 // shares returns how many replicas each subset of a parent gets.
 func shares(parent *v1alpha1.UnitedDeployment) map[string]int32 {
 	result := allocation.Split(replicasOf(parent), parent.Spec.Topology.Subsets)
 	all := map[string]int32{}
-	strategy := parent.Spec.Topology.ScheduleStrategy
 	for i, s := range parent.Spec.Topology.Subsets {
 		all[s.Name] = result.Replicas[i]
 		for _, status := range parent.Status.Subsets {
-			if strategy != nil && strategy.Type == v1alpha1.AdaptiveScheduleStrategy && status.Name == s.Name {
+			if adaptive(parent) && status.Name == s.Name {
 				all[s.Name] = status.DesiredReplicas // that depends on what was, and has tests of its own
 			}
 		}
@@ -235,10 +239,14 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 	barred := false
 	for position := range *s.set.Spec.Replicas {
 		p := s.pods[position]
+		if o.reserved(p) {
+			barred = true
+			continue
+		}
 		if p != nil && s.available(o, p) {
 			continue
 		}
-		if position >= s.partition() && !o.reserved(p) {
+		if position >= s.partition() {
 			o.fail("the controller deletes %s, which is ready, beside %d, which is on its way", pod.Name, position)
 		}
 		barred = true
@@ -252,7 +260,7 @@ func (o *Oracle) judgeManualDeletion(set string, pod *corev1.Pod) {
 // those that its set replaces after it.
 func (o *Oracle) reserved(pod *corev1.Pod) bool {
 	strategy := o.parent(o.api.Cached).Spec.Topology.ScheduleStrategy
-	return pod != nil && pod.Spec.NodeName == "" && strategy != nil && strategy.Adaptive != nil && strategy.Adaptive.ReserveUnschedulablePods
+	return pod != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Status.Conditions) > 0 && strategy != nil && strategy.Adaptive != nil && strategy.Adaptive.ReserveUnschedulablePods
 }
 
 // finishes records that all replicas of a set are updated and ready.

@@ -90,6 +90,10 @@ func (o *Oracle) judgeLedger(then, now []*observedSubset, forced bool, name stri
 	most := maxUnavailable(o.parent(o.api.Cached))
 	wereDown, wereMissing := o.unavailable(then)
 	down, missing := o.unavailable(now)
+	if adaptive(o.parent(o.api.Cached)) {
+		wereDown, down = o.unavailableAnywhere(then), o.unavailableAnywhere(now)
+		wereMissing, missing = wereDown, down
+	}
 	if down > wereDown || missing > wereMissing {
 		o.Checked["I2"]++
 	}

@@ -109,7 +109,7 @@ func (s *observedSubset) updatedAvailableFrom(o *Oracle, target int32) int {
 // available reports whether the pod has been ready for minReadySeconds, and is not terminating.
 func (s *observedSubset) available(o *Oracle, p *corev1.Pod) bool {
 	since, ready := readySince(p)
-	return ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
+	return o.reserved(p) || ready && p.DeletionTimestamp == nil && !since.Add(s.wait).After(o.api.Now().Time)
 }
 
 // onlyHealthIsMissing reports whether everything that the current step releases of a subset is released, and no replica
@@ -198,6 +198,21 @@ func (o *Oracle) unavailable(all []*observedSubset) (down, missing int) {
 		}
 	}
 	return down, missing
+}
+
+// unavailableAnywhere is unavailable where it is open which subset has which replica: so many are to be available, and what
+// is reserved is not.
+func (o *Oracle) unavailableAnywhere(all []*observedSubset) int {
+	down := int(replicasOf(o.parent(o.api.Cached)))
+	for _, s := range all {
+		for position, p := range s.pods {
+			released := position >= s.partition() && PodContent(p) != s.content
+			if position < *s.set.Spec.Replicas && s.available(o, p) && !o.reserved(p) && !released {
+				down--
+			}
+		}
+	}
+	return down
 }
 
 // blocked reports whether unavailable replicas that cannot be released yet stop the rollout: they use up the ledger, or

@@ -56,6 +56,9 @@ type Subset struct {
 	Name string
 	// Desired is how many replicas it is allotted: R.
 	Desired int32
+	// Reserved is how many of Desired have no node, and are kept beside the replicas of the parent. Where there are
+	// any, these are the replicas that the scheduler calls unschedulable.
+	Reserved int32
 	// Removed: the spec does not have it any more. It is drained.
 	Removed bool
 	// Whole: its child is released as a whole, and then replaces its replicas by itself.

@@ -100,7 +100,7 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 // A child that has a bound of its own, which is lifted (adapters.Paced), takes what is released
 // by itself, all of it: of that nothing is deleted but what is broken.
 func (c *coordinator) deleteParallel(v *subsetState) {
-	barred := v.unavailableBelow(v.currentReplicas) >= 0
+	barred := v.Reserved > 0 || v.unavailableBelow(v.currentReplicas) >= 0
 	taken := v.takenNext()
 	for _, m := range slices.Backward(v.replicaStates) {
 		switch {

@@ -122,6 +122,12 @@
 // once, available ones as the ledger allows. Their subset releases nothing until they
 // are back.
 //
+// Reserved replicas. Those that have no node and are kept beside the replicas of the parent
+// (reserveUnschedulablePods) count as available, and N leaves them out of a percentage of
+// maxUnavailable. So they are released in turn, like available ones, and deleted, since the
+// child's controller waits for them; when they are updated they are done, without a node. What is
+// behind them is deleted too.
+//
 // # The way back
 //
 // The update revision is the one that all replicas ran last (Update = Current). It is

@@ -50,7 +50,7 @@ func readRules(in Input) rules {
 	}
 	total := int64(0)
 	for _, sub := range in.Subsets {
-		total += int64(sub.Desired)
+		total += int64(sub.Desired - sub.Reserved)
 	}
 	r := rules{
 		floor:          amountOr(s.Partition, percent.Amount{}, everything),

@@ -61,7 +61,8 @@ type replicaState struct {
 	*adapters.Replica
 	// updated: it is of the update revision.
 	updated bool
-	// available tells of now; usable leaves out what is released and not updated.
+	// available tells of now, and of a reserved replica always: nobody waits for it. usable leaves
+	// out what is released and not updated.
 	available, usable bool
 	// raised: it was released, and is available and not updated, and somebody else has
 	// raised the partition over it since. Its controller may have taken it before.
@@ -102,6 +103,8 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
 	m.updated = v.staged && settled && v.Revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
+	reserved := v.isReserved(r)
+	m.available = m.available || reserved
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
 	if v.Whole {
 		m.usable = m.available // what it may take is counted as a whole
@@ -109,12 +112,22 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
 	}
+	if reserved {
+		return m
+	}
 	var at time.Time
 	if m.broken, at = c.terms().Broken(r, v.wantedHashes()); !m.broken {
 		c.requeueAt(at)
 	}
 	c.setFailed(v, &m)
 	return m
+}
+
+// isReserved reports whether a replica has no node, and is kept beside the replicas of the parent. It neither uses up the
+// ledger nor fails. It is released like one that is available, and deleted when it is released: it is done
+// when it is updated.
+func (s *Subset) isReserved(r *adapters.Replica) bool {
+	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating && r.Position < s.Desired
 }
 
 // wantedHashes are the child's own revisions that somebody asks for; nil if not known.

@@ -23,8 +23,6 @@ func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
 		return nil
 	case parent.Spec.Template.StatefulSetTemplate == nil:
 		return field.Forbidden(at, "is only for statefulSetTemplate, with podManagementPolicy Parallel")
-	case parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy:
-		return field.Forbidden(at, "cannot be used with updateStrategy RollingUpdate, which would wait for replicas that have no node: use type Manual")
 	}
 	policy := func(workload map[string]any) any {
 		spec, _ := workload["spec"].(map[string]any)

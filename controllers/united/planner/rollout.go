@@ -70,7 +70,7 @@ func drainsFirst(s *SubsetPlan) int {
 
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Observed: in.observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
+		Name: s.Name, Desired: s.Desired, Reserved: s.Reserved, Observed: in.observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
