@@ -38,7 +38,8 @@ type Rules struct {
 //
 // A subset is capped when the scheduler has called a replica unschedulable for longer than
 // Reschedule. It stays so while any replica is unschedulable, for however long: a replica without a node that
-// is replaced is a new one, and nobody has found room in between. Then the time of Retry begins.
+// is replaced is a new one, and nobody has found room in between. Where such replicas are kept, it stays so until all
+// have a node: all of them can be replaced at once. Then the time of Retry begins.
 func (s *State) nextCap(t Rules, now time.Time) (next *v1alpha1.SubsetCap, wake time.Time) {
 	r := s.longestUnschedulable()
 	judged := r != nil && t.unplaceable(r, now)
@@ -53,14 +54,15 @@ func (s *State) nextCap(t Rules, now time.Time) (next *v1alpha1.SubsetCap, wake 
 		next = s.Cap.DeepCopy()
 	}
 	if r != nil {
-		next.Message, next.ClearedTime = r.Describe(), nil
+		next.Message = r.Describe()
 	}
 	if t.Reserve {
-		next.Replicas = s.serving()
+		next.Replicas = s.serving(next.Replicas)
 	} else {
 		next.Replicas = s.kept(min(s.Last, next.Replicas), t, now)
 	}
-	if r != nil {
+	if r != nil || t.Reserve && s.withNode() < s.Last {
+		next.ClearedTime = nil
 		return next, wake
 	}
 	if next.ClearedTime == nil {

@@ -116,14 +116,29 @@ func (s *State) served(of int32, now time.Time) int32 {
 	return min(served, of)
 }
 
-// serving is how many of the replicas that a capped subset was given count: all but those that the scheduler calls
-// unschedulable.
-func (s *State) serving() int32 {
+// serving is how many of the replicas that a capped subset was given count, and that was so many before. It falls by
+// those that the scheduler calls unschedulable, and rises by those that have a node. One that is missing for a moment
+// changes nothing.
+func (s *State) serving(before int32) int32 {
 	waiting := int32(0)
 	for _, r := range s.replicas() {
 		if unschedulable(r) && (!s.numbered() || r.Position < s.Last) {
 			waiting++
 		}
 	}
-	return max(0, s.Last-waiting)
+	return max(s.withNode(), min(before, s.Last-waiting))
+}
+
+// withNode is how many replicas that the subset was given have a node.
+func (s *State) withNode() int32 {
+	if s.Unknown {
+		return s.Last
+	}
+	count := int32(0)
+	for _, r := range s.replicas() {
+		if r.Placed && !r.Terminating && (!s.numbered() || r.Position < s.Last) {
+			count++
+		}
+	}
+	return min(count, s.Last)
 }

@@ -15,14 +15,21 @@ import (
 // reserving lets the world keep replicas without a node.
 func (w *world) reserving() *world { w.times.Reserve = true; return w }
 
-// newImage replaces the replicas of a subset.
+// newImage replaces all replicas, one subset after the other, those without a node all at once; and nobody hurries.
 func (w *world) newImage() {
 	for _, p := range w.subsets {
+		gone := p.child.Pods
 		p.child.Pods = nil
+		for range 5 {
+			w.pass()
+			w.now = w.now.Add(1e9)
+		}
+		if len(gone) > 0 && p.child.Replicas != int32(len(gone)) {
+			w.Fatalf("%s has %d, and had %d", p.name, p.child.Replicas, len(gone))
+		}
+		w.live()
+		w.wait(1)
 	}
-	w.pass()
-	w.live()
-	w.wait(1)
 }
 
 // The third row of what a peer's own tests ask for.
