@@ -62,7 +62,7 @@ func (c *coordinator) countUnavailable() {
 	for _, v := range c.states {
 		v.own.most = math.MaxInt64 // a subset that is removed is asked for no replicas
 		if !v.Removed {
-			v.own.most = c.rules.unavailablePerSubset(v.Desired)
+			v.own.most = c.rules.unavailablePerSubset(v.Desired - v.Reserved)
 			c.addUnavailable(v, int64(v.Desired-min(v.LastAvailable, v.Desired)))
 		}
 		for _, m := range v.replicaStates {

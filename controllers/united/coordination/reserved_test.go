@@ -31,8 +31,11 @@ func TestReservedReplicas(t *testing.T) {
 	}{
 		"one at a time": {func(*v1alpha1.RollingUpdate) {}, 1},
 		"a percentage":  {func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("50%") }, 3}, // of 6
-		"skew":          {func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("2"), "10%" }, 2},
-		"in turn":       {func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder }, 1},
+		"of each subset": {func(s *v1alpha1.RollingUpdate) { // one of two, and one of four
+			s.MaxUnavailable, s.MaxUnavailablePerSubset = amount("100%"), amount("25%")
+		}, 2},
+		"skew":    {func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("2"), "10%" }, 2},
+		"in turn": {func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(strategy(tc.edit), 4, 4).roll("v2")
