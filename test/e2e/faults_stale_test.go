@@ -139,8 +139,8 @@ var staleWrites = []staleWrite{
 	},
 }
 
-// ofSeed is one of the two writes that recreate a deleted child: the write that seeds it, or the write
-// that then releases it.
+// ofSeed returns one of the two writes that recreate a deleted child: the write that seeds it, or the
+// write that then releases it.
 func ofSeed(name string, seeds bool) staleWrite {
 	return staleWrite{
 		name:      name,

@@ -42,7 +42,7 @@ func panicsIn(log []byte) []string {
 	return panics
 }
 
-// TestPanicsAreSeen is the positive control of soundEnv.
+// TestPanicsAreSeen checks that soundEnv detects panics, as its positive control.
 func TestPanicsAreSeen(t *testing.T) {
 	log := `{"level":"info","msg":"Starting workers"}
 {"level":"error","msg":"Observed a panic","controller":"uniteddeployment","panic":"assignment to entry in nil map"}

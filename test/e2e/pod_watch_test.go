@@ -324,7 +324,7 @@ func (b *Ban) Broken() []string {
 	return broken
 }
 
-// Holds fails the test if the ban was broken since it was made.
+// Holds fails the test if the ban was broken since Forbid was called.
 func (b *Ban) Holds() {
 	b.history.e.t.Helper()
 	if broken := b.Broken(); len(broken) > 0 {
@@ -349,7 +349,7 @@ func (i incarnation) String() string {
 	return fmt.Sprintf("%s %s on %s", i.Name, how, i.Image)
 }
 
-// anyNewPod forbids that any pod is created.
+// anyNewPod forbids all new pods.
 func anyNewPod(incarnation) string { return "no pod may be created" }
 
 // protect forbids pods of a subset's ordinals below the partition with any other image.
