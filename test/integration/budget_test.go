@@ -205,8 +205,8 @@ func budget() types.GomegaMatcher {
 	return Or(ContainSubstring("budget"), ContainSubstring("cost limit"), ContainSubstring("resulted in error"), ContainSubstring("failed expression"))
 }
 
-// TestBudgetIsSeen is the positive control of budget: the message that the API server of Kubernetes
-// 1.37 returned before there were bounds.
+// TestBudgetIsSeen checks that budget matches the message that the API server of Kubernetes 1.37
+// returned before there were bounds, as the positive control of budget.
 func TestBudgetIsSeen(t *testing.T) {
 	g := NewWithT(t)
 	for _, said := range []string{
