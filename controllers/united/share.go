@@ -23,7 +23,7 @@ const checkEvery = 20 * time.Millisecond
 
 // maxExecution is how long a pass may write children before it writes the status. With a hundred of them it can take
 // minutes, if the API server is slow, or its answers are long; until then nobody would know what it waits for.
-const maxExecution = 5 * time.Second
+const maxExecution = 10 * time.Second
 
 // Meter begins to measure what a pass uses; stop ends it. Both are called by the
 // goroutine that began.

@@ -21,18 +21,18 @@ import (
 const (
 	canarySubsets = 4
 	canaryEach    = 5
-	// latencyBound is how many times as long a partition may take on its way
-	// through the parent.
+	// latencyBound limits how many times longer a partition may take through the parent than on a bare
+	// StatefulSet.
 	latencyBound = 3
 )
 
-// canary is many parents in the middle of a canary: zone-a is on v2, half of
-// zone-b too, zone-c and zone-d are held.
+// canary has many parents in mid-canary: zone-a is on v2, and so is half of zone-b; zone-c and zone-d
+// are held.
 type canary struct {
 	*env
 	parents []client.ObjectKey
 	bare    []client.ObjectKey
-	// provisioned is what the manager wrote to make the parents.
+	// provisioned are the writes of the manager that created the parents.
 	provisioned writes
 }
 
@@ -115,9 +115,8 @@ func (c *canary) setUp(ctx context.Context, parents int) error {
 	return c.manager.idle(ctx)
 }
 
-// patchPartitions patches partitions of held subsets, one at a time, by turns of a
-// parent and of a bare StatefulSet. The partition goes up to above the replicas
-// and back, so no pod moves.
+// patchPartitions patches partitions of held subsets, one at a time, alternating between a parent and a
+// bare StatefulSet. The partition rises above the number of replicas and back, so no pod moves.
 func (c *canary) patchPartitions(ctx context.Context, o *options, r *report) error {
 	mark, err := c.cluster.AuditMark(ctx)
 	if err != nil {
@@ -180,8 +179,8 @@ func bound(percentile int) string {
 	return fmt.Sprintf("at most %d", latencyBound)
 }
 
-// measure is timed. It returns when the controller of the StatefulSet has observed that, so that the
-// next one finds all at rest.
+// measure is timed, but returns only after the controller of the StatefulSet has observed the change,
+// so that the next measurement starts at rest.
 func (c *canary) measure(ctx context.Context, set client.ObjectKey, partition int32, patch func() error) (time.Duration, error) {
 	took, err := c.timed(ctx, set, partition, patch)
 	if err != nil {
@@ -192,7 +191,8 @@ func (c *canary) measure(ctx context.Context, set client.ObjectKey, partition in
 	})
 }
 
-// timed patches something, and gives the time until the StatefulSet is seen with the partition.
+// timed patches an object, and returns the time until the watch shows the StatefulSet with the
+// partition.
 func (c *canary) timed(ctx context.Context, set client.ObjectKey, partition int32, patch func() error) (time.Duration, error) {
 	seen := expect(c.sight, set, func(s *appsv1.StatefulSet) bool { return partitionOf(s) == partition })
 	began := time.Now()
@@ -203,10 +203,9 @@ func (c *canary) timed(ctx context.Context, set client.ObjectKey, partition int3
 	return at.Sub(began), err
 }
 
-// rest looks at the manager when nothing happens, and when all children are
-// touched in the middle of the canary. The control is a child whose partition
-// somebody else changes: it is put right, and because its event comes after all others, the
-// manager has been told of them by then.
+// rest measures the manager when nothing happens, and when all children are touched in mid-canary. The
+// control is a child whose partition somebody else changes: the manager restores it. The event of that
+// change comes after all others, so the manager has received them by then.
 func (c *canary) rest(ctx context.Context, o *options, r *report) error {
 	mark, err := c.cluster.AuditMark(ctx)
 	if err != nil {
@@ -247,9 +246,8 @@ func (c *canary) rest(ctx context.Context, o *options, r *report) error {
 	return nil
 }
 
-// drift raises the partition of a held child, which moves no pod, and waits until
-// that is put right. It gives the writes since the mark without those to that
-// child, and how many the latter are.
+// drift raises the partition of a held child, which moves no pod, and waits until the manager restores
+// it. It returns the writes since the mark except those to that child, and the number of the latter.
 func (c *canary) drift(ctx context.Context, mark int64) (others writes, control int, err error) {
 	parent := c.parents[0]
 	child := client.ObjectKey{Namespace: parent.Namespace, Name: parent.Name + "-" + zones()[canarySubsets-1]}
@@ -274,12 +272,12 @@ func (c *canary) drift(ctx context.Context, mark int64) (others writes, control 
 	for _, w := range all {
 		switch {
 		case w.Name == child.Name && w.Resource == "statefulsets":
-			// It is put right at once, also while its own controller writes its status:
-			// one that is refused for that is none.
+			// The manager restores the partition at once, even while the child's own controller writes
+			// the status: a write that is refused because of that does not count.
 			if w.Code < 300 {
 				control++
 			}
-		case w.Name == parent.Name && w.Subresource == "status": // it tells of the same
+		case w.Name == parent.Name && w.Subresource == "status": // the status reports the same change
 		default:
 			others = append(others, w)
 		}
@@ -287,8 +285,8 @@ func (c *canary) drift(ctx context.Context, mark int64) (others writes, control 
 	return others, control, nil
 }
 
-// roll rolls all parents out at once: zone by zone as the user does it, each zone
-// when the one before is Ready, and by the controller.
+// roll rolls out all parents at once: zone by zone as a user does it, each zone when the previous one
+// is Ready, and by the controller.
 func (c *canary) roll(ctx context.Context, r *report) error {
 	t := r.table(fmt.Sprintf("A gated roll of %d parents of %d subsets of %d at once", len(c.parents), canarySubsets, canaryEach),
 		"", "zone by zone, Manual", "RollingUpdate, maxUnavailable 2", "must be")
@@ -328,8 +326,8 @@ func (c *canary) roll(ctx context.Context, r *report) error {
 	return nil
 }
 
-// rollAtOnce rolls all parents out with one patch each, without a hold, as fast as their
-// StatefulSets go. Whoever reads their status gets each write of it.
+// rollAtOnce rolls out all parents with one patch each, without a hold, as fast as their StatefulSets
+// allow. Clients that watch the status receive every write of it.
 func (c *canary) rollAtOnce(ctx context.Context, r *report) error {
 	before, err := c.manager.usage(ctx)
 	if err != nil {
@@ -358,7 +356,7 @@ func (c *canary) rollAtOnce(ctx context.Context, r *report) error {
 	return nil
 }
 
-// first tells of the first conflict.
+// first describes the first conflict.
 func first(all writes) string {
 	for _, w := range all {
 		if conflicting(w) {
@@ -368,8 +366,7 @@ func first(all writes) string {
 	return ""
 }
 
-// counted does something with all parents at once, and gives what the manager
-// wrote meanwhile.
+// counted calls do for all parents at once, and returns what the manager wrote in the meantime.
 func (c *canary) counted(ctx context.Context, do func(client.ObjectKey) error) (writes, time.Duration, error) {
 	mark, err := c.cluster.AuditMark(ctx)
 	if err != nil {

@@ -31,11 +31,11 @@ type env struct {
 	cluster *cluster.Cluster
 	sight   *sight
 	manager *manager
-	// pprof is the address at which the manager serves profiles; "0" for nowhere.
+	// pprof is the address at which the manager serves profiles; "0" disables them.
 	pprof string
 }
 
-// with runs a part in a cluster of its own.
+// with runs a part in its own cluster.
 func with(ctx context.Context, o *options, run func(context.Context, *env) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,7 +65,7 @@ func with(ctx context.Context, o *options, run func(context.Context, *env) error
 	return run(ctx, e)
 }
 
-// namespace makes a namespace in which pods can be created.
+// namespace creates a namespace in which pods can be created.
 func (e *env) namespace(ctx context.Context, name string) error {
 	if err := e.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (e *env) namespace(ctx context.Context, name string) error {
 	})
 }
 
-// createParents creates UnitedDeployments like the shape, <name>-<from> and on,
-// and waits until all are Ready.
+// createParents creates UnitedDeployments with the shape, named <name>-<from> and up, and waits until
+// all are Ready.
 func (e *env) createParents(ctx context.Context, s shape, from, to int) ([]client.ObjectKey, error) {
 	var keys []client.ObjectKey
 	name := s.name
@@ -97,7 +97,7 @@ func (e *env) createParents(ctx context.Context, s shape, from, to int) ([]clien
 	})
 }
 
-// patchParent patches a UnitedDeployment and gives its generation.
+// patchParent patches a UnitedDeployment and returns its generation.
 func (e *env) patchParent(ctx context.Context, key client.ObjectKey, kind types.PatchType, patch []byte) (int64, error) {
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err := e.Patch(ctx, parent, client.RawPatch(kind, patch), client.FieldOwner("kubectl-patch"))
@@ -113,15 +113,15 @@ func (e *env) patchAndWait(ctx context.Context, key client.ObjectKey, kind types
 	return await(ctx, e.sight, &v1alpha1.UnitedDeployment{}, key, ready(generation))
 }
 
-// patchSet patches a StatefulSet and gives its generation.
+// patchSet patches a StatefulSet and returns its generation.
 func (e *env) patchSet(ctx context.Context, key client.ObjectKey, kind types.PatchType, patch []byte) (int64, error) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err := e.Patch(ctx, set, client.RawPatch(kind, patch), client.FieldOwner("kubectl-patch"))
 	return set.Generation, err
 }
 
-// writes are those of the manager since a mark, also what was refused, but for
-// its Lease and its events.
+// writes are the writes of the manager since a mark, including refused ones, but not those of its Lease
+// and its events.
 type writes []cluster.Event
 
 func (e *env) writes(ctx context.Context, mark int64) (writes, error) {
@@ -131,16 +131,16 @@ func (e *env) writes(ctx context.Context, mark int64) (writes, error) {
 	})
 }
 
-// of counts those to a resource, and to its subresource if it is given.
+// of counts the writes of a resource, and of its subresource if given.
 func (w writes) of(resource, subresource string) int {
 	return w.count(func(e cluster.Event) bool { return e.Resource == resource && e.Subresource == subresource })
 }
 
-// conflicts counts those that were refused because the object had changed.
+// conflicts counts the writes that were refused because the object had changed.
 func (w writes) conflicts() int { return w.count(conflicting) }
 
-// conflicting reports whether a write was refused by its fence. That of a status is a test (RFC 6902), which answers
-// 422.
+// conflicting reports whether a write was refused by its precondition. For a status that is a JSON
+// patch test (RFC 6902), which returns 422.
 func conflicting(e cluster.Event) bool {
 	return e.Code == http.StatusConflict || e.Code == http.StatusUnprocessableEntity
 }
@@ -155,7 +155,7 @@ func (w writes) count(like func(cluster.Event) bool) int {
 	return n
 }
 
-// inParallel does something with all items at once.
+// inParallel calls do for all items at once.
 func inParallel[T any](items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	var group sync.WaitGroup

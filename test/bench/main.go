@@ -1,12 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Bench measures United on a real control plane that it starts and throws away,
-// with the manager as its Helm chart runs it, and prints tables. It exits with an
-// error when a count is wrong: writes where there should be none, more than one
-// where one is enough, conflicts. Of times only ratios from one run are worth
-// something, and only one of them has a bound. docs/benchmarks.md tells how to
-// read it.
+// Bench measures United on a real control plane that it starts and deletes, with the manager as its
+// Helm chart runs it, and prints tables. It exits with an error if a count is wrong: writes where there
+// should be none, more than one write where one is enough, or conflicts. Among the times, only ratios
+// from one run are meaningful, and only one of them has a bound. docs/benchmarks.md explains how to
+// read the tables.
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// options are the flags.
+// options are the command line flags.
 type options struct {
 	parts    string
 	parents  int
@@ -55,7 +54,7 @@ func parts() []part {
 func main() { install.Main("bench", run) }
 
 func run(ctx context.Context) error {
-	log.SetLogger(logr.Discard()) // of the library that watches
+	log.SetLogger(logr.Discard()) // of the library of the watches
 	o := &options{}
 	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,peer,size", "what to measure")
 	flag.IntVar(&o.parents, "parents", 20, "canary, peer: UnitedDeployments, of 4 subsets of 5 each")

@@ -30,9 +30,8 @@ type manager struct {
 	metrics string
 }
 
-// startManager starts the manager as the chart does, but for its metrics, which
-// it serves to everybody: with the metrics of the chart each look at them would
-// cost it a TokenReview, which is a write.
+// startManager starts the manager as the chart does, except that everybody can read its metrics: with
+// the metrics of the chart each read would cost the manager a TokenReview, which is a write.
 func startManager(ctx context.Context, c *cluster.Cluster, pprof string) (*manager, error) {
 	d, err := install.FromChart(ctx, c, install.Namespace, install.Deployment)
 	if err != nil {
@@ -50,7 +49,7 @@ func startManager(ctx context.Context, c *cluster.Cluster, pprof string) (*manag
 	return m, nil
 }
 
-// restart starts it anew, so that its memory tells of the present alone.
+// restart restarts the manager, so that its memory reflects only the current state.
 func (e *env) restart(ctx context.Context) error {
 	if err := e.manager.Stop(); err != nil {
 		return err
@@ -60,15 +59,15 @@ func (e *env) restart(ctx context.Context) error {
 	return err
 }
 
-// usage is what it takes.
+// usage is the resource usage of the manager.
 type usage struct {
-	// rss and peak are the resident memory, now and at most so far, heap what is
-	// allocated of it in Go; all in bytes.
+	// rss and peak are the current and the maximum resident memory, heap is the memory allocated in Go;
+	// all in bytes.
 	rss, peak, heap float64
 	cpu             time.Duration
 }
 
-// idle waits until its queue is empty and nobody is at work.
+// idle waits until the queue of the manager is empty and no worker is active.
 func (m *manager) idle(ctx context.Context) error {
 	before := -1.0
 	return poll(ctx, func(ctx context.Context) (bool, error) {
@@ -80,7 +79,8 @@ func (m *manager) idle(ctx context.Context) error {
 		done := float64(ofController(families["workqueue_work_duration_seconds"]).GetHistogram().GetSampleCount())
 		earlier := before
 		before = done
-		// As many were done then as were ever added until now: nothing was left in between.
+		// By then the manager had ended as many passes as were ever added up to now, so nothing was
+		// left in between.
 		return added == earlier, nil
 	})
 }
@@ -110,8 +110,7 @@ func (m *manager) scrape(ctx context.Context) (map[string]*dto.MetricFamily, err
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// usage reads what it takes. The peak is not among the metrics; where there is no
-// /proc it is 0.
+// usage reads the resource usage. The peak is not among the metrics; without /proc it is 0.
 func (m *manager) usage(ctx context.Context) (usage, error) {
 	families, err := m.scrape(ctx)
 	if err != nil {
@@ -153,8 +152,7 @@ func peakOf(pid int) (float64, error) {
 	return 0, lines.Err()
 }
 
-// rest lets the manager be for a while, and gives the share of one CPU that it
-// took.
+// rest leaves the manager alone for a while, and returns the share of one CPU that it used.
 func (m *manager) rest(ctx context.Context, window time.Duration) (float64, error) {
 	before, err := m.usage(ctx)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// patchWhilePodsMove releases one subset of each parent, and a bare StatefulSet for each, replica by
-// replica: every patch moves a pod, and the next one does not wait for it. So the API server, the
-// StatefulSet controller and the manager are at work on the pods of all of them.
+// patchWhilePodsMove releases one subset of each parent, and a bare StatefulSet for each parent,
+// replica by replica: every patch moves a pod, and the next patch does not wait for it. So the API
+// server, the StatefulSet controller and the manager work on the pods of all of them.
 func (c *canary) patchWhilePodsMove(ctx context.Context, r *report) error {
 	if err := c.stage(ctx, "moving"); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *canary) patchWhilePodsMove(ctx context.Context, r *report) error {
 	return nil
 }
 
-// stage gives all parents and all bare StatefulSets another image, of which nothing is released.
+// stage sets another image in all parents and all bare StatefulSets, and releases nothing.
 func (c *canary) stage(ctx context.Context, tag string) error {
 	if err := inParallel(c.parents, func(key client.ObjectKey) error {
 		return c.patchAndWait(ctx, key, types.JSONPatchType, rolls(tag, hold(nil)))
@@ -105,7 +105,7 @@ func (c *canary) stage(ctx context.Context, tag string) error {
 	return c.manager.idle(ctx)
 }
 
-// moved waits until all that was released is there.
+// moved waits until all released replicas have moved.
 func (c *canary) moved(ctx context.Context, generations map[client.ObjectKey]int64) error {
 	for _, key := range c.parents {
 		if err := await(ctx, c.sight, &v1alpha1.UnitedDeployment{}, key, ready(generations[key])); err != nil {

@@ -27,36 +27,36 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// partitions are those of the subsets of a parent.
+// partitions are the partitions of a parent's subsets.
 type partitions = map[string]int32
 
-// contender is a controller that makes workloads of subsets, and the workloads that it is given. All is
-// judged by the StatefulSets, not by what it says of itself.
+// contender is a controller that creates workloads from subsets, with the workloads of its test. All
+// checks read the StatefulSets, not the contender's own status.
 type contender struct {
 	*env
 	name, namespace string
-	// wrote reports whether it made a request, pid is its process.
+	// wrote reports whether the contender made a request; pid is its process.
 	wrote func(cluster.Event) bool
 	pid   int
-	// object is parent i with an image and partitions; nil partitions protect nothing.
+	// object returns parent i with an image and partitions; nil partitions protect nothing.
 	object func(i int, tag string, p partitions) (client.Object, error)
 	// children are the StatefulSets of the parents, by parent and zone.
 	children []map[string]client.ObjectKey
 	phases   []phase
 }
 
-// phase is what one thing took.
+// phase is the cost of one operation.
 type phase struct {
 	name    string
 	took    time.Duration
 	written writes
 	cpu     time.Duration
-	// samples are from a patch on a parent until its child is seen so.
+	// samples are the times from a patch of a parent until its child shows the change.
 	samples samples
 }
 
-// runPeer gives OpenKruise's UnitedDeployment and United the same to do, one after the other, on one
-// control plane.
+// runPeer runs the same operations with OpenKruise's UnitedDeployment and with United, one after the
+// other, on one control plane.
 func runPeer(ctx context.Context, o *options, r *report) error {
 	return with(ctx, o, func(ctx context.Context, e *env) error {
 		if err := e.cluster.StartKruise(ctx); err != nil {
@@ -130,7 +130,7 @@ func unitedContender(e *env) *contender {
 	return c
 }
 
-// inAll is one partition for every subset.
+// inAll returns the same partition for every subset.
 func inAll(partition int32) partitions {
 	p := partitions{}
 	for _, zone := range zones()[:canarySubsets] {
@@ -139,8 +139,9 @@ func inAll(partition int32) partitions {
 	return p
 }
 
-// run is all that a contender does: it makes its workloads, stages a canary in all of them, moves
-// partitions at rest and while pods roll, is touched, and rolls all of them out at once.
+// run runs all operations of a contender: it creates the workloads, stages a canary in all of them,
+// moves partitions at rest and while pods roll, touches the children, and rolls out all workloads at
+// once.
 func (c *contender) run(ctx context.Context, parents int) error {
 	if err := c.provision(ctx, parents); err != nil {
 		return err
@@ -188,8 +189,8 @@ func (c *contender) provision(ctx context.Context, parents int) error {
 	})
 }
 
-// findChildren waits until every parent has its children, and all of these are whole. One of OpenKruise's has a
-// generated name: the node affinity tells its zone.
+// findChildren waits until every parent has its children, and all children are complete. A child of
+// OpenKruise has a generated name, so findChildren gets its zone from the node affinity.
 func (c *contender) findChildren(ctx context.Context, parents int) error {
 	if err := poll(ctx, func(ctx context.Context) (bool, error) {
 		list := &appsv1.StatefulSetList{}
@@ -221,7 +222,7 @@ func (c *contender) findChildren(ctx context.Context, parents int) error {
 	return nil
 }
 
-// zoneOf is the zone that a StatefulSet's pods need.
+// zoneOf returns the zone that a StatefulSet's pods need.
 func zoneOf(set *appsv1.StatefulSet) string {
 	affinity := set.Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -237,8 +238,7 @@ func zoneOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// measure does something, waits until the contender has written nothing for a while, and takes down what
-// that took.
+// measure calls do, waits until the contender has written nothing for a while, and records the cost.
 func (c *contender) measure(ctx context.Context, name string, do func(*phase) error) error {
 	mark, err := c.cluster.AuditMark(ctx)
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *contender) measure(ctx context.Context, name string, do func(*phase) er
 	return err
 }
 
-// quietFor is how long a contender has written nothing when it is taken to be at rest.
+// quietFor is how long a contender must have written nothing to count as at rest.
 const quietFor = 3 * time.Second
 
 func (c *contender) quiet(ctx context.Context, mark int64) (writes, error) {
@@ -281,7 +281,7 @@ func (c *contender) quiet(ctx context.Context, mark int64) (writes, error) {
 	return written, err
 }
 
-// all gives every parent an image and partitions at once, and waits until their children are so.
+// all sets an image and partitions in every parent at once, and waits until their children match.
 func (c *contender) all(ctx context.Context, tag string, p partitions) error {
 	indexes := make([]int, len(c.children))
 	for i := range indexes {
@@ -302,7 +302,7 @@ func (c *contender) all(ctx context.Context, tag string, p partitions) error {
 	return nil
 }
 
-// patch brings a parent to an image and partitions, by a merge patch as kubectl sends it.
+// patch sets an image and partitions in a parent, by a merge patch as kubectl sends it.
 func (c *contender) patch(ctx context.Context, i int, tag string, p partitions) error {
 	was, err := c.object(i, "", nil)
 	if err != nil {
@@ -315,14 +315,15 @@ func (c *contender) patch(ctx context.Context, i int, tag string, p partitions) 
 	return c.Patch(ctx, wanted, client.MergeFrom(was), client.FieldOwner("kubectl-patch"))
 }
 
-// stands reports whether a StatefulSet has a partition, and all its replicas are ready and as that says.
+// stands reports whether a StatefulSet has a partition, and all its replicas are ready and match the
+// partition.
 func stands(s *appsv1.StatefulSet, partition int32) bool {
 	return s.Status.ObservedGeneration == s.Generation && partitionOf(s) == partition && s.Status.ReadyReplicas == canaryEach &&
 		(s.Status.UpdatedReplicas == canaryEach-partition && s.Status.CurrentRevision != s.Status.UpdateRevision || partition == 0 && whole(s))
 }
 
-// step lowers the partition of one subset of every parent, one parent after the other. alone: each when what
-// the one before released is there.
+// step lowers the partition of one subset of every parent, one parent after the other. With alone it
+// waits each time until the replicas that the previous patch released have moved.
 func (c *contender) step(ctx context.Context, p *phase, zone string, partition int32, alone bool) error {
 	for i := range c.children {
 		key := c.children[i][zone]
@@ -351,7 +352,7 @@ func (c *contender) step(ctx context.Context, p *phase, zone string, partition i
 	return nil
 }
 
-// settled waits until one subset of every parent is as its partition says.
+// settled waits until one subset of every parent matches its partition.
 func (c *contender) settled(ctx context.Context, zone string, partition int32) error {
 	for i := range c.children {
 		if err := await(ctx, c.sight, &appsv1.StatefulSet{}, c.children[i][zone], func(s *appsv1.StatefulSet) bool { return stands(s, partition) }); err != nil {
@@ -361,7 +362,7 @@ func (c *contender) settled(ctx context.Context, zone string, partition int32) e
 	return nil
 }
 
-// touch annotates every child.
+// touch returns a function that annotates every child.
 func (c *contender) touch(ctx context.Context) func(*phase) error {
 	return func(*phase) error {
 		for i := range c.children {
@@ -375,7 +376,7 @@ func (c *contender) touch(ctx context.Context) func(*phase) error {
 	}
 }
 
-// compare prints both, and says what is wrong where United must be the better one.
+// compare prints both results, and records where United fails to be as good as it must be.
 func compare(r *report, peer, united *contender, parents int) error {
 	t := r.table(fmt.Sprintf("Beside OpenKruise's UnitedDeployment, %d parents of %d subsets of %d, in one run", parents, canarySubsets, canaryEach),
 		"what", "", peer.name, united.name)
@@ -418,7 +419,7 @@ func (c *contender) phase(name string) *phase {
 	return &phase{name: name}
 }
 
-// verbs are the writes to a resource, by verb.
+// verbs formats the number of writes of a resource by verb.
 func verbs(w writes, resource, subresource string) string {
 	var text []string
 	for _, verb := range []string{"create", "update", "patch", "delete"} {
@@ -436,7 +437,7 @@ func verbs(w writes, resource, subresource string) string {
 
 func ofAll(w writes) string { return fmt.Sprintf("%d, %d", len(w), w.conflicts()) }
 
-// cpuOf is what a process has used of CPU, from /proc; 0 where there is none.
+// cpuOf returns the CPU time of a process, from /proc; 0 if there is none.
 func cpuOf(pid int) (time.Duration, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, os.ErrNotExist) {
@@ -445,8 +446,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may have blanks in it. utime and stime are the 14th and 15th field, in
-	// ticks of 10 ms.
+	// The name in parentheses may contain spaces. utime and stime are the 14th and 15th field, in ticks
+	// of 10 ms.
 	_, rest, _ := strings.Cut(string(raw), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {

@@ -17,7 +17,7 @@ import (
 
 var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op\s+(\d+) B/op\s+(\d+) allocs/op`)
 
-// runPlanner runs the Go benchmarks of what is decided without a cluster.
+// runPlanner runs the Go benchmarks of the decisions that need no cluster.
 func runPlanner(ctx context.Context, _ *options, r *report) error {
 	root, err := cluster.Root()
 	if err != nil {

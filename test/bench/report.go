@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// report is what was measured, as Markdown tables. A table is printed as soon as
-// it is complete.
+// report contains the measurements as Markdown tables. It prints a table as soon as the table is
+// complete.
 type report struct {
 	out   io.Writer
 	wrong []error
 }
 
-// machine says where and when.
+// machine prints the machine and the time.
 func (r *report) machine() {
 	load := "unknown"
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -41,7 +41,7 @@ func (r *report) machine() {
 		time.Now().Format(time.DateOnly), runtime.NumCPU(), model, runtime.Version(), load)
 }
 
-// verdict is an error that names all counts that are wrong.
+// verdict returns an error that names all wrong counts.
 func (r *report) verdict() error {
 	if len(r.wrong) == 0 {
 		fmt.Fprintln(r.out, "\nAll counts are right.")
@@ -73,13 +73,13 @@ func (t *table) row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// exactly adds a row with a count and what it must be.
+// exactly adds a row with a count and its required value.
 func (t *table) exactly(what string, got, want int) {
 	t.row(what, got, want)
 	t.must(got == want, "%s: %d, must be %d", what, got, want)
 }
 
-// must takes down what is wrong.
+// must records a failed check.
 func (t *table) must(ok bool, format string, args ...any) {
 	if !ok {
 		err := fmt.Errorf(t.title+": "+format, args...)
@@ -95,11 +95,11 @@ func (t *table) print() {
 	}
 }
 
-// samples are durations of one thing.
+// samples are durations of the same operation.
 type samples []time.Duration
 
-// percentile is the smallest sample that at least p percent of all do not exceed;
-// 0 of none.
+// percentile returns the smallest sample that at least p percent of all samples do not exceed; 0 if
+// there are none.
 func (s samples) percentile(p int) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -120,7 +120,7 @@ func times(r float64) string { return fmt.Sprintf("%.2f", r) }
 
 func mebi(bytes float64) string { return fmt.Sprintf("%.0f MiB", bytes/(1<<20)) }
 
-// nanos reads nanoseconds as go test prints them.
+// nanos parses nanoseconds as go test prints them.
 func nanos(text string) string {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {

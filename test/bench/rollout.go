@@ -26,11 +26,11 @@ const (
 	rolloutEach  = 20
 )
 
-// contestant is 3 zones of 20 replicas that are rolled out.
+// contestant is a rollout over 3 zones with 20 replicas each.
 type contestant struct {
 	name, namespace string
 	policy          appsv1.PodManagementPolicyType
-	// maxUnavailable of the RollingUpdate; 0 stands for three bare StatefulSets.
+	// maxUnavailable of the RollingUpdate; 0 means three bare StatefulSets.
 	maxUnavailable int32
 
 	took time.Duration
@@ -47,9 +47,8 @@ func contestants() []*contestant {
 	}
 }
 
-// runRollout rolls all contestants out at the same moment. A new pod is ready 5 to
-// 6 seconds after its start: that is what a rollout waits for, so a busy machine
-// and the other contestants change little.
+// runRollout rolls out all contestants at the same time. A new pod is ready 5 to 6 seconds after its
+// start. A rollout waits mainly for that, so a busy machine and the other contestants change little.
 func runRollout(ctx context.Context, o *options, r *report) error {
 	return with(ctx, o, func(ctx context.Context, e *env) error {
 		all := contestants()
@@ -146,7 +145,7 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 	})
 }
 
-// tell adds a row. base is what the bare StatefulSets of that policy took.
+// tell adds a row. base is the time that the bare StatefulSets of that policy took.
 func (c *contestant) tell(t *table, calls []cluster.Event, base time.Duration) {
 	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	native := cluster.ByServiceAccount("kube-system", "statefulset-controller")
@@ -168,7 +167,7 @@ func (c *contestant) tell(t *table, calls []cluster.Event, base time.Duration) {
 	}
 	t.row(c.name, seconds(c.took), times(ratio(c.took, base)), ours.of("statefulsets", ""), ours.of("pods", ""),
 		ours.of("uniteddeployments", "status"), events, reads, ours.conflicts(), theirs)
-	// With Parallel another replica of the child may become ready, and its status be
-	// written, while a release is on its way. Such a conflict is nobody's to avoid.
+	// With Parallel another replica of the child may become ready, which writes its status, during a
+	// release. Nobody can avoid such a conflict.
 	t.must(ours.conflicts() == 0 || c.policy == appsv1.ParallelPodManagement, "%s: %d conflicts: %v", c.name, ours.conflicts(), first(ours))
 }

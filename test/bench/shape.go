@@ -16,11 +16,10 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// zones are those of the cluster: as many as a UnitedDeployment here has subsets
-// at most.
+// zones returns the zones of the cluster, as many as a UnitedDeployment has subsets here at most.
 func zones() []string { return []string{"zone-a", "zone-b", "zone-c", "zone-d", "zone-e"} }
 
-// shape is what a workload is made of.
+// shape describes a workload.
 type shape struct {
 	namespace, name string
 	subsets         int
@@ -44,14 +43,14 @@ func podTemplate(name, tag string, affinity *corev1.NodeSelector) corev1.PodTemp
 	return pod
 }
 
-// parent is a UnitedDeployment.
+// parent returns a UnitedDeployment.
 func (s *shape) parent() (*v1alpha1.UnitedDeployment, error) {
 	return fixtures.New(s.name, fixtures.Namespace(s.namespace), fixtures.Replicas(int32(s.subsets)*s.each), fixtures.Policy(s.policy),
 		fixtures.FirstImage(s.tag), fixtures.Zones(make([]string, s.subsets)...),
 		func(d *fixtures.Draft) { d.Spec.UpdateStrategy = s.strategy }).Object()
 }
 
-// bare is a StatefulSet of nobody, as a child in the zone would be.
+// bare returns a StatefulSet without an owner, like a child in the zone.
 func (s *shape) bare(zone string, partition int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name + "-" + zone},
@@ -67,7 +66,7 @@ func (s *shape) bare(zone string, partition int32) *appsv1.StatefulSet {
 	}
 }
 
-// rolls is a patch that brings a UnitedDeployment to another image and strategy.
+// rolls returns a patch that sets another image and strategy in a UnitedDeployment.
 func rolls(tag string, strategy v1alpha1.UpdateStrategy) []byte {
 	raw, err := json.Marshal(strategy)
 	if err != nil {
@@ -77,16 +76,15 @@ func rolls(tag string, strategy v1alpha1.UpdateStrategy) []byte {
 		fixtures.ImagePath, fixtures.Image(tag), raw)
 }
 
-// ready reports whether all is as the spec of that generation, or a later one, asks
-// for.
+// ready returns a function that reports whether everything matches the spec of that generation, or of a
+// later one.
 func ready(generation int64) func(*v1alpha1.UnitedDeployment) bool {
 	return func(p *v1alpha1.UnitedDeployment) bool {
 		return p.Generation >= generation && fixtures.WhyNotReady(p) == ""
 	}
 }
 
-// whole reports whether all replicas of a StatefulSet are there, ready, and on its
-// template.
+// whole reports whether all replicas of a StatefulSet exist, are ready, and run its template.
 func whole(s *appsv1.StatefulSet) bool {
 	replicas := ptr.Deref(s.Spec.Replicas, 1)
 	return s.Status.ObservedGeneration == s.Generation && s.Status.ReadyReplicas == replicas && s.Status.UpdatedReplicas == replicas &&

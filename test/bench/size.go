@@ -22,11 +22,11 @@ import (
 const (
 	sizeSubsets = 5
 	sizeEach    = 10
-	// creators is how many foreign StatefulSets are created at a time.
+	// creators is how many foreign StatefulSets are created in parallel.
 	creators = 10
 )
 
-// sizing measures what the manager takes beside workloads that are not its own.
+// sizing measures what the manager uses for workloads that are not its own.
 type sizing struct {
 	*env
 	options *options
@@ -53,7 +53,7 @@ func runSize(ctx context.Context, o *options, r *report) error {
 		if err := e.namespace(ctx, "size"); err != nil {
 			return err
 		}
-		defer s.table.print() // what there is of it, if a size is too much for the machine
+		defer s.table.print() // print the finished rows, even if a size is too much for the machine
 		for i, n := range append([]int{0}, sizes...) {
 			if err := s.measure(ctx, n, fmt.Sprintf("v%d", i+2)); err != nil {
 				return fmt.Errorf("%d parents: %w", n, err)
@@ -85,8 +85,8 @@ func (s *sizing) foreign(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// measure brings the parents to n, looks at a manager that has just started, and
-// then rolls all of them out at once, without a hold.
+// measure increases the parents to n, measures a manager that has just started, and then rolls out all
+// of them at once, without a hold.
 func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	created, err := s.createParents(ctx, shape{
 		namespace: "size", name: "web", subsets: sizeSubsets, each: sizeEach, policy: appsv1.ParallelPodManagement, tag: "v1",

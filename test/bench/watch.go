@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waitTimeout is how long a thing may take to happen; a busy machine gets its time.
+// waitTimeout is how long an operation may take; it leaves enough time for a busy machine.
 const waitTimeout = 45 * time.Minute
 
-// sight sees objects by watches, and tells when one of them is as it should be.
+// sight watches objects, and reports when one of them is as expected.
 type sight struct {
 	cache   cache.Cache
 	mu      sync.Mutex
@@ -53,7 +53,7 @@ func newSight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, 
 			return nil, fmt.Errorf("watch: %w", err)
 		}
 	}
-	go func() { _ = c.Start(ctx) }() // it ends with ctx, and what fails in between it tries again
+	go func() { _ = c.Start(ctx) }() // it ends with ctx, and retries failures until then
 	if !c.WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("watch: %w", ctx.Err())
 	}
@@ -77,7 +77,7 @@ func (s *sight) see(o any) {
 	}
 }
 
-// expect begins to look out for an object.
+// expect starts to wait for an object.
 func expect[T client.Object](s *sight, key client.ObjectKey, like func(T) bool) *waiter {
 	w := &waiter{sight: s, key: key, seen: make(chan time.Time, 1), like: func(o client.Object) bool {
 		object, ok := o.(T)
@@ -89,7 +89,7 @@ func expect[T client.Object](s *sight, key client.ObjectKey, like func(T) bool) 
 	return w
 }
 
-// wait is when it was seen.
+// wait returns when the object was seen.
 func (w *waiter) wait(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
@@ -104,8 +104,8 @@ func (w *waiter) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// await waits until an object is as it should be, if it is not already. T is a
-// pointer to a kind that is watched, empty what Get can read into.
+// await waits until an object is as expected, unless it already is. T is a pointer to a watched kind,
+// empty an object that Get can read into.
 func await[T client.Object](ctx context.Context, s *sight, empty T, key client.ObjectKey, like func(T) bool) error {
 	w := expect(s, key, like)
 	if err := s.cache.Get(ctx, key, empty); err == nil && like(empty) {

@@ -17,8 +17,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// stepped is a chart whose application rolls out by itself, with a step in zone-a
-// that waits for approval, and one in zone-b with a pause.
+// stepped is a chart whose application rolls out by itself, with a step in zone-a that waits for
+// approval, and one in zone-b with a pause.
 const stepped = `
 apiVersion: apps.united.dev/v1alpha1
 kind: UnitedDeployment
@@ -47,9 +47,9 @@ spec:
       - {subsets: [zone-b], pause: {duration: {{ .Values.pause }}}}
 `
 
-// TestHelmApproval holds what `helm upgrade --wait` says of a coordinated rollout
-// against the pods: it is done at a step that waits for approval, and not during a
-// pause, which ends by itself.
+// TestHelmApproval compares the result of `helm upgrade --wait` with the pods during a coordinated
+// rollout: helm ends at a step that waits for approval, but keeps waiting during a pause, which ends by
+// itself.
 func TestHelmApproval(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

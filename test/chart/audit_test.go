@@ -16,9 +16,9 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// right is what a rule of a role gives: one verb on one resource.
+// right is what a rule of a role grants: one verb on one resource.
 type right struct {
-	role                  string // which role has it
+	role                  string // the role that grants it
 	verb, group, resource string // resource/subresource
 }
 
@@ -30,31 +30,29 @@ func (r right) String() string {
 	return name
 }
 
-// usedBy reports whether a request had, and needed, this right; what came of it
-// does not matter.
+// usedBy reports whether a request had, and needed, this right, regardless of its result.
 func (r right) usedBy(e cluster.Event) bool {
 	resource := strings.TrimSuffix(e.Resource+"/"+e.Subresource, "/")
 	if e.Code == http.StatusForbidden || e.Group != r.group || resource != r.resource {
 		return false
 	}
-	// A server-side apply that creates is a patch and needs create too.
+	// A server-side apply that creates an object is a patch, but also needs the right to create.
 	return e.Verb == r.verb || (r.verb == "create" && e.Verb == "patch" && e.Code == http.StatusCreated)
 }
 
-// refusedBy reports whether a request was refused for want of this right and no
-// other.
+// refusedBy reports whether a request was refused because exactly this right was missing.
 func (r right) refusedBy(e cluster.Event) bool {
 	if e.Code != http.StatusForbidden {
 		return false
 	}
 	if r.resource == "uniteddeployments/finalizers" {
-		// Nothing is written there: it is asked for when an owner is set.
+		// There is no write to this resource: the API server checks the right when an owner is set.
 		return strings.Contains(e.Message, "cannot set blockOwnerDeletion")
 	}
 	return strings.Contains(e.Message, fmt.Sprintf("cannot %s resource %q in API group %q", r.verb, r.resource, r.group))
 }
 
-// auditTail reads the audit log as it grows, for all tests at once.
+// auditTail reads the audit log while it grows, for all tests at once.
 type auditTail struct {
 	mu     sync.Mutex
 	byUser map[string][]cluster.Event
@@ -82,14 +80,14 @@ func (a *auditTail) follow(ctx context.Context, c *cluster.Cluster) {
 	})
 }
 
-// of gives what a ServiceAccount has asked for so far.
+// of returns the requests of a ServiceAccount so far.
 func (a *auditTail) of(namespace, account string) ([]cluster.Event, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byUser["system:serviceaccount:"+namespace+":"+account], a.err
 }
 
-// wholly waits until the log has all that was answered before the call.
+// wholly waits until the log contains everything that was answered before the call.
 func (a *auditTail) wholly(ctx context.Context, c *cluster.Cluster, namespace, account string) ([]cluster.Event, error) {
 	all, err := c.Writes(ctx, 0, func(e cluster.Event) bool { return e.User == "system:serviceaccount:"+namespace+":"+account })
 	if err != nil {

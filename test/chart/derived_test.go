@@ -18,8 +18,8 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestDerived holds what the chart renders against config/, from which it is
-// generated in pieces.
+// TestDerived checks that the chart renders the same objects as config/, from which parts of it are
+// generated.
 func TestDerived(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -34,7 +34,7 @@ func TestDerived(t *testing.T) {
 			got := rendered[key]
 			e.Expect(got).NotTo(BeNil(), key)
 			if rules, ok := want.Object["rules"].([]any); ok {
-				// Those of kinds that are optional come last in the chart.
+				// In the chart the rules of optional kinds come last.
 				e.Expect(got.Object["rules"]).To(ConsistOf(rules...), "%s: rules", key)
 			}
 			for _, field := range []string{"spec", "roleRef", "subjects"} {
@@ -48,7 +48,7 @@ func TestDerived(t *testing.T) {
 	e.Expect(compared).To(Equal(9))
 }
 
-// decode reads the objects of a YAML stream by kind and name.
+// decode decodes the objects of a YAML stream by kind and name.
 func (e *env) decode(stream []byte) map[string]*unstructured.Unstructured {
 	e.t.Helper()
 	objects := map[string]*unstructured.Unstructured{}

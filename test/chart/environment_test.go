@@ -31,7 +31,7 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// env is a test with the shared cluster.
+// env is the environment of a test with the shared cluster.
 type env struct {
 	*WithT
 	t    *testing.T // of the step
@@ -45,8 +45,7 @@ func newEnv(t *testing.T) *env {
 	return &env{WithT: NewWithT(t), t: t, root: t, ctx: t.Context(), Client: shared.client}
 }
 
-// step runs a part of the test as a subtest. The parts build on each other: when
-// one fails, the test ends.
+// step runs a part of the test as a subtest. Parts depend on each other: if one fails, the test ends.
 func (e *env) step(name string, run func()) {
 	e.t.Helper()
 	fixtures.Step(&e.t, &e.WithT, name, run)
@@ -60,7 +59,7 @@ func (e *env) helm(args ...string) string {
 	return out
 }
 
-// helmRefuses runs helm, which must fail, and gives the error.
+// helmRefuses runs helm, which must fail, and returns the error.
 func (e *env) helmRefuses(args ...string) string {
 	e.t.Helper()
 	_, err := install.Helm(e.ctx, shared.cluster, args...)
@@ -75,7 +74,7 @@ func (e *env) kubectl(args ...string) string {
 	return out
 }
 
-// chart is the directory of a chart.
+// chart returns the directory of a chart.
 func (e *env) chart(name string) string {
 	e.t.Helper()
 	dir, err := install.ChartDir(name)
@@ -83,7 +82,7 @@ func (e *env) chart(name string) string {
 	return dir
 }
 
-// namespace makes a namespace in which pods can be created.
+// namespace creates a namespace in which pods can be created.
 func (e *env) namespace(name string, labels map[string]string) {
 	e.t.Helper()
 	e.Expect(e.Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})).To(Succeed())
@@ -92,7 +91,7 @@ func (e *env) namespace(name string, labels map[string]string) {
 	}).Should(Succeed(), "without its ServiceAccount no pod is admitted")
 }
 
-// start runs the manager of a release, and waits until it holds the Lease. It ends with the test.
+// start runs the manager of a release until the test ends, and waits until it holds the Lease.
 func (e *env) start(namespace, deployment, name string) (*install.Manager, *install.Deployed) {
 	e.t.Helper()
 	d, err := install.FromChart(e.ctx, shared.cluster, namespace, deployment)
@@ -103,7 +102,7 @@ func (e *env) start(namespace, deployment, name string) (*install.Manager, *inst
 	return m, d
 }
 
-// cleanUp stops a process with the test, and logs what it said when that failed.
+// cleanUp stops a process when the test ends, and logs its output if the test failed.
 func (e *env) cleanUp(m *install.Manager) {
 	t := e.root
 	t.Cleanup(func() {
@@ -123,8 +122,8 @@ var base struct {
 	err  error
 }
 
-// needCRD installs what there is once in a cluster: a release of its own with
-// nothing but the CRD and the policy.
+// needCRD installs the objects that exist once per cluster, as a separate release with only the CRD and
+// the policy.
 func (e *env) needCRD() {
 	e.t.Helper()
 	base.once.Do(func() { base.err = installCRD(context.WithoutCancel(e.ctx)) })
@@ -143,10 +142,9 @@ func installCRD(ctx context.Context) error {
 	return ownable(ctx)
 }
 
-// ownable waits until objects can be owned by a UnitedDeployment. The admission
-// plugin that looks after owners looks for new kinds every 30 seconds only, and
-// refuses until then what is owned by one. It lets those pass unseen who may do
-// everything, so somebody asks who may do just that.
+// ownable waits until a UnitedDeployment can own objects. The admission plugin that checks owners looks
+// for new kinds only every 30 seconds, and until then refuses objects with an owner of a new kind. It
+// skips users with all rights, so ownable uses a user that has only the necessary rights.
 func ownable(ctx context.Context) error {
 	const who = "owner-probe"
 	role := &rbacv1.Role{
@@ -186,20 +184,20 @@ func ownable(ctx context.Context) error {
 	return errors.Join(err, last)
 }
 
-// restIsInstalled is for the other releases then.
+// restIsInstalled are the values of other releases after needCRD.
 const restIsInstalled = "crds.install=false,admissionPolicy.enabled=false"
 
-// parent is a UnitedDeployment of OrderedReady StatefulSets over the first two zones, all of it held.
+// parent returns a held UnitedDeployment of OrderedReady StatefulSets over the first two zones.
 func parent(namespace, name, tag string, replicas int32) *v1alpha1.UnitedDeployment {
 	d, err := fixtures.New(name, fixtures.Namespace(namespace), fixtures.FirstImage(tag), fixtures.Replicas(replicas),
 		fixtures.OnAnyNode("zone-a", ""), fixtures.OnAnyNode("zone-b", ""), fixtures.Held()).Object()
 	if err != nil {
-		panic(err) // maps of strings
+		panic(err) // it has only maps of strings
 	}
 	return d
 }
 
-// patch is a merge patch of a UnitedDeployment.
+// patch sends a merge patch of a UnitedDeployment.
 func patch(ctx context.Context, namespace, name, format string, args ...any) error {
 	object := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	return shared.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
@@ -212,8 +210,8 @@ func setImage(ctx context.Context, namespace, name, tag string) error {
 		`[{"op":"replace","path":%q,"value":%q}]`, fixtures.ImagePath, fixtures.Image(tag))))
 }
 
-// settled reports whether the controller is done with what the spec asks for now,
-// with that many ready replicas. "" when it is, or what is not.
+// settled returns "" if the controller is done with the current spec, and the given number of replicas
+// is ready; otherwise what is missing.
 func settled(ctx context.Context, namespace, name string, ready int32) (string, error) {
 	d := &v1alpha1.UnitedDeployment{}
 	if err := shared.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, d); err != nil {
@@ -231,13 +229,13 @@ func (e *env) settle(namespace, name string, ready int32) {
 	e.Eventually(func() (string, error) { return settled(e.ctx, namespace, name, ready) }).Should(BeEmpty())
 }
 
-// podState is which pod of a name it is, and what it runs.
+// podState identifies a pod, and what it runs.
 type podState struct {
 	UID   types.UID
 	Image string
 }
 
-// pods are the pods of a UnitedDeployment by name.
+// pods returns the pods of a UnitedDeployment by name.
 func (e *env) pods(namespace, name string) map[string]podState {
 	e.t.Helper()
 	list := &corev1.PodList{}
@@ -250,7 +248,7 @@ func (e *env) pods(namespace, name string) map[string]podState {
 	return found
 }
 
-// moved are the names of the pods that are others than before.
+// moved returns the names of the pods that differ from before.
 func moved(before, after map[string]podState) []string {
 	var names []string
 	for name, now := range after {
@@ -267,7 +265,7 @@ func moved(before, after map[string]podState) []string {
 	return names
 }
 
-// token is a token of a ServiceAccount.
+// token returns a token of a ServiceAccount.
 func (e *env) token(namespace, name string) string {
 	e.t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -276,8 +274,7 @@ func (e *env) token(namespace, name string) string {
 	return request.Status.Token
 }
 
-// fetch gets a URL from the manager, whose certificate is self-signed, and
-// returns the HTTP status.
+// fetch gets a URL from the manager, whose certificate is self-signed, and returns the HTTP status.
 func fetch(ctx context.Context, url, token string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestHelmWaits holds what `helm upgrade --install --wait` says against the pods,
-// while the controller is there and while it is not.
+// TestHelmWaits compares the result of `helm upgrade --install --wait` with the pods, with and without
+// a running controller.
 func TestHelmWaits(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -65,7 +65,7 @@ func TestHelmWaits(t *testing.T) {
 		w.patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1,"zone-b":"50%%"}}}}}`)
 		e.settle(w.work, webName, 6)
 		onlyReleased("v2")
-		// Pods of this tag are not ready until somebody says that they are.
+		// Pods with this tag are not ready until the test marks them ready.
 		h := w.start("--set=replicas=6,image.tag=quiet-until-told")
 		for i, name := range released {
 			e.Eventually(func() string { return e.pods(w.work, webName)[name].Image }).Should(Equal("quiet-until-told"))
@@ -101,8 +101,8 @@ func TestHelmWaits(t *testing.T) {
 	})
 }
 
-// TestHelmFails looks what `helm --wait` says of an image that does not come up,
-// and of the one after it.
+// TestHelmFails checks the result of `helm --wait` for an image that does not come up, and for the one
+// after it.
 func TestHelmFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -117,7 +117,7 @@ func TestHelmFails(t *testing.T) {
 		e.Expect(stalled.Message).To(ContainSubstring(pod + " (CrashLoopBackOff"))
 		e.Expect(h.output()).To(And(
 			ContainSubstring(fmt.Sprintf("resource UnitedDeployment/%s/%s not ready. status: Failed, message: %s", w.work, webName, stalled.Message)),
-			Not(ContainSubstring("deadline exceeded")), // it did not time out
+			Not(ContainSubstring("deadline exceeded")), // helm did not time out
 		))
 	}
 
@@ -144,13 +144,12 @@ func TestHelmFails(t *testing.T) {
 	})
 }
 
-// waiting is a release of an application, charts/zone-canary if nothing else is
-// said, in a namespace that has a controller
-// of its own.
+// waiting is a release of an application, by default charts/zone-canary, in a namespace that has its
+// own controller.
 type waiting struct {
 	*env
 	home, work string
-	app        string // the directory of the chart of the application
+	app        string // the directory of the application's chart
 	runs       int
 }
 
@@ -170,7 +169,7 @@ func (w *waiting) args(args []string) []string {
 	return append([]string{"upgrade", "--install", webName, w.app, "--namespace=" + w.work, "--wait"}, args...)
 }
 
-// upgrade runs helm to its end, which must be a good one.
+// upgrade runs helm until it ends, which must be without an error.
 func (w *waiting) upgrade(args ...string) {
 	w.t.Helper()
 	w.helm(w.args(args)...)
@@ -199,7 +198,7 @@ func (w *waiting) staged(tag string) {
 	}
 }
 
-// notReady is what the status of this generation waits for.
+// notReady returns what the status of this generation waits for.
 func (w *waiting) notReady() string {
 	w.t.Helper()
 	d := w.live()
@@ -224,7 +223,7 @@ func (w *waiting) markReady(pod string) {
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)))).To(Succeed())
 }
 
-// helmRun is a helm that runs beside the test.
+// helmRun is a helm that runs in parallel with the test.
 type helmRun struct {
 	*waiting
 	*cluster.Process
@@ -252,8 +251,7 @@ func (h *helmRun) output() string {
 	return string(log)
 }
 
-// waits is how often helm has looked at the UnitedDeployment and found that it
-// has to wait for it.
+// waits returns how often helm has checked the UnitedDeployment and found that it has to wait.
 func (h *helmRun) waits() int {
 	h.t.Helper()
 	found := 0
@@ -266,8 +264,8 @@ func (h *helmRun) waits() int {
 	return found
 }
 
-// keepsWaiting checks that helm goes on to wait with what it sees now: a label
-// that says nothing makes it look again.
+// keepsWaiting checks that helm continues to wait in the current state: a change of an unrelated label
+// makes it check again.
 func (h *helmRun) keepsWaiting() {
 	h.t.Helper()
 	h.Eventually(h.waits).Should(BeNumerically(">", 0))

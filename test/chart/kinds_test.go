@@ -22,15 +22,15 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// API groups of kinds that are not Kubernetes' own.
+// API groups of kinds that are not built into Kubernetes.
 const (
 	kruiseGroup = "apps.kruise.io"
 	lwsGroup    = "leaderworkerset.x-k8s.io"
 )
 
-// foreign is a kind of children that is not Kubernetes' own. name is that of the parent. memory is the kind of what
-// has a child's name and remembers what its replicas ran before: the child itself, as a rule. pods are where it has its pod
-// template in its spec.
+// foreign is a kind of children that is not built into Kubernetes. name is the name of the parent.
+// memory is the kind of the object that has a child's name and remembers what its replicas ran before,
+// usually the child itself. pods is the path of its pod template in its spec.
 type foreign struct {
 	name, member string
 	kind, memory schema.GroupVersionKind
@@ -56,7 +56,8 @@ func (f foreign) template(tag string) string {
 	return fmt.Sprintf(`{"spec":%s}`, text)
 }
 
-// steps are what a kind lives through that is protected by what it remembers.
+// steps returns the steps of the scenario for a kind that protects replicas by what an object
+// remembers.
 func (f foreign) steps(s *scenario) []step {
 	do := func(format string, args ...any) func(context.Context) error {
 		return func(ctx context.Context) error { return patch(ctx, s.namespace, f.name, format, args...) }
@@ -99,7 +100,7 @@ func (f foreign) object() *unstructured.Unstructured {
 	return u
 }
 
-// remembers is an object of the kind that remembers.
+// remembers returns an object of the kind memory.
 func (f foreign) remembers() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(f.memory)
@@ -110,7 +111,8 @@ func (f foreign) key(s *scenario, subset string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: f.name + "-" + subset}
 }
 
-// revisions are the current and the update revision of zone-b's child, and what remembers them.
+// revisions returns the object that remembers the revisions of zone-b's child, and the current and the
+// update revision.
 func (f foreign) revisions(ctx context.Context, s *scenario) (child *unstructured.Unstructured, current, update string, err error) {
 	child = f.remembers()
 	err = s.Get(ctx, f.key(s, "zone-b"), child)
@@ -119,7 +121,7 @@ func (f foreign) revisions(ctx context.Context, s *scenario) (child *unstructure
 	return child, current, update, err
 }
 
-// forget lets the child of zone-b forget what its protected replicas run.
+// forget makes the child of zone-b forget what its protected replicas run.
 func (f foreign) forget(ctx context.Context, s *scenario) error {
 	child, _, update, err := f.revisions(ctx, s)
 	if err != nil {
@@ -128,7 +130,7 @@ func (f foreign) forget(ctx context.Context, s *scenario) error {
 	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, update)))
 }
 
-// reminded reports whether it remembers it again.
+// reminded reports whether the child of zone-b remembers it again.
 func (f foreign) reminded(ctx context.Context, s *scenario) (string, error) {
 	child, current, update, err := f.revisions(ctx, s)
 	if current == update {

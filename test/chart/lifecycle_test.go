@@ -33,8 +33,8 @@ import (
 
 const crdName = "uniteddeployments.apps.united.dev"
 
-// TestLifecycle installs, upgrades, rolls back, uninstalls, installs again and
-// removes. It has the CRD to itself, and so runs before the parallel tests.
+// TestLifecycle installs, upgrades, rolls back, uninstalls, installs again and removes the chart. It
+// needs the CRD exclusively, so it runs before the parallel tests.
 func TestLifecycle(t *testing.T) {
 	e := newEnv(t)
 	const namespace, work = install.Namespace, "lifecycle"
@@ -127,19 +127,19 @@ func TestLifecycle(t *testing.T) {
 			return e.Get(e.ctx, client.ObjectKey{Name: crdName}, crd())
 		}).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		e.Eventually(func() map[string]podState { return e.pods(work, webName) }).Should(BeEmpty())
-		e.Expect(manager.Kill()).To(Succeed()) // without its rights it cannot even end in good order
+		e.Expect(manager.Kill()).To(Succeed()) // without its rights it cannot even shut down gracefully
 		e.Expect(e.left()).To(BeEmpty())
 	})
 }
 
-// waitUntilCollected waits until the garbage collector watches UnitedDeployments. It
-// looks for new kinds every 30 seconds only, and what those owned whose end it has not
-// seen, since their CRD went along with them, it never collects.
+// waitUntilCollected waits until the garbage collector watches UnitedDeployments. The collector looks
+// for new kinds only every 30 seconds. If it has not seen a deletion because the CRD was deleted
+// together with the objects, it never collects their dependents.
 func (e *env) waitUntilCollected(namespace string) {
 	e.t.Helper()
 	probe := parent(namespace, "probe", "v1", 0)
 	e.Expect(e.Create(e.ctx, probe)).To(Succeed())
-	// Only who watches it can lift the finalizer that this sets.
+	// Only a collector that watches the kind can remove the finalizer that this sets.
 	e.Expect(e.Delete(e.ctx, probe, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 	e.Eventually(func() error {
 		return e.Get(e.ctx, client.ObjectKeyFromObject(probe), probe)
@@ -152,7 +152,7 @@ func crd() *unstructured.Unstructured {
 	return u
 }
 
-// columns are the printer columns of the CRD.
+// columns returns the printer columns of the CRD.
 func (e *env) columns() []string {
 	e.t.Helper()
 	u := crd()
@@ -168,7 +168,7 @@ func (e *env) columns() []string {
 	return names
 }
 
-// chartWithColumn is a copy of the chart whose CRD has one more column.
+// chartWithColumn returns a copy of the chart whose CRD has one more column.
 func (e *env) chartWithColumn(name string) string {
 	e.t.Helper()
 	dir := filepath.Join(e.t.TempDir(), "united")
@@ -183,7 +183,7 @@ func (e *env) chartWithColumn(name string) string {
 	return dir
 }
 
-// left lists what the release has left behind, but for the CRD.
+// left lists what the release has left behind, except for the CRD.
 func (e *env) left() []string {
 	e.t.Helper()
 	var left []string
@@ -201,8 +201,8 @@ func (e *env) left() []string {
 	return left
 }
 
-// checkRestricted checks that the pods of the chart are there, in a namespace
-// that admits only what is restricted.
+// checkRestricted checks that the pods of the chart exist in a namespace that admits only restricted
+// pods.
 func (e *env) checkRestricted(namespace string) {
 	e.t.Helper()
 	list := &corev1.PodList{}
@@ -217,8 +217,8 @@ func (e *env) checkRestricted(namespace string) {
 	e.Expect(e.Create(e.ctx, privileged)).To(MatchError(ContainSubstring("PodSecurity \"restricted")), "positive control")
 }
 
-// checkMetrics asks for the metrics without a token, with one of somebody, and
-// with the one of the reader that the release names.
+// checkMetrics requests the metrics without a token, with the token of an unrelated account, and with
+// that of the reader that the release names.
 func (e *env) checkMetrics(d *install.Deployed, namespace string) {
 	e.t.Helper()
 	status := func(token string) func() (int, error) {

@@ -1,14 +1,12 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart tests the charts with the real helm, against the real control
-// plane. What kwok plays is only that the pods of the chart's Deployment run: the
-// manager itself is the real process, under the ServiceAccount, the rights and
-// the arguments that the chart gives it.
+// Package chart tests the charts with the real helm, against a real control plane. kwok only simulates
+// that the pods of the chart's Deployment run: the manager itself is the real process, with the
+// ServiceAccount, the rights and the arguments of the chart.
 //
-// The API server enforces who may own whom
-// (OwnerReferencesPermissionEnforcement), as OpenShift does, and its audit log
-// has the reads of ServiceAccounts too.
+// The API server checks who may set an owner (OwnerReferencesPermissionEnforcement), as OpenShift does,
+// and its audit log also contains the reads of ServiceAccounts.
 package chart
 
 import (
@@ -27,13 +25,13 @@ import (
 
 const (
 	startTimeout = 5 * time.Minute
-	// waitTimeout is how long something that is to happen may take. It is a bound on
-	// a busy machine, not a figure.
+	// waitTimeout bounds how long an expected event may take. It is a bound for a busy machine, not a
+	// measurement.
 	waitTimeout = 90 * time.Second
 	interval    = 100 * time.Millisecond
 )
 
-// shared is what all tests of the package use.
+// shared is the state that all tests of the package use.
 var shared struct {
 	cluster *cluster.Cluster
 	client  client.Client

@@ -27,24 +27,23 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// errRefused: the API server has refused what the scenario is there to see
-// refused.
+// errRefused means that the API server has refused the request that the scenario expects to be refused.
 var errRefused = errors.New("refused as expected")
 
-// scenario is what a manager lives through that needs every right it has.
+// scenario runs a manager through steps that need every right it has.
 type scenario struct {
 	*env
 	audit     *auditTail
 	namespace string
-	missing   *right // nil: it has all
+	missing   *right // nil if it has all rights
 	manager   *install.Manager
 	deployed  *install.Deployed
 	reader    string // a token
 	taken     string // the name of a revision
 }
 
-// newScenario makes a namespace, gives the manager there the rights of the
-// chart but for the missing one, and starts it.
+// newScenario creates a namespace, grants the manager there the rights of the chart except for the
+// missing one, and starts it.
 func newScenario(t *testing.T, audit *auditTail, namespace string, missing *right, environment string) *scenario {
 	t.Helper()
 	s := &scenario{env: newEnv(t), audit: audit, namespace: namespace, missing: missing}
@@ -73,14 +72,14 @@ func newScenario(t *testing.T, audit *auditTail, namespace string, missing *righ
 	return s
 }
 
-// stop ends the manager in good order.
+// stop shuts down the manager gracefully.
 func (s *scenario) stop() {
 	s.t.Helper()
 	s.Expect(s.manager.Stop()).To(Succeed())
 }
 
-// run goes through the scenario. It ends early, with errRefused, as soon as the
-// API server has refused what is missing.
+// run runs the scenario. It ends early, with errRefused, as soon as the API server has refused a
+// request because of the missing right.
 func (s *scenario) run() error {
 	for _, step := range s.steps() {
 		err := step.do(s.ctx)
@@ -103,8 +102,8 @@ func (s *scenario) run() error {
 	if s.missing == nil {
 		return nil
 	}
-	// Events are written behind the controller's back: what the last step has
-	// refused may come a moment later.
+	// The manager writes events asynchronously: a refusal that the last step caused may come a moment
+	// later.
 	if _, err := s.audit.wholly(s.ctx, shared.cluster, s.namespace, install.ServiceAccount); err != nil {
 		return err
 	}
@@ -122,15 +121,15 @@ func (s *scenario) refused() (bool, error) {
 	return slices.ContainsFunc(events, s.missing.refusedBy), err
 }
 
-// step does something, and waits until nothing is missing from what shall come
-// of it.
+// step calls do, and waits until its result is complete: until returns what is missing, "" if nothing
+// is.
 type step struct {
 	name  string
 	do    func(context.Context) error
 	until func(context.Context) (string, error)
 }
 
-// webName has StatefulSets, apiName Deployments.
+// webName is a parent with StatefulSets, apiName one with Deployments.
 const webName, apiName = "web", "api"
 
 func (s *scenario) steps() []step {
@@ -155,7 +154,7 @@ func (s *scenario) steps() []step {
 		}
 	}
 	if ofMissing != nil {
-		return ofMissing // the others need nothing of it
+		return ofMissing // the other steps do not need the missing right
 	}
 	return append([]step{
 		{"scrape", func(context.Context) error { return nil }, s.scraped},
@@ -179,7 +178,7 @@ func (s *scenario) steps() []step {
 	}, foreign...)
 }
 
-// scraped reports whether the metrics are served to who may read them.
+// scraped reports whether the manager serves the metrics to an account that may read them.
 func (s *scenario) scraped(ctx context.Context) (string, error) {
 	code, err := fetch(ctx, "https://"+s.deployed.Metrics+"/metrics", s.reader)
 	if err != nil || code != http.StatusOK {
@@ -216,8 +215,8 @@ func (s *scenario) scale(n int32) func(context.Context) error {
 	}
 }
 
-// forget lets the child of zone-b forget what its protected replicas run, as its
-// controller does when it does not see its revisions.
+// forget makes the child of zone-b forget what its protected replicas run, as its controller does when
+// it does not see its revisions.
 func (s *scenario) forget(ctx context.Context) error {
 	child := &appsv1.StatefulSet{}
 	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child); err != nil {
@@ -227,7 +226,7 @@ func (s *scenario) forget(ctx context.Context) error {
 	return s.Status().Patch(ctx, child, client.RawPatch(types.MergePatchType, patch))
 }
 
-// reminded reports whether it remembers it again.
+// reminded reports whether the child of zone-b remembers it again.
 func (s *scenario) reminded(ctx context.Context) (string, error) {
 	child := &appsv1.StatefulSet{}
 	err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName + "-zone-b"}, child)
@@ -276,7 +275,7 @@ func (s *scenario) stuck(ctx context.Context) (string, error) {
 	return "no replica is broken", nil
 }
 
-// squat deletes the parent, and then takes the name of its revision.
+// squat deletes the parent, and then creates an object with the name of its revision.
 func (s *scenario) squat(ctx context.Context) error {
 	d := &v1alpha1.UnitedDeployment{}
 	if err := s.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: webName}, d); err != nil {
@@ -286,8 +285,8 @@ func (s *scenario) squat(ctx context.Context) error {
 	if err := s.Delete(ctx, d); err != nil {
 		return err
 	}
-	// By hand: the garbage collector looks for new kinds of owners every 30
-	// seconds only.
+	// Delete them here, because the garbage collector looks for new kinds of owners only every 30
+	// seconds.
 	if err := s.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelName: webName}); err != nil {
 		return err
 	}
@@ -310,7 +309,7 @@ func (s *scenario) squatted(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// reinstall creates the parent again as it was, image included.
+// reinstall creates the parent again with its previous spec, including the image.
 func (s *scenario) reinstall(ctx context.Context) error {
 	return s.Create(ctx, s.draft("v3"))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestWatchNamespaces runs a manager that may work in one namespace, beside
-// another one that is not its business until an upgrade makes it so.
+// TestWatchNamespaces runs a manager that may work in one namespace, next to a namespace that it
+// ignores until an upgrade adds it.
 func TestWatchNamespaces(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -78,8 +78,8 @@ func TestWatchNamespaces(t *testing.T) {
 	})
 }
 
-// requests are the API requests of a ServiceAccount that name a namespace, or
-// all of them at once.
+// requests returns the API requests of a ServiceAccount that name a namespace, or that cover all
+// namespaces at once.
 func (e *env) requests(account, home, namespace string) []cluster.Event {
 	e.t.Helper()
 	mine := cluster.ByServiceAccount(home, account)
@@ -91,8 +91,7 @@ func (e *env) requests(account, home, namespace string) []cluster.Event {
 	return requests
 }
 
-// may asks the API server whether a ServiceAccount may do something; in the
-// namespace "" means everywhere.
+// may asks the API server whether a ServiceAccount may do something; the namespace "" means everywhere.
 func (e *env) may(account, home, namespace, verb, group, resource string) bool {
 	e.t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -106,8 +105,8 @@ func (e *env) may(account, home, namespace, verb, group, resource string) bool {
 	return review.Status.Allowed
 }
 
-// clusterWide are the resources on which the release gives its manager rights
-// in the whole cluster.
+// clusterWide returns the resources on which the release grants its manager rights in the whole
+// cluster.
 func (e *env) clusterWide() []string {
 	e.t.Helper()
 	bindings := &rbacv1.ClusterRoleBindingList{}

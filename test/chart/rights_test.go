@@ -20,17 +20,16 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// rightsPrefix begins the names of the namespaces of these tests.
+// rightsPrefix is the prefix of the namespaces of these tests.
 const rightsPrefix = "rights-"
 
-// classicInformers turns off the way in which informers read with a watch alone.
-// API servers before 1.34 do not know it, and then they list.
+// classicInformers disables informers that read with a watch alone. API servers before 1.34 do not
+// support that, and informers then list.
 const classicInformers = "KUBE_FEATURE_WatchListClient=false"
 
-// TestEveryRightIsNeeded takes every verb on every resource away in turn, runs
-// the manager in a namespace of its own through the scenario, and wants to see
-// the API server refuse exactly that. Two runs with all rights are the control:
-// nothing is refused, and all is used.
+// TestEveryRightIsNeeded removes every verb on every resource in turn, runs the manager in a separate
+// namespace through the scenario, and checks that the API server refuses exactly that. Two runs with
+// all rights are the control: nothing is refused, and every right is used.
 func TestEveryRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -89,8 +88,8 @@ func refusals(events []cluster.Event) []cluster.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e cluster.Event) bool { return e.Code != http.StatusForbidden })
 }
 
-// render gives the objects of the chart that are about rights, for a manager
-// that works in its own namespace.
+// render returns the objects of the chart that concern rights, for a manager that works in its own
+// namespace.
 func (e *env) render(namespace string) []*unstructured.Unstructured {
 	e.t.Helper()
 	out := e.helm("template", "united", e.chart("united"), "--namespace="+namespace,
@@ -102,7 +101,8 @@ func (e *env) render(namespace string) []*unstructured.Unstructured {
 			continue
 		}
 		if object.GetNamespace() == "" {
-			// One for each namespace here, and the references to it.
+			// Each namespace here gets its own copy of a cluster-scoped object, and references to that
+			// copy.
 			object.SetName(namespace + "-" + object.GetName())
 			if name, found, _ := unstructured.NestedString(object.Object, "roleRef", "name"); found {
 				e.Expect(unstructured.SetNestedField(object.Object, namespace+"-"+name, "roleRef", "name")).To(Succeed())
@@ -116,7 +116,7 @@ func (e *env) render(namespace string) []*unstructured.Unstructured {
 	return objects
 }
 
-// rulesOf reads the rules of a role; nil of anything else.
+// rulesOf returns the rules of a role; nil for any other object.
 func rulesOf(object *unstructured.Unstructured) []rbacv1.PolicyRule {
 	role := &rbacv1.ClusterRole{}
 	isRole := slices.Contains([]string{"Role", "ClusterRole"}, object.GetKind()) && !strings.HasSuffix(object.GetName(), "-metrics-reader")
@@ -142,7 +142,7 @@ func rightsOf(objects []*unstructured.Unstructured) []right {
 	return all
 }
 
-// without takes a right out of the roles.
+// without removes a right from the roles.
 func without(objects []*unstructured.Unstructured, r right) error {
 	for _, object := range objects {
 		_, role, _ := strings.Cut(object.GetName(), "united-")

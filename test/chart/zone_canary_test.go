@@ -16,8 +16,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestZoneCanary does what README.md of charts/zone-canary tells, with the same
-// commands, and looks at the pods.
+// TestZoneCanary runs the commands of charts/zone-canary/README.md, and checks the pods.
 func TestZoneCanary(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -113,19 +112,19 @@ func TestZoneCanary(t *testing.T) {
 	})
 	e.step("an autoscaler scales, and upgrades do not conflict", func() {
 		e.helm(helm("upgrade", "--set=image.tag=v4,autoscaling.enabled=true,autoscaling.minReplicas=7")...)
-		e.settle(work, "web", 7) // the real HPA controller: below its minimum it needs no metrics
+		e.settle(work, "web", 7) // this is the real HPA controller: below its minimum it needs no metrics
 		e.helm(helm("upgrade", "--set=image.tag=v5,autoscaling.enabled=true,autoscaling.minReplicas=7")...)
 		e.Expect(*live().Spec.Replicas).To(BeEquivalentTo(7))
 	})
 }
 
-// TestZoneCanaryHandover hands the number of replicas from helm to kubectl: the
-// chart refuses to drop it, and follows once it has another owner.
+// TestZoneCanaryHandover hands the number of replicas over from helm to kubectl: the chart refuses to
+// drop it, and accepts once the field has another owner.
 func TestZoneCanaryHandover(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.needCRD()
-	const work = "handover" // no controller works here: it is about the spec alone
+	const work = "handover" // no controller runs here: the test is only about the spec
 	e.namespace(work, nil)
 	helm := func(verb string, args ...string) []string {
 		return append([]string{verb, "web", e.chart("zone-canary"), "--namespace=" + work}, args...)
@@ -145,7 +144,7 @@ func TestZoneCanaryHandover(t *testing.T) {
 	e.Expect(replicas()).To(BeEquivalentTo(9))
 }
 
-// chartWithPartition is a copy of the chart that renders a partition.
+// chartWithPartition returns a copy of the chart that renders a partition.
 func (e *env) chartWithPartition() string {
 	e.t.Helper()
 	dir := filepath.Join(e.t.TempDir(), "zone-canary")

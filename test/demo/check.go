@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// check compares what a step has come to with what it must come to. findings are
-// what was found right, in words for the reader; wrong is what was not.
+// check compares the result of a step with the expected one. findings describe for the reader what is
+// correct; wrong has the errors.
 func check(s *step, before, after *picture) (findings []string, wrong []error) {
 	for _, part := range []func(*step, *picture, *picture) (string, []error){
 		checkStatus, checkTemplates, checkPods, checkMoves,
@@ -43,8 +43,8 @@ func checkStatus(s *step, _, after *picture) (string, []error) {
 	return "the status says so for every zone", wrong
 }
 
-// checkTemplates makes sure that the image has come as far as the templates: else
-// that no pod moves would prove nothing.
+// checkTemplates checks that the image has reached the templates: otherwise it would prove nothing that
+// no pod moves.
 func checkTemplates(s *step, _, after *picture) (string, []error) {
 	var wrong []error
 	for _, subset := range s.subsets {
@@ -56,7 +56,7 @@ func checkTemplates(s *step, _, after *picture) (string, []error) {
 	return "the template of each of the " + fmt.Sprint(len(s.subsets)) + " StatefulSets has " + s.template, wrong
 }
 
-// checkPods compares the pods themselves: which there are, where, and what they run.
+// checkPods compares the pods themselves: which pods exist, where, and what they run.
 func checkPods(s *step, _, after *picture) (string, []error) {
 	var wrong []error
 	for _, pod := range allPods() {
@@ -85,8 +85,8 @@ func checkPods(s *step, _, after *picture) (string, []error) {
 	return fmt.Sprintf("%d of %d pods run the new image, each pod is ready and on a node of its zone", len(s.updated), len(after.pods)), wrong
 }
 
-// checkMoves makes sure that exactly those pods were replaced that have changed
-// sides. The other steps are the positive control of one in which none does.
+// checkMoves checks that exactly the pods that the step released were replaced. The other steps are the
+// positive control of a step that replaces no pod.
 func checkMoves(s *step, before, after *picture) (string, []error) {
 	if before == nil {
 		return fmt.Sprintf("%d pods were created", len(after.pods)), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// story is the pictures of a demo in which all goes well.
+// story returns the pictures of a demo without errors.
 func story(steps []step) []*picture {
 	var pictures []*picture
 	for i := range steps {

@@ -1,10 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The demo shows what United is for, on a real control plane that it starts and
-// throws away: one workload over three zones, and a new image that is let into
-// one zone after the other with kubectl patch. It checks what it shows, on the
-// pods, and exits with an error when anything is not as it should be.
+// The demo shows the purpose of United, on a real control plane that it starts and deletes: one
+// workload over three zones, and a new image that kubectl patch releases to one zone after the other.
+// It checks what it shows against the pods, and exits with an error if anything is wrong.
 package main
 
 import (
@@ -29,7 +28,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		// Only the logs, if there are any, can say what went wrong.
+		// Only the logs, if there are any, can show what went wrong.
 		logs := filepath.Join(dir, "cluster", "logs", "*.log")
 		if found, _ := filepath.Glob(logs); err != nil && ctx.Err() == nil && len(found) > 0 {
 			err = fmt.Errorf("%w\nthe logs are kept: %s", err, logs)
@@ -60,8 +59,8 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// samplePath is where the sample is, seen from the working directory: short
-// when that is the root of the repository, and right everywhere.
+// samplePath returns the path of the sample relative to the working directory: short in the root of the
+// repository, and correct everywhere.
 func samplePath() (string, error) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -86,7 +85,7 @@ Done: six replicas were updated from v1 to v2, zone by zone, and no pod was upda
 Try it by hand: make playground
 `
 
-// demo runs steps on a cluster and tells of them.
+// demo runs steps on a cluster and reports them.
 type demo struct {
 	cluster *cluster.Cluster
 	reader  *reader
@@ -123,8 +122,8 @@ func (d *demo) play(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// run runs the command of a step, and gives what the cluster has come to when
-// United says that it is done with it.
+// run runs the command of a step, and returns the state of the cluster when United reports that it is
+// done.
 func (d *demo) run(ctx context.Context, s *step) (*picture, error) {
 	fmt.Fprintf(d.out, "$ kubectl %s\n", shell(s.command))
 	began := time.Now()

@@ -28,10 +28,10 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// stepTimeout is what a step may take; one takes about a second.
+// stepTimeout bounds a step, which takes about a second.
 const stepTimeout = time.Minute
 
-// picture is the cluster at rest.
+// picture is the state of the cluster at rest.
 type picture struct {
 	parent *v1alpha1.UnitedDeployment
 	// templates are the images in the children's templates, by child.
@@ -39,7 +39,7 @@ type picture struct {
 	pods      map[string]pod
 }
 
-// pod is what counts of a pod.
+// pod is the relevant part of a pod.
 type pod struct {
 	uid                       types.UID
 	image, node, zone, subset string
@@ -49,7 +49,7 @@ type pod struct {
 // reader reads the workload of the demo.
 type reader struct {
 	client client.Client
-	// ended is closed when the manager, which never should, has ended.
+	// ended is closed if the manager ends, which it never should.
 	ended <-chan struct{}
 }
 
@@ -62,9 +62,8 @@ func newReader(config *rest.Config, ended <-chan struct{}) (*reader, error) {
 	return &reader{client: c, ended: ended}, err
 }
 
-// settled waits until United has seen the spec as it is now and says Ready of
-// it. Then every child's own controller has taken note of what it got, too, so
-// a pod that has not moved by now is not going to.
+// settled waits until United has observed the current spec and reports Ready. Then every child's own
+// controller has also observed its child, so a pod that has not moved by now will not move.
 func (r *reader) settled(ctx context.Context) (*v1alpha1.UnitedDeployment, error) {
 	parent := &v1alpha1.UnitedDeployment{}
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, stepTimeout, true, func(ctx context.Context) (bool, error) {
@@ -128,8 +127,7 @@ func firstImage(spec *corev1.PodSpec) string {
 	return spec.Containers[0].Image
 }
 
-// show prints the subsets and the pods; those that are not what they were in the
-// picture before are marked.
+// show prints the subsets and the pods, and marks those that differ from the previous picture.
 func show(out io.Writer, before, after *picture) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "  SUBSET\tREPLICAS\tUPDATED\tREADY\tPARTITION\tPHASE")

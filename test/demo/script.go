@@ -15,30 +15,29 @@ const (
 	newImage = "registry.example/web:v2"
 )
 
-// step is one command and what must come of it.
+// step is one command and its expected result.
 type step struct {
 	title, why string
-	// command is what kubectl gets.
+	// command are the arguments of kubectl.
 	command []string
 	// template is the image that the children's templates must have.
 	template string
-	// subsets is what the status must say of each, in order.
+	// subsets are the expected rows of the status, in order.
 	subsets []row
-	// updated are the pods that must run the new image; the others run the old
-	// one. Those that did before must be the same pods as before, and so must
-	// those that still do not.
+	// updated are the pods that must run the new image; the others run the old one. Pods that already
+	// ran the new image must be the same pods as before, and so must those that still run the old one.
 	updated []string
 }
 
-// row is what a table says of one subset.
+// row is what a table shows for one subset.
 type row struct {
 	name                                string
 	replicas, updated, ready, partition int32
 	phase                               v1alpha1.SubsetPhase
 }
 
-// script is the whole demo. The numbers are written out, not computed: they are
-// what a reader of the sample expects.
+// script returns the whole demo. The numbers are literals, not computed: a reader of the sample expects
+// exactly these.
 func script(sample string) []step {
 	const held, complete = v1alpha1.PhaseHeld, v1alpha1.PhaseComplete
 	return []step{
@@ -103,7 +102,7 @@ func release(partitions string) []string {
 		`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":` + partitions + `}}}}`}
 }
 
-// shell writes arguments as they are typed.
+// shell formats arguments as a user types them.
 func shell(args []string) string {
 	quoted := make([]string, len(args))
 	for i, arg := range args {

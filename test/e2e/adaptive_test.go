@@ -25,7 +25,7 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// adaptive sets the schedule strategy, with its two times in seconds.
+// adaptive sets the schedule strategy Adaptive, with its two times in seconds.
 func adaptive(reschedule, retry int32) edit {
 	return func(d *Draft) {
 		d.Spec.Topology.ScheduleStrategy = &v1alpha1.ScheduleStrategy{
@@ -34,7 +34,8 @@ func adaptive(reschedule, retry int32) edit {
 	}
 }
 
-// between is a subset with bounds such as "1..2". One that has a pool is on the nodes with the label of the test.
+// between adds a subset with bounds such as "1..2". With a pool, the subset selects the nodes with the
+// label of the pool.
 func between(name, bounds string, pool *nodePool) edit {
 	return func(d *Draft) {
 		s := v1alpha1.Subset{Name: name}
@@ -54,7 +55,7 @@ func between(name, bounds string, pool *nodePool) edit {
 	}
 }
 
-// nodePool is a label that no node has until a test gives it to one.
+// nodePool is a label that no node has until a test sets it.
 type nodePool struct {
 	*env
 	label string
@@ -64,7 +65,7 @@ func (e *env) pool(name string) *nodePool {
 	return &nodePool{e, "pool.example.com/" + e.Namespace + "-" + name}
 }
 
-// open gives the label to a node.
+// open sets the label on a node.
 func (p *nodePool) open() {
 	p.t.Helper()
 	node := slices.Sorted(maps.Keys(shared.zones))[0]
@@ -72,7 +73,8 @@ func (p *nodePool) open() {
 	p.Expect(p.Client.Patch(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)).To(Succeed())
 }
 
-// have is how many pods each subset has, in the order of the spec, and in parentheses how many of them have no node.
+// have returns how many pods each subset has, in the order of the spec, and in parentheses how many of
+// them have no node.
 func (w *Workload) have() string {
 	all, pending := map[string]int{}, map[string]int{}
 	for _, p := range w.Pods() {
@@ -96,13 +98,13 @@ func (w *Workload) have() string {
 	return strings.Join(said, ",")
 }
 
-// comeTo waits until the subsets have so many pods.
+// comeTo waits until the subsets have the wanted number of pods.
 func (w *Workload) comeTo(want string) {
 	w.t.Helper()
 	w.Eventually(w.have).Should(Equal(want))
 }
 
-// scaleTo scales, and waits until the subsets have so many pods.
+// scaleTo scales, and waits until the subsets have the wanted number of pods.
 func (w *Workload) scaleTo(n int32, want string) {
 	w.t.Helper()
 	w.Scale(n)
@@ -120,19 +122,20 @@ func (w *Workload) capsAreOver() {
 	}).Should(Succeed())
 }
 
-// staysAt looks for so long whether nothing changes.
+// staysAt checks for a number of seconds that nothing changes.
 func (w *Workload) staysAt(want string, seconds int) {
 	w.t.Helper()
 	w.Consistently(w.have, time.Duration(seconds)*time.Second, time.Second).Should(Equal(want))
 }
 
-// adaptiveStrategies are the ways to update with which Adaptive has to work.
+// adaptiveStrategies are the update strategies that Adaptive has to work with.
 var adaptiveStrategies = map[string]edit{
 	"Manual":        func(*Draft) {},
 	"RollingUpdate": rolling(`{maxUnavailable: 1}`),
 }
 
-// The subsets are filled in order, and what fits on no node goes on to the next. What has a node stays.
+// TestAdaptiveOrder checks that the subsets are filled in order, and that replicas which fit on no node
+// move on to the next subset. A replica that has a node stays.
 func TestAdaptiveOrder(t *testing.T) {
 	for name, strategy := range adaptiveStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +188,8 @@ func TestAdaptiveOrder(t *testing.T) {
 	}
 }
 
-// A subset that comes first and has a minimum keeps that, with or without a node.
+// TestAdaptiveMinimum checks that the first subset keeps its minimum, whether its replicas have a node
+// or not.
 func TestAdaptiveMinimum(t *testing.T) {
 	for name, strategy := range adaptiveStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +229,7 @@ func TestAdaptiveMinimum(t *testing.T) {
 	}
 }
 
-// It is the same for every kind of child.
+// TestAdaptiveKinds checks that replicas without a node are created elsewhere, for every kind of child.
 func TestAdaptiveKinds(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -247,7 +251,7 @@ func TestAdaptiveKinds(t *testing.T) {
 	}
 }
 
-// isCapped waits until a subset is capped for a reason, and says so in the scheduler's words.
+// isCapped waits until a subset is capped for a reason, and the status quotes the scheduler.
 func (w *Workload) isCapped(subset, reason string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {

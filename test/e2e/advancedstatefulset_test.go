@@ -15,9 +15,9 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestAdvancedStatefulSetSample applies config/samples/advancedstatefulset.yaml, of which the
-// ordinal 1 is reserved, and releases zone-a one by one: a partition counts replicas, and not
-// ordinals. What is protected comes back as it was.
+// TestAdvancedStatefulSetSample applies config/samples/advancedstatefulset.yaml, which reserves the
+// ordinal 1, and releases zone-a replica by replica: a partition counts replicas, not ordinals. A
+// protected replica comes back as it was.
 func TestAdvancedStatefulSetSample(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("AdvancedStatefulSet")
@@ -45,8 +45,9 @@ func TestAdvancedStatefulSetSample(t *testing.T) {
 	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
 }
 
-// TestAdvancedStatefulSetPace: by hand its maxUnavailable is the template's; one that is unready,
-// and protected, keeps it from taking what is released. In a coordinated rollout the ledger decides.
+// TestAdvancedStatefulSetPace checks that the template sets maxUnavailable under manualUpdate, where an
+// unready protected replica keeps the child from updating released ones. In a coordinated rollout the
+// ledger decides.
 func TestAdvancedStatefulSetPace(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("AdvancedStatefulSet").contractOf(t, replicas(4), zones(""), hold())
@@ -70,7 +71,7 @@ func TestAdvancedStatefulSetPace(t *testing.T) {
 	})
 }
 
-// ordinals are what runs of a subset, by ordinal.
+// ordinals returns the images that a subset runs, by ordinal.
 func (w *contracted) ordinals(subset string) map[int]string {
 	w.t.Helper()
 	running := map[int]string{}
@@ -90,8 +91,9 @@ func (w *contracted) observed(subset string) bool {
 	return status["observedGeneration"] == child.GetGeneration()
 }
 
-// TestAdvancedStatefulSetInOrder: with OrderedReady replicas move one by one, also in a
-// coordinated rollout that would allow more, and one that is stuck is replaced by what comes next.
+// TestAdvancedStatefulSetInOrder checks that replicas move one by one with OrderedReady, even in a
+// coordinated rollout that would allow more, and that the next version replaces a replica that is
+// stuck.
 func TestAdvancedStatefulSetInOrder(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("AdvancedStatefulSet")
@@ -113,7 +115,8 @@ func TestAdvancedStatefulSetInOrder(t *testing.T) {
 	w.comesTo("2 v3", "2 v3", "")
 }
 
-// TestAdvancedStatefulSetMinReadySeconds: OpenKruise allows at most 300, so that more is refused, with its words.
+// TestAdvancedStatefulSetMinReadySeconds checks that a value above 300, the limit of OpenKruise, is
+// refused, and that the status quotes OpenKruise.
 func TestAdvancedStatefulSetMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("AdvancedStatefulSet").contractOf(t, replicas(1), zones(""), minReadySeconds(301))

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAllUnreleased: all replicas of a child come up on the update revision, though two
-// are protected: somebody opened its partition while United could not write. It has
-// finished then, and would forget again as soon as it is reminded. Just the two are
-// deleted, also where a replica is gone and ready again within a tenth of a second.
+// TestAllUnreleased checks a child that runs the update revision in all of its replicas, although two
+// are protected: somebody lowered its partition while United could not write. The StatefulSet has then
+// finished its update, so it would forget the seeded revision again at once. United deletes only the
+// two protected replicas, even if a replica is gone and ready again within a tenth of a second.
 func TestAllUnreleased(t *testing.T) {
 	for _, image := range []string{"v2", "slow-2"} {
 		t.Run(image, func(t *testing.T) {
@@ -31,8 +31,8 @@ func TestAllUnreleased(t *testing.T) {
 	}
 }
 
-// TestAllUnreleasedAndBack: the same, and what is asked for is the template before, or a
-// third one, when United can write again.
+// TestAllUnreleasedAndBack checks the same if the spec asks for the previous template, or for a third
+// one, by the time United can write again.
 func TestAllUnreleasedAndBack(t *testing.T) {
 	for asked, runs := range map[string]string{"v1": "v1 v1 v1", "v3": "v1 v1 v3"} {
 		t.Run(asked, func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestAllUnreleasedAndBack(t *testing.T) {
 	}
 }
 
-// TestAllUnreleasedAndOrphaned: the same, and the StatefulSet is deleted without its pods
-// while the template goes back. The next one knows what its pods run, and puts that right.
+// TestAllUnreleasedAndOrphaned checks the same if the StatefulSet is deleted without its pods while the
+// template goes back. The next StatefulSet knows what its pods run, and repairs them.
 func TestAllUnreleasedAndOrphaned(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w, lift := e.allUnreleased("v2", p)
@@ -66,7 +66,7 @@ func TestAllUnreleasedAndOrphaned(t *testing.T) {
 	})
 }
 
-// TestAllUnreleasedAndReleased: the same, and one of the two is released meanwhile.
+// TestAllUnreleasedAndReleased checks the same if one of the two replicas is released in the meantime.
 func TestAllUnreleasedAndReleased(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w, lift := e.allUnreleased("v2", p)
@@ -80,8 +80,8 @@ func TestAllUnreleasedAndReleased(t *testing.T) {
 	})
 }
 
-// TestAllUnreleasedAndScaled: the same under RollingUpdate, and it is to grow. The growth
-// takes what maxUnavailable allows, and comes before what is put right.
+// TestAllUnreleasedAndScaled checks the same under RollingUpdate with a scale-up. The new replicas use
+// what maxUnavailable allows, and come before the repair.
 func TestAllUnreleasedAndScaled(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		canary := rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`)
@@ -96,13 +96,13 @@ func TestAllUnreleasedAndScaled(t *testing.T) {
 	})
 }
 
-// allUnreleased is a Workload all of whose replicas in zone-a run the image and are ready,
-// though two are protected, and of which United may not write that child until lift.
+// allUnreleased returns a Workload in which all replicas of zone-a run the image and are ready,
+// although two are protected. United cannot write that child until lift is called.
 func (e *env) allUnreleased(image string, p appsv1.PodManagementPolicyType) (w *Workload, lift func()) {
 	return e.allUnreleasedUnder(partitions(parts{"zone-a": 2}), image, p)
 }
 
-// allUnreleasedUnder is that under a strategy that releases one replica of zone-a.
+// allUnreleasedUnder is allUnreleased with a strategy that releases one replica of zone-a.
 func (e *env) allUnreleasedUnder(strategy edit, image string, p appsv1.PodManagementPolicyType) (w *Workload, lift func()) {
 	w = e.Create(draft("web", replicas(6), policy(p), zones("", ""), strategy))
 	w.Settle()

@@ -27,9 +27,9 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestAtRest touches every child of parents in mid-canary, and restarts the
-// manager: it writes nothing, to no object in any namespace. It does not run
-// beside other tests: they share the manager, and its audit log.
+// TestAtRest touches every child of parents in mid-canary, restarts the manager, and checks that the
+// manager writes nothing, to no object in any namespace. It does not run in parallel with other tests,
+// because they share the manager and its audit log.
 func TestAtRest(t *testing.T) {
 	e := newEnv(t)
 	var all []*Workload
@@ -47,7 +47,7 @@ func TestAtRest(t *testing.T) {
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		midCanary("web-"+strings.ToLower(string(p)), parts{"zone-a": 0, "zone-b": "50%"}, policy(p), zones("3", "4", ""))
 	}
-	// What the API server spells otherwise than it was written: 1024Mi is 1Gi there.
+	// The API server formats this value differently: it turns 1024Mi into 1Gi.
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"requests":{"memory":"1024Mi","cpu":"1000m"}}}]}}}}`
 	patched := zone(1, "50%")
 	patched.Patch = &runtime.RawExtension{Raw: []byte(patch)}
@@ -71,13 +71,13 @@ func TestAtRest(t *testing.T) {
 	}
 
 	look.at(e.restartManager(func() {}, look.args()...))
-	touch() // what the manager before has left behind, if anything, is done
+	touch() // after any work that an earlier manager left behind
 	mark := e.AuditMark()
 	e.Step("touched", func() { touch() })
 	e.Step("restarted", func() {
 		look.at(e.restartManager(touchUnseen(e), look.args()...))
 		touch()
-		touch() // the first of them may have been in what the manager read at its start
+		touch() // the manager may have read the first touches when it started
 	})
 	e.Step("killed", func() {
 		look.at(e.killManager(look.args()...))
@@ -113,10 +113,10 @@ func TestAtRest(t *testing.T) {
 			}
 		}
 	})
-	e.restartManager(func() {}) // as the chart has it
+	e.restartManager(func() {}) // with the arguments of the chart
 }
 
-// touchUnseen touches the children while no manager is there.
+// touchUnseen touches the children while no manager runs.
 func touchUnseen(e *env) func() {
 	return func() {
 		e.t.Helper()
@@ -124,8 +124,8 @@ func touchUnseen(e *env) func() {
 	}
 }
 
-// managerWrites are the writes of the manager since a mark in all namespaces and
-// to all resources, also what was refused, but for its Lease and its events.
+// managerWrites returns the writes of the manager since a mark, in all namespaces and to all resources,
+// including refused ones, but not those to its Lease and events.
 func managerWrites(e *env, mark int64) []cluster.Event {
 	e.t.Helper()
 	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
@@ -136,14 +136,13 @@ func managerWrites(e *env, mark int64) []cluster.Event {
 	return writes
 }
 
-// idleProbe tells when the manager has looked at all children.
+// idleProbe detects when the manager has processed all children.
 //
-// There is a StatefulSet that is nobody's. A label tells the manager of a parent
-// that does not exist, so a change of the label costs a pass that finds nothing
-// and writes nothing. It comes in the same order of events as all changes of
-// children before it; so when the manager has begun that pass, which its log
-// tells at level 5, the children are at least in its queue. When the queue, of
-// which its metrics tell, is then empty and nobody at work, it is done with them.
+// It uses a StatefulSet without an owner. A label refers the manager to a parent that does not exist,
+// so a change of the label causes a pass that finds nothing and writes nothing. The event comes after
+// all earlier changes of children. So when the manager has started that pass, which it logs at level 5,
+// the children are at least in its queue. When the metrics then show an empty queue and no active
+// worker, the manager has processed them.
 type idleProbe struct {
 	*env
 	set     string
@@ -160,11 +159,11 @@ func (e *env) newIdleProbe() *idleProbe {
 	return l
 }
 
-// args are those that the manager needs for it. With the metrics of the chart
-// each look would be a TokenReview, which is a write of the manager.
+// args returns the arguments that the manager needs for the probe. With the metrics of the chart each
+// read would cost a TokenReview, which is a write of the manager.
 func (*idleProbe) args() []string { return []string{"--zap-log-level=5", "--metrics-secure=false"} }
 
-// at takes over where a manager serves its metrics.
+// at stores the address of the manager's metrics.
 func (l *idleProbe) at(d *install.Deployed) { l.metrics = "http://" + d.Metrics + "/metrics" }
 
 func (l *idleProbe) waitUntilDone() {
@@ -181,12 +180,13 @@ func (l *idleProbe) waitUntilDone() {
 		added, done := l.queue(g)
 		earlier := before
 		before = done
-		// As many were done then as were ever added until now: nothing was left in between.
+		// By then the manager had ended as many passes as were ever added up to now, so nothing was
+		// left in between.
 		g.Expect(added).To(Equal(earlier))
 	}).Should(Succeed())
 }
 
-// logged reports whether a line of the manager's log has all the words.
+// logged reports whether one line of the manager's log contains all the words.
 func (l *idleProbe) logged(words ...string) bool {
 	l.t.Helper()
 	log, err := os.ReadFile(shared.manager.LogPath())
@@ -199,7 +199,7 @@ func (l *idleProbe) logged(words ...string) bool {
 	return false
 }
 
-// queue is how many passes the manager was asked for, and how many it has ended.
+// queue returns how many passes were added to the queue of the manager, and how many have ended.
 func (l *idleProbe) queue(g Gomega) (added, done float64) {
 	request, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.metrics, nil)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestReplacementChangedByHand: somebody changes, in a child, how it replaces its replicas, in fields that the template does
-// not mention. Then United gives them the values of the API server: a Deployment that was set to Recreate
-// took down a whole zone with the next release.
+// TestReplacementChangedByHand checks what happens when somebody changes how a child replaces its
+// replicas, in fields that the template does not set. United then restores the defaults of the API
+// server. Otherwise a Deployment that somebody had set to Recreate would take down a whole zone with
+// the next release.
 func TestReplacementChangedByHand(t *testing.T) {
 	t.Parallel()
 	edits := map[string]map[string]string{
@@ -62,7 +63,7 @@ func TestReplacementChangedByHand(t *testing.T) {
 					w.Eventually(func() string { return w.strategyOf("zone-a") }, promptly).Should(Equal(before))
 				})
 			}
-			// The client library makes one event of several that differ in the note alone.
+			// The client library merges events that differ only in the note.
 			w.Eventually(w.corrections, promptly).Should(ContainElement(And(HavePrefix("zone-a: restored spec."), HaveSuffix(` of web-zone-a, which "by-hand" had changed`))))
 			w.Disturbed()
 			w.comesTo("2 v1", "2 v1", "")
@@ -74,13 +75,13 @@ func TestReplacementChangedByHand(t *testing.T) {
 	}
 }
 
-// strategyOf is strategyIn of the child of a subset.
+// strategyOf returns strategyIn of the child of a subset.
 func (w *contracted) strategyOf(subset string) string {
 	w.t.Helper()
 	return w.strategyIn(w.child(subset))
 }
 
-// strategyIn is what of a child decides how it replaces its replicas.
+// strategyIn returns the fields of a child that decide how it replaces its replicas.
 func (w *contracted) strategyIn(child *unstructured.Unstructured) string {
 	w.t.Helper()
 	var list []string
@@ -94,7 +95,7 @@ func (w *contracted) strategyIn(child *unstructured.Unstructured) string {
 	return strings.Join(list, "\n")
 }
 
-// corrections are the notes of the events ChildCorrected.
+// corrections returns the notes of the ChildCorrected events.
 func (w *contracted) corrections() (notes []string) {
 	w.t.Helper()
 	list := &eventsv1.EventList{}

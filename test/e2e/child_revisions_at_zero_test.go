@@ -16,15 +16,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestSlowGarbageCollection deletes a child in mid-canary while the garbage
-// collector is slow to take the child's own ControllerRevisions; finalizers play
-// that.
+// TestSlowGarbageCollection deletes a child in mid-canary while the garbage collector is slow to delete
+// the ControllerRevisions of the child; finalizers simulate that.
 //
-// The next child of the name makes ControllerRevisions of the same content, so of
-// the same names. The StatefulSet controller then takes those that are still
-// there for its own, without owning them, and names one in
-// status.currentRevision. When it next looks, it finds none that it owns, and
-// the memory of the seed is gone.
+// The next child of that name creates ControllerRevisions with the same content, so with the same
+// names. The StatefulSet controller then reuses the existing ones without owning them, and names one in
+// status.currentRevision. On its next sync it finds no ControllerRevision that it owns, and forgets the
+// seeded revision.
 func TestSlowGarbageCollection(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), hold()))
@@ -38,7 +36,7 @@ func TestSlowGarbageCollection(t *testing.T) {
 		w.holdChildRevisions("one", `["united.dev/e2e"]`)
 		w.Disturbed()
 		w.Expect(w.Delete(w.ctx, w.Child("one"), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		// Nothing tells when the manager has done all it can do now.
+		// Nothing shows when the manager has done everything that it can do now.
 		e.Consistently(line.Broken, 3*time.Second).Should(BeEmpty())
 
 		w.holdChildRevisions("one", `[]`)
@@ -51,8 +49,7 @@ func TestSlowGarbageCollection(t *testing.T) {
 	})
 }
 
-// holdChildRevisions sets the finalizers of the ControllerRevisions that the
-// child of a subset made.
+// holdChildRevisions sets the finalizers of the ControllerRevisions that the child of a subset created.
 func (w *Workload) holdChildRevisions(subset, finalizers string) {
 	w.t.Helper()
 	list := &appsv1.ControllerRevisionList{}
@@ -65,9 +62,9 @@ func (w *Workload) holdChildRevisions(subset, finalizers string) {
 	}
 }
 
-// TestRevertFromZero goes back to the first template and up from 0 replicas in
-// one patch. While there are no replicas a StatefulSet forgets what it had
-// before the template it has, here v2, which nobody ever released.
+// TestRevertFromZero goes back to the first template and scales up from 0 replicas in one patch. While
+// there are no replicas, a StatefulSet forgets the template before its current one, here v2, which
+// nobody ever released.
 func TestRevertFromZero(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), plain("two", ""), hold()))

@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// kindNamed is a line of kinds().
+// kindNamed returns an entry of kinds().
 func kindNamed(name string) kind {
 	for _, k := range kinds() {
 		if k.name == name {
@@ -27,7 +27,7 @@ func kindNamed(name string) kind {
 	panic(name + " is no kind")
 }
 
-// TestCloneSetSample applies config/samples/cloneset.yaml, and stages a version: one pod of
+// TestCloneSetSample applies config/samples/cloneset.yaml, stages a version, and checks that one pod of
 // zone-a is updated.
 func TestCloneSetSample(t *testing.T) {
 	t.Parallel()
@@ -44,9 +44,9 @@ func TestCloneSetSample(t *testing.T) {
 	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
 }
 
-// TestCloneSetCounts: of a CloneSet a partition is how many pods stay. It takes first what is
-// not ready; what is missing comes back as the count says; and a version that is taken back
-// is gone, whatever the partition.
+// TestCloneSetCounts checks that the partition of a CloneSet is the number of pods that stay. The
+// CloneSet updates unready pods first, creates missing pods on the version that the count asks for, and
+// removes a reverted version regardless of the partition.
 func TestCloneSetCounts(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("CloneSet").contractOf(t, replicas(4), zones(""), partitions(parts{"zone-a": 4}))
@@ -93,8 +93,8 @@ func TestCloneSetCounts(t *testing.T) {
 	})
 }
 
-// TestCloneSetIsHasty: a CloneSet has forgotten the version before as soon as all of its pods
-// are updated, ready or not. United has not.
+// TestCloneSetIsHasty checks that United still knows the previous version when a CloneSet has forgotten
+// it. A CloneSet does so as soon as all of its pods are updated, ready or not.
 func TestCloneSetIsHasty(t *testing.T) {
 	t.Parallel()
 	all := templateField("100%", "spec", "updateStrategy", "maxUnavailable")
@@ -118,15 +118,16 @@ func TestCloneSetIsHasty(t *testing.T) {
 	})
 }
 
-// hashOf is a field of the status of zone-a's child.
+// hashOf returns a field of the status of zone-a's child.
 func (w *contracted) hashOf(field string) any {
 	w.t.Helper()
 	status, _ := w.child("zone-a").Object["status"].(map[string]any)
 	return status[field]
 }
 
-// untilYounger waits until pods that are created from now on are younger than all others. A CloneSet updates the youngest
-// first, and compares their times to the second: of equals it takes any, also one of those that were protected so far.
+// untilYounger waits until pods that are created from now on are younger than all others. A CloneSet
+// updates the youngest pods first, and compares their creation times in seconds: among equals it picks
+// any, even a pod that was protected so far.
 func (w *contracted) untilYounger() {
 	w.t.Helper()
 	newest := time.Time{}
@@ -158,8 +159,8 @@ func (w *contracted) deleteImage(tag string) {
 	}).Should(Succeed())
 }
 
-// TestCloneSetInPlace: a pod that is updated in place keeps its place, and counts as not ready
-// until its kubelet has done it. Here the test is the kubelet.
+// TestCloneSetInPlace checks that a pod which is updated in place keeps its place, and counts as not
+// ready until its kubelet has finished. Here the test plays the kubelet.
 func TestCloneSetInPlace(t *testing.T) {
 	t.Parallel()
 	inPlace := templateField("InPlaceIfPossible", "spec", "updateStrategy", "type")
@@ -179,7 +180,7 @@ func TestCloneSetInPlace(t *testing.T) {
 	w.Expect(w.uids()).To(Equal(before))
 }
 
-// inPlace are the pods that wait for their kubelet to update them in place.
+// inPlace returns the pods that wait for their kubelet to update them in place.
 func (w *contracted) inPlace() (updating []corev1.Pod) {
 	w.t.Helper()
 	for _, p := range w.podsOf("zone-a") {
@@ -190,7 +191,7 @@ func (w *contracted) inPlace() (updating []corev1.Pod) {
 	return updating
 }
 
-// finishInPlace has the kubelet say that a pod runs its new image, and is ready.
+// finishInPlace reports, as the kubelet, that a pod runs its new image and is ready.
 func (w *contracted) finishInPlace(p corev1.Pod) {
 	w.t.Helper()
 	after := p.DeepCopy()
@@ -207,14 +208,15 @@ func (w *contracted) finishInPlace(p corev1.Pod) {
 	w.markPod(p.Name, corev1.ConditionTrue)
 }
 
-// TestCloneSetDropsFields: the webhook of OpenKruise reads a CloneSet into its own types, and loses what these do not have. Of
-// a StatefulSet, which no webhook reads, the same field is kept.
+// TestCloneSetDropsFields checks that a CloneSet loses fields that the types of OpenKruise lack,
+// because the webhook of OpenKruise decodes it into these types. A StatefulSet, which no webhook
+// decodes, keeps the same field.
 func TestCloneSetDropsFields(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"CloneSet": false, "StatefulSet": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A field of Kubernetes 1.34 and later: OpenKruise 1.9 has the types of 1.32.
+			// This field exists since Kubernetes 1.34; OpenKruise 1.9 has the types of 1.32.
 			w := kindNamed(name).contractOf(t, replicas(1), zones(""), templateField("web-override", "spec", "template", "spec", "hostnameOverride"))
 			w.comesTo("1 v1", "", "")
 			_, found, err := unstructured.NestedString(w.child("zone-a").Object, "spec", "template", "spec", "hostnameOverride")

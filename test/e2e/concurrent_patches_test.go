@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPatchesAtOnce: many hands on one object.
+// TestPatchesAtOnce checks that many clients can patch one object at once.
 func TestPatchesAtOnce(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)

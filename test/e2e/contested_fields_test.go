@@ -22,10 +22,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestContestedPartition: somebody opens a child in mid-canary again and again. It is closed
-// again each time, and that is all: its canary was restarted every ten seconds, without end,
-// by the templates that were written in turn to repair it. When it is left alone, it is
-// repaired.
+// TestContestedPartition checks a child in mid-canary whose partition somebody lowers again and again.
+// United raises it again each time, and does nothing else. Before, the repair wrote templates in turn,
+// which restarted the canary every ten seconds, without end. When nobody interferes any more, United
+// repairs the child.
 func TestContestedPartition(t *testing.T) {
 	t.Parallel()
 	const lowered, none = `{"rollingUpdate":{"partition":0}}`, `{"type":"OnDelete","rollingUpdate":null}`
@@ -78,7 +78,7 @@ func TestContestedPartition(t *testing.T) {
 	}
 }
 
-// inMidCanary is a parent that runs "v1 v1 v2" in zone-a, and "v1 v1" in zone-b.
+// inMidCanary returns a parent that runs "v1 v1 v2" in zone-a, and "v1 v1" in zone-b.
 func (e *env) inMidCanary(p appsv1.PodManagementPolicyType, strategy edit) *Workload {
 	e.t.Helper()
 	w := e.Create(draft("web", replicas(5), policy(p), plain("zone-a", "60%"), plain("zone-b", "40%"), strategy))
@@ -90,13 +90,13 @@ func (e *env) inMidCanary(p appsv1.PodManagementPolicyType, strategy edit) *Work
 	return w
 }
 
-// contest is somebody who does the same to a child over and over.
+// contest simulates somebody who makes the same change to a child over and over.
 type contest struct {
 	rounds func() int64
 	stop   func()
 }
 
-// contest patches a child every so often, until it is stopped.
+// contest patches a child at an interval until it is stopped.
 func (w *Workload) contest(subset string, every time.Duration, patch string) contest {
 	w.t.Helper()
 	return w.repeatedly(every, func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (w *Workload) contest(subset string, every time.Duration, patch string) con
 	})
 }
 
-// repeatedly does something every so often, until it is stopped.
+// repeatedly calls do at an interval until it is stopped.
 func (w *Workload) repeatedly(every time.Duration, do func(context.Context) error) contest {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -124,8 +124,8 @@ func (w *Workload) repeatedly(every time.Duration, do func(context.Context) erro
 	return contest{rounds: rounds.Load, stop: stop}
 }
 
-// childWrites are the writes of children since a mark that were carried out, as what they
-// ask for: the child, its image, its replicas, and its partition.
+// childWrites returns the accepted writes of children since a mark, each as the child, its image, its
+// replicas, and its partition.
 func (w *Workload) childWrites(since int64) []string {
 	w.t.Helper()
 	var list []string
@@ -144,7 +144,7 @@ func (w *Workload) childWrites(since int64) []string {
 	return list
 }
 
-// named are the incarnations of a pod since a mark.
+// named returns the incarnations of a pod since a mark.
 func (h History) named(name string, since int) []incarnation {
 	var list []incarnation
 	for _, i := range h.Since(since) {
@@ -155,12 +155,13 @@ func (h History) named(name string, since int) []incarnation {
 	return list
 }
 
-// promptly bounds what is not put off, on a busy machine. What is put off can take minutes.
+// promptly bounds how long an action without backoff takes on a busy machine. An action with backoff
+// can take minutes.
 const promptly = 20 * time.Second
 
-// TestContestedLabels: a policy, or somebody, takes a label by which a child is found, again
-// and again. It is put back less and less often, and what the spec asks for is written at
-// once all the same: what protects first of all. The labels alone were written.
+// TestContestedLabels checks what happens when a policy, or somebody, removes a label that identifies a
+// child again and again. United restores the label less and less often, but writes what the spec asks
+// for at once, above all what protects replicas. Before, it wrote only the labels.
 func TestContestedLabels(t *testing.T) {
 	t.Parallel()
 	for _, label := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
@@ -208,7 +209,7 @@ func TestContestedLabels(t *testing.T) {
 	}
 }
 
-// policyTakes has a policy take a label from the children as they are written.
+// policyTakes creates a policy that removes a label from the children as they are written.
 func (w *Workload) policyTakes(label string) (end func()) {
 	w.t.Helper()
 	end = w.Override(children, "", fmt.Sprintf(`has(object.metadata.labels) && %q in object.metadata.labels ?
@@ -218,7 +219,7 @@ func (w *Workload) policyTakes(label string) (end func()) {
 	return end
 }
 
-// loopTakes has somebody take a label from the child of zone-a.
+// loopTakes removes a label from the child of zone-a over and over, as another client.
 func (w *Workload) loopTakes(label string) (end func()) {
 	w.t.Helper()
 	return w.contest("zone-a", 150*time.Millisecond, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, label)).stop

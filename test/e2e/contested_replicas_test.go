@@ -16,9 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestContestedReplicas: somebody scales a child in mid-canary to 0 again and again, as `kubectl scale` does. It gets its
-// replicas back less and less often, which is said, and the status, which is another one each time, is written no more
-// often. What the spec asks for is written at once, others do not wait, and when it is over all is as before.
+// TestContestedReplicas checks what happens when somebody scales a child in mid-canary to 0 again and
+// again, as `kubectl scale` does. United restores its replicas less and less often and reports that. It
+// writes the status, which differs each time, no more often. It writes what the spec asks for at once,
+// and other children do not wait. When the interference ends, everything is as before.
 func TestContestedReplicas(t *testing.T) {
 	t.Parallel()
 	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))

@@ -18,9 +18,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestContestedRevisions: a policy, or somebody, changes the ControllerRevisions of the parent again
-// after each write. United says so and writes less and less often; others do not wait, replicas
-// scale, and nothing that is protected moves. When it is over all goes on.
+// TestContestedRevisions checks what happens when a policy, or somebody, changes the
+// ControllerRevisions of the parent again after each write. United reports that and writes less and
+// less often. Others do not wait, replicas scale, and protected replicas do not move. When the
+// interference ends, everything continues.
 func TestContestedRevisions(t *testing.T) {
 	t.Parallel()
 	count := `, JSONPatch{op: "add", path: "/metadata/labels/example.com~1count", value: oldObject.metadata.resourceVersion}]`
@@ -78,10 +79,10 @@ func TestContestedRevisions(t *testing.T) {
 	}
 }
 
-// deletes is for stripRevisions.
+// deletes is an argument of stripRevisions.
 const deletes = "delete"
 
-// stripRevisions changes the revisions of the parent every 300 ms, as somebody else, until stop is
+// stripRevisions changes the revisions of the parent every 300 ms, as another client, until stop is
 // called; or deletes the update revision.
 func (w *Workload) stripRevisions(patch string) (stop func()) {
 	update := w.Parent().Status.UpdateRevision
@@ -96,7 +97,7 @@ func (w *Workload) stripRevisions(patch string) (stop func()) {
 	}).stop
 }
 
-// revisionComesOut reports whether a change of a revision of the parent comes out as a policy has it.
+// revisionComesOut reports whether the policy already changes writes of a revision of the parent.
 func (w *Workload) revisionComesOut() bool {
 	w.t.Helper()
 	cr := &appsv1.ControllerRevision{}
@@ -107,10 +108,10 @@ func (w *Workload) revisionComesOut() bool {
 	return cr.Labels[v1alpha1.LabelName] != labels || cr.Annotations[v1alpha1.AnnotationSubsets] != annotations
 }
 
-// parentRevisions are the revisions of the parent, whatever labels they have.
+// parentRevisions returns the revisions of the parent, regardless of their labels.
 func (w *Workload) parentRevisions() (found []appsv1.ControllerRevision) {
 	list := &appsv1.ControllerRevisionList{}
-	_ = w.List(w.ctx, list, client.InNamespace(w.Namespace)) // none are found when the test is over
+	_ = w.List(w.ctx, list, client.InNamespace(w.Namespace)) // finds none once the test is over
 	for i := range list.Items {
 		if !strings.Contains(list.Items[i].Name, "-zone-") {
 			found = append(found, list.Items[i])

@@ -21,8 +21,9 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// TestContractDisturbed is what United promises of every kind while something else happens in the middle of a coordinated
-// rollout: time that has to pass, readiness that comes and goes, scaling, and strangers.
+// TestContractDisturbed checks what United promises for every kind if something else happens in the
+// middle of a coordinated rollout: time that has to pass, readiness that comes and goes, scaling, and
+// foreign objects.
 func TestContractDisturbed(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -39,7 +40,8 @@ func TestContractDisturbed(t *testing.T) {
 	}
 }
 
-// awaitsMinReady: a replica that is ready counts as unavailable until it has been so for minReadySeconds.
+// awaitsMinReady checks that a ready replica counts as unavailable until it has been ready for
+// minReadySeconds.
 func (w *contracted) awaitsMinReady() {
 	w.Step("minReadySeconds", func() {
 		ledger := w.Ledger(6).MinReady(2 * time.Second)
@@ -49,8 +51,8 @@ func (w *contracted) awaitsMinReady() {
 	})
 }
 
-// flaps: a replica that was ready on the new revision and is not any more counts, so nothing is released meanwhile; and
-// it is not deleted for it.
+// flaps checks that a replica which was ready on the new revision and is no longer ready counts, so
+// that nothing is released in the meantime, and that nobody deletes it.
 func (w *contracted) flaps() {
 	w.Step("readiness that flaps", func() {
 		ledger := w.Ledger(6)
@@ -75,8 +77,9 @@ func (w *contracted) flaps() {
 	})
 }
 
-// growsProtected: what a scale-up adds while maxUnavailable is used up comes up on the revision before. Of a kind that is
-// released as a whole its controller distributes what a released child gets; one that works in order makes it later.
+// growsProtected checks that the new replicas of a scale-up start on the previous revision while
+// maxUnavailable is used up. If a kind is released as a whole, its controller distributes the new
+// replicas of a released child; a kind that works in order creates them later.
 func (w *contracted) growsProtected() {
 	w.Step("scaled in the middle", func() {
 		w.setImage("v4")
@@ -95,10 +98,11 @@ func (w *contracted) growsProtected() {
 	})
 }
 
-// keepsProportion: the shares of two subsets stay within maxSkew and one replica of the smaller one.
+// keepsProportion checks that the shares of two subsets differ by at most maxSkew and one replica of
+// the smaller subset.
 func (w *contracted) keepsProportion() {
 	if w.whole {
-		return // it is refused: TestKindsAdmission
+		return // it is refused, see TestKindsAdmission
 	}
 	w.Step("maxSkew", func() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/replicas","value":4}]`)
@@ -111,13 +115,14 @@ func (w *contracted) keepsProportion() {
 	})
 }
 
-// leavesStrangers: what has the name of a child and is none is left as it is, and the other subsets go on.
+// leavesStrangers checks that United does not change a foreign object with the name of a child, and
+// that the other subsets continue.
 func (w *contracted) leavesStrangers() {
 	w.Step("a stranger has the name of a child", func() {
 		stranger := w.strangerNamed("web-zone-c", "zone-a")
 		w.Expect(w.Client.Create(w.ctx, stranger)).To(Succeed())
 		before := w.child("zone-c").Object["spec"]
-		w.SetRolling(`{maxUnavailable: 2, maxSkew: null}`) // it lacks a replica, and none of it is ever updated
+		w.SetRolling(`{maxUnavailable: 2, maxSkew: null}`) // it lacks a replica, and none of its replicas is ever updated
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"zone-c","replicas":1}},{"op":"replace","path":"/spec/replicas","value":7}]`)
 		w.setImage("v7")
 		w.Stalls("zone-c", v1alpha1.ReasonNameConflict, "web-zone-c exists and is not controlled by this UnitedDeployment")
@@ -130,12 +135,13 @@ func (w *contracted) leavesStrangers() {
 	})
 }
 
-// strangerNamed is an object of the kind as somebody else would make it, like the child of a subset.
+// strangerNamed returns an object of the kind, as somebody else would create it, modeled on the child
+// of a subset.
 func (w *contracted) strangerNamed(name, like string) *unstructured.Unstructured {
 	w.t.Helper()
 	raw, err := json.Marshal(w.child(like).Object["spec"])
 	w.Expect(err).NotTo(HaveOccurred())
-	// Its pods are nobody else's.
+	// Give it pods that belong to nobody else.
 	var spec map[string]any
 	w.Expect(json.Unmarshal([]byte(strings.ReplaceAll(string(raw), `"united.dev/`, `"example.com/`)), &spec)).To(Succeed())
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -145,7 +151,7 @@ func (w *contracted) strangerNamed(name, like string) *unstructured.Unstructured
 	return u
 }
 
-// tagsBut are the images that run in all subsets but one.
+// tagsBut returns the images that run in all subsets except one.
 func (w *contracted) tagsBut(subset string) (tags []string) {
 	w.t.Helper()
 	seen := map[string]bool{}
@@ -158,7 +164,8 @@ func (w *contracted) tagsBut(subset string) (tags []string) {
 	return tags
 }
 
-// awaitStarting waits until one replica, and no other, runs an image and is not ready, and all its pods are there.
+// awaitStarting waits until exactly one replica runs an image and is not ready, and all of its pods
+// exist.
 func (w *contracted) awaitStarting(tag string) (starting pod) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -177,7 +184,7 @@ func (w *contracted) awaitStarting(tag string) (starting pod) {
 	return starting
 }
 
-// turn has the kubelet say whether a replica is ready: all pods of a group.
+// turn sets, as the kubelet, whether a replica is ready, for all pods of a group.
 func (w *contracted) turn(replica pod, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	for _, p := range w.members() {
@@ -187,7 +194,8 @@ func (w *contracted) turn(replica pod, ready corev1.ConditionStatus) {
 	}
 }
 
-// turnAll has the kubelet say that whatever runs an image is ready, until this runs and all is as it should be.
+// turnAll reports, as the kubelet, everything that runs an image as ready, until the wanted images run
+// and the workload has settled.
 func (w *contracted) turnAll(tag, a, b string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -201,10 +209,12 @@ func (w *contracted) turnAll(tag, a, b string) {
 	}).WithTimeout(rolloutTimeout).Should(Succeed())
 }
 
-// TestContractForgotten: in mid-canary the controller of a child forgets what its protected replicas run, as one can after a
-// restart of the API server (TestForgottenRevisions restarts it; here the test writes down what the controller would). What
-// comes up wrong while no manager looks comes back right, and what is deleted afterwards does so at once: the child has been
-// reminded. It does not run beside other tests: they share the manager.
+// TestContractForgotten checks a child whose controller forgets, in mid-canary, what its protected
+// replicas run. That can happen after a restart of the API server (TestForgottenRevisions restarts it;
+// here the test writes what the controller would write). A replica that comes up wrong while no manager
+// runs comes back right. A replica that is deleted afterwards comes back right at once, because United
+// has seeded the child again. The test does not run in parallel with other tests, because they share
+// the manager.
 func TestContractForgotten(t *testing.T) {
 	for _, k := range kinds() {
 		if k.memory == nil {
@@ -230,8 +240,8 @@ func TestContractForgotten(t *testing.T) {
 	newEnv(t).restartManager(func() {})
 }
 
-// losesOne has the child forget, and deletes a protected replica: what runs then. A controller that has not seen it yet
-// writes down again what it knew.
+// losesOne makes the child forget, deletes a protected replica, and returns what runs then. A
+// controller that has not seen the change yet writes what it knew again.
 func (w *contracted) losesOne() string {
 	w.t.Helper()
 	memory := w.memory(w)
@@ -243,7 +253,8 @@ func (w *contracted) losesOne() string {
 	return mix
 }
 
-// itself: a child remembers what its replicas ran in its own status. leadersOf: the StatefulSet of its leaders does.
+// itself returns the child: a child remembers in its own status what its replicas ran. For leadersOf,
+// the StatefulSet of the leaders does.
 func itself(w *contracted) *unstructured.Unstructured { return w.child("zone-a") }
 
 func leadersOf(w *contracted) *unstructured.Unstructured {

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// TestContractPerSubset is what United promises of every kind about maxUnavailablePerSubset: no more replicas of a subset
-// are down than its share, also where the total has room; and as many of each at once as may be.
+// TestContractPerSubset checks what United promises for every kind about maxUnavailablePerSubset: a
+// subset never has more replicas down than its share, even if the total has room, and each subset has
+// as many down at once as allowed.
 func TestContractPerSubset(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -56,17 +58,18 @@ func TestContractPerSubset(t *testing.T) {
 	}
 }
 
-// TestUnavailableOfASubsetCounts: a replica of zone-a is not ready for another reason, so nothing of zone-a is released, and
-// the status says why in the words of the field. The other zone goes on; and scaling zone-a down waits too.
+// TestUnavailableOfASubsetCounts checks that nothing of zone-a is released while one of its replicas is
+// not ready for another reason, and that the status gives the name of the field as the cause. The other
+// zone continues, and scaling zone-a down waits too.
 func TestUnavailableOfASubsetCounts(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	w := e.Create(draft("web", replicas(6), zones("3", "3"), rolling(`{maxUnavailable: 4, maxUnavailablePerSubset: 1}`)))
+	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("3", "3"), rolling(`{maxUnavailable: 4, maxUnavailablePerSubset: 1}`)))
 	w.Settle()
 	w.Disturbed()
 	w.MarkUnready("zone-a", 0)
 	w.SetImage("quiet-v2")
-	w.AwaitWaiting("web-zone-b-2")
+	w.Eventually(func() string { return w.Rollout().Message }).Should(ContainSubstring("web-zone-b-2"))
 	w.Eventually(func() string { return w.Status("zone-a").Message }).Should(
 		ContainSubstring("1 replica of the subset is unavailable, and maxUnavailablePerSubset is 1"))
 	w.Expect(w.Partition("zone-a")).To(BeNumerically(">=", 3))
@@ -83,7 +86,8 @@ func TestUnavailableOfASubsetCounts(t *testing.T) {
 	})
 }
 
-// TestMaxSkewSubsets: zone-a and zone-b stay together, and zone-c neither waits for them nor is waited for.
+// TestMaxSkewSubsets checks that zone-a and zone-b stay together, and that zone-c does not wait for
+// them, nor they for it.
 func TestMaxSkewSubsets(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -110,7 +114,8 @@ func TestMaxSkewSubsets(t *testing.T) {
 	w.Expect(widest(events, "quiet-v2", map[string]int{"zone-a": 3, "zone-c": 3})).To(BeNumerically("~", 100.0, 1), "the control: zone-c was far ahead")
 }
 
-// labels are the values of a label of all pods, workers of groups too, by subset; "" where a pod lacks it.
+// labels returns the values of a label of all pods, including the workers of groups, by subset; "" for
+// a pod without it.
 func (w *contracted) labels(label string) map[string]map[string]int {
 	w.t.Helper()
 	values := map[string]map[string]int{}

@@ -15,9 +15,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestContractRolling is what United promises of every kind in a coordinated rollout: no
-// more than maxUnavailable replicas are down over all subsets, steps are kept, a failure
-// stops all, and the way back repairs.
+// TestContractRolling checks what United promises for every kind in a coordinated rollout: no more than
+// maxUnavailable replicas are down over all subsets, steps are kept, a failure stops everything, and
+// going back repairs it.
 func TestContractRolling(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -85,7 +85,7 @@ func TestContractRolling(t *testing.T) {
 	}
 }
 
-// ready is how many pods are.
+// ready returns how many pods are ready.
 func (w *contracted) ready() (n int) {
 	w.t.Helper()
 	for _, p := range w.Pods() {
@@ -96,8 +96,8 @@ func (w *contracted) ready() (n int) {
 	return n
 }
 
-// A Deployment that is held, or paused, in the middle stays the mix that it is, and goes on
-// when it may.
+// TestDeploymentStopsInTheMiddle checks that a Deployment which is held, or paused, in the middle of an
+// update keeps its mix of versions, and continues when it may.
 func TestDeploymentStopsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, patches := range map[string][2]string{
@@ -137,7 +137,7 @@ func TestDeploymentStopsInTheMiddle(t *testing.T) {
 	}
 }
 
-// becomeReady has the kubelet say that all pods of an image are ready.
+// becomeReady reports, as the kubelet, all pods of an image as ready.
 func (w *contracted) becomeReady(tag string) {
 	w.t.Helper()
 	w.Disturbed()
@@ -148,7 +148,7 @@ func (w *contracted) becomeReady(tag string) {
 	}
 }
 
-// observedByItsController reports whether a child's status is that of all of its pods.
+// observedByItsController reports whether the status of a child covers all of its pods.
 func (w *contracted) observedByItsController(subset string) bool {
 	w.t.Helper()
 	child := w.child(subset)

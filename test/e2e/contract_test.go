@@ -24,31 +24,31 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// kind is a kind of child workload, as the contract needs to know it.
+// kind describes a kind of child workload for the contract tests.
 type kind struct {
 	name string
-	// member is that of spec.template, resource what the audit log calls the children.
+	// member is the member of spec.template, resource the name of the children in the audit log.
 	member, resource string
 	gvk              schema.GroupVersionKind
-	// draft makes the template of the kind from that of a StatefulSet.
+	// draft turns the template of a StatefulSet into that of the kind.
 	draft edit
-	// pods are where its pod templates are in the spec; "template" if there is nothing.
+	// pods are the paths of the pod templates in the spec; the default is "template".
 	pods []string
-	// whole: a child is protected and released as a whole.
+	// whole: a child can be protected and released only as a whole.
 	whole bool
-	// manager starts what runs the kind, where that is not Kubernetes itself.
+	// manager starts the controller of the kind, if it is not part of Kubernetes.
 	manager func(testing.TB)
-	// memory is what remembers what the replicas of zone-a ran before, in its status as a StatefulSet does; nil where
-	// nothing has to.
+	// memory returns the object whose status remembers what the replicas of zone-a ran before, as that
+	// of a StatefulSet does; nil if no object has to.
 	memory func(*contracted) *unstructured.Unstructured
-	// What a kind cannot do. leavesOrphans: a child that is made again does not adopt the pods
-	// of one that was orphaned. admitsAny: its API takes a pod template of which no pod can be
-	// made, so that it costs what is released a replica, as one that does not come up does.
-	// waitsForAny: its API takes such a template as well, and its controller then does nothing.
+	// What a kind cannot do. leavesOrphans: a recreated child does not adopt the pods of an orphaned
+	// one. admitsAny: its API accepts a pod template that no pod can be created from, so a release
+	// costs a replica, as with one that does not come up. waitsForAny: its API accepts such a template
+	// too, but its controller then does nothing.
 	leavesOrphans, admitsAny, waitsForAny bool
 }
 
-// contractOf is a UnitedDeployment of the kind, whose manager runs.
+// contractOf creates a UnitedDeployment of the kind, and starts its manager.
 func (k kind) contractOf(t *testing.T, edits ...edit) *contracted {
 	t.Helper()
 	if k.manager != nil {
@@ -58,7 +58,7 @@ func (k kind) contractOf(t *testing.T, edits ...edit) *contracted {
 	return &contracted{e.Create(draft("web", append(edits, k.draft)...)), k}
 }
 
-// kinds are all kinds. A further one has to keep the same contract.
+// kinds returns all kinds. A new kind has to keep the same contract.
 func kinds() []kind {
 	return []kind{
 		{
@@ -102,8 +102,8 @@ type contracted struct {
 	kind
 }
 
-// mix is what runs of a subset: how many of each tag, "2 v1, 1 v2". What is being deleted,
-// and what is not ready, is told too.
+// mix returns what a subset runs, as the number of replicas of each tag: "2 v1, 1 v2". It also shows
+// replicas that are being deleted or are not ready.
 func (w *contracted) mix() map[string]string {
 	counts := map[string]map[string]int{}
 	for _, p := range w.Pods() {
@@ -130,7 +130,7 @@ func (w *contracted) mix() map[string]string {
 	return mix
 }
 
-// comesTo waits until this runs, and the manager says that all is as it should be.
+// comesTo waits until the wanted images run, and the workload has settled.
 func (w *contracted) comesTo(a, b, c string, more ...string) {
 	w.t.Helper()
 	want := map[string]string{}
@@ -145,11 +145,12 @@ func (w *contracted) comesTo(a, b, c string, more ...string) {
 	}).WithTimeout(rolloutTimeout).Should(Succeed())
 }
 
-// rolloutTimeout is how long a rollout of several replicas, one after the other, may take on a busy machine.
+// rolloutTimeout bounds a rollout of several replicas, one after the other, on a busy machine.
 //
-// A group of a LeaderWorkerSet can take a minute by itself there. It gets its workers from a StatefulSet whose name, and
-// whose pods' names, an earlier one had. As long as the garbage collector leaves one of those pods, the new StatefulSet
-// fails to create its own; the end of the old pod does not wake it, and its controller doubles the delay each time.
+// A single group of a LeaderWorkerSet can take a minute there. It gets its workers from a StatefulSet
+// whose name, and whose pod names, an earlier StatefulSet had. As long as the garbage collector leaves
+// one of those pods, the new StatefulSet fails to create its own. The end of the old pod does not
+// trigger a retry, and the controller doubles the delay each time.
 const rolloutTimeout = 3 * waitTimeout
 
 func (w *contracted) setImage(tag string) {
@@ -168,7 +169,7 @@ func (k kind) podTemplates() []string {
 	return k.pods
 }
 
-// podsPatch is a subset's patch of the first pod template.
+// podsPatch returns a patch of the first pod template for a subset.
 func (k kind) podsPatch(pods string) string {
 	steps := strings.Split(k.podTemplates()[0], "/")
 	for _, step := range slices.Backward(steps) {
@@ -193,7 +194,7 @@ func (w *contracted) child(subset string) *unstructured.Unstructured {
 	return u
 }
 
-// remake deletes the child of a subset, and waits until there is another.
+// remake deletes the child of a subset, and waits until there is another one.
 func (w *contracted) remake(subset string, propagation metav1.DeletionPropagation) {
 	w.t.Helper()
 	old := w.child(subset)
@@ -221,7 +222,7 @@ func (w *contracted) deletePods(subset string) {
 	}).Should(Succeed())
 }
 
-// uids are the pods of subsets, all without any.
+// uids returns the UIDs of the pods of the subsets, or of all subsets if there is none.
 func (w *contracted) uids(subsets ...string) map[types.UID]bool {
 	w.t.Helper()
 	uids := map[types.UID]bool{}
@@ -233,9 +234,9 @@ func (w *contracted) uids(subsets ...string) map[types.UID]bool {
 	return uids
 }
 
-// TestContract is what United promises of every kind of child, on the real control plane:
-// what is held does not move and comes back as it was, whatever happens to it; what is
-// released moves; subsets do not depend on each other; at rest nothing is written.
+// TestContract checks what United promises for every kind of child, on a real control plane: held
+// replicas do not move and come back as they were, whatever happens to them; released replicas move;
+// subsets do not depend on each other; at rest nothing is written.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds() {
@@ -251,7 +252,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// holds: a release is zone by zone, and takes nothing that is held with it.
+// holds checks that a release goes zone by zone, and does not move held replicas.
 func (w *contracted) holds() {
 	w.Step("comes up", func() {
 		w.comesTo("2 v1", "2 v1", "2 v1")
@@ -277,7 +278,7 @@ func (w *contracted) holds() {
 	})
 }
 
-// isMadeAgain: what is held comes back as it was.
+// isMadeAgain checks that held replicas come back as they were.
 func (w *contracted) isMadeAgain() {
 	w.Step("held pods that are deleted", func() {
 		w.deletePods("zone-b")
@@ -331,7 +332,7 @@ func (w *contracted) isMadeAgain() {
 	})
 }
 
-// moves: forward, back, and to the end.
+// moves checks a rollout forward, back, and to the end.
 func (w *contracted) moves() {
 	w.Step("back", func() {
 		before := w.uids("zone-b", "zone-c")
@@ -360,8 +361,8 @@ func (w *contracted) moves() {
 	})
 }
 
-// failsAlone: a revision that does not come up costs the subset that is released to it no
-// more than its own controller risks, and the others nothing.
+// failsAlone checks that a revision which does not come up costs the subset that it is released to no
+// more than its own controller risks, and costs the others nothing.
 func (w *contracted) failsAlone() {
 	w.Step("a broken revision", func() {
 		before := w.uids("zone-b", "zone-c")
@@ -410,7 +411,7 @@ func (w *contracted) failsAlone() {
 	})
 }
 
-// rests: nothing is written when nothing is to be done.
+// rests checks that nothing is written when there is nothing to do.
 func (w *contracted) rests() {
 	w.Step("at rest", func() {
 		mark := w.AuditMark()
@@ -428,7 +429,7 @@ func (w *contracted) rests() {
 	})
 }
 
-// TestKindsAdmission is what is refused of one kind and not of another.
+// TestKindsAdmission checks what is refused for one kind but not for another.
 func TestKindsAdmission(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -462,8 +463,7 @@ func TestKindsAdmission(t *testing.T) {
 			}
 		})
 	}
-	// The control: what is refused of a Deployment is well in a StatefulSet, and the other
-	// way round.
+	// The control: a StatefulSet accepts what is refused for a Deployment, and vice versa.
 	w := e.Create(draft("sets", replicas(0), zones("", ""), partitions(parts{"zone-a": "50%"})))
 	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"deploymentTemplate":{},"statefulSetTemplate":null}}}`)).
 		To(MatchError(ContainSubstring("the kind of the template is immutable")))

@@ -20,21 +20,20 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// Losses is what the watch of all pods has seen of deletions, by anyone, from a moment
-// on.
+// Losses collects the deletions of pods, by anyone, that the watch of all pods has seen since a moment.
 type Losses struct {
 	history History
 	parent  string
 	from    int
 }
 
-// Losses begins to look.
+// Losses starts to collect deletions.
 func (w *Workload) Losses() *Losses {
 	w.t.Helper()
 	return &Losses{history: w.History, parent: w.Name, from: len(w.History.Events(w.Name))}
 }
 
-// Names are the pods that were deleted, each as often as it was, in order.
+// Names returns the names of the deleted pods in order, once for each deletion.
 func (l *Losses) Names() []string {
 	l.history.e.t.Helper()
 	names, seen := []string{}, map[types.UID]bool{}
@@ -47,11 +46,10 @@ func (l *Losses) Names() []string {
 	return names
 }
 
-// statefulSets is who deletes pods for StatefulSets.
+// statefulSets is the user that deletes pods for StatefulSets.
 const statefulSets = "system:serviceaccount:kube-system:statefulset-controller"
 
-// DeletedBy are the pods that a user deleted since a mark of AuditMark, as the audit log
-// has it.
+// DeletedBy returns the pods that a user deleted since a mark of AuditMark, according to the audit log.
 func (e *env) DeletedBy(since int64, user string) []string {
 	e.t.Helper()
 	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
@@ -65,15 +63,15 @@ func (e *env) DeletedBy(since int64, user string) []string {
 	return names
 }
 
-// Deleted are the pods that the manager itself deleted since then: what a StatefulSet
-// deletes is the doing of its controller.
+// Deleted returns the pods that the manager itself deleted since a mark. Deletions by the StatefulSet
+// controller do not count.
 func (e *env) Deleted(since int64) []string {
 	e.t.Helper()
 	return e.DeletedBy(since, "system:serviceaccount:"+install.Namespace+":"+install.ServiceAccount)
 }
 
-// Unreadies marks replicas unready, waits until the status tells so, and until the
-// manager has looked at all of it again and has nothing more to do.
+// Unreadies marks replicas unready, and waits until the status shows that and the manager has
+// reconciled again and has nothing more to do.
 func (w *Workload) Unreadies(subset string, ordinals ...int) {
 	w.t.Helper()
 	before := w.Status(subset).ReadyReplicas
@@ -85,8 +83,7 @@ func (w *Workload) Unreadies(subset string, ordinals ...int) {
 	comesToRest(w, subset)
 }
 
-// Readies marks those replicas ready that run an image and are not, and waits until
-// the status tells so.
+// Readies marks the unready replicas that run an image as ready, and waits until the status shows that.
 func (w *Workload) Readies(subset, tag string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -117,7 +114,7 @@ func on(tag string) rule {
 	}
 }
 
-// beside forbids any other image.
+// beside forbids new pods of any other image.
 func beside(tag string) rule {
 	return func(i incarnation) string {
 		if i.Image != tag {
@@ -127,13 +124,13 @@ func beside(tag string) rule {
 	}
 }
 
-// Partition is the partition of a child.
+// Partition returns the partition of a child.
 func (w *Workload) Partition(subset string) int32 {
 	w.t.Helper()
 	return *w.Child(subset).Spec.UpdateStrategy.RollingUpdate.Partition
 }
 
-// Asked is how many replicas the children of these subsets are asked for together.
+// Asked returns the sum of spec.replicas over the children of these subsets.
 func (w *Workload) Asked(subsets ...string) int32 {
 	w.t.Helper()
 	sum := int32(0)
@@ -143,7 +140,7 @@ func (w *Workload) Asked(subsets ...string) int32 {
 	return sum
 }
 
-// ServerTime is the clock of the API server.
+// ServerTime returns the time of the API server's clock.
 func (e *env) ServerTime() time.Time {
 	e.t.Helper()
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, GenerateName: "clock-"}}
@@ -151,8 +148,8 @@ func (e *env) ServerTime() time.Time {
 	return probe.CreationTimestamp.Time
 }
 
-// AwaitServerTime waits until the clock of the API server is past a time; meanwhile
-// look is called over and over.
+// AwaitServerTime waits until the clock of the API server is past a time, and calls look repeatedly in
+// the meantime.
 func (e *env) AwaitServerTime(until time.Time, look func()) {
 	e.t.Helper()
 	e.Eventually(func() time.Time {
@@ -161,7 +158,7 @@ func (e *env) AwaitServerTime(until time.Time, look func()) {
 	}).Should(BeTemporally(">", until))
 }
 
-// EmptyFor waits until a parent of 0 replicas has no pods and is done with that.
+// EmptyFor waits until a parent with 0 replicas has no pods, and the manager is done with it.
 func (w *Workload) EmptyFor(current string) {
 	w.t.Helper()
 	w.Eventually(w.Pods).Should(BeEmpty())
@@ -173,8 +170,7 @@ func (w *Workload) EmptyFor(current string) {
 	}).Should(Succeed())
 }
 
-// CreatedAll expects of each of these replicas of a subset the images that its pods
-// had, in order.
+// CreatedAll checks the images that the pods of each of these replicas of a subset had, in order.
 func (w *Workload) CreatedAll(subset, want string, ordinals ...int) {
 	w.t.Helper()
 	for _, ordinal := range ordinals {
@@ -183,8 +179,8 @@ func (w *Workload) CreatedAll(subset, want string, ordinals ...int) {
 	}
 }
 
-// stepWrites are the rollouts that the manager has written into the status since a
-// mark, with the time at which the API server got each.
+// stepWrites returns each status.rollout that the manager has written since a mark, and the time at
+// which the API server received it.
 func (w *Workload) stepWrites(mark int64) (list []v1alpha1.RolloutStatus, at []time.Time) {
 	w.t.Helper()
 	for _, write := range w.Writes(mark, statuses) {
@@ -196,7 +192,7 @@ func (w *Workload) stepWrites(mark int64) (list []v1alpha1.RolloutStatus, at []t
 	return list, at
 }
 
-// upTo are the ordinals 0 to n-1.
+// upTo returns the ordinals 0 to n-1.
 func upTo(n int) []int {
 	return slices.Collect(func(yield func(int) bool) {
 		for i := range n {

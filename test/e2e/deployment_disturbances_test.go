@@ -19,7 +19,7 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// deploymentsOf is a UnitedDeployment of Deployments, all of them on v1.
+// deploymentsOf creates a UnitedDeployment of Deployments, all of them on v1.
 func (e *env) deploymentsOf(edits ...edit) *contracted {
 	e.t.Helper()
 	w := &contracted{e.Create(draft("web", append([]edit{deployments}, edits...)...)), kinds()[1]}
@@ -27,7 +27,7 @@ func (e *env) deploymentsOf(edits ...edit) *contracted {
 	return w
 }
 
-// crashOne has the kubelet say that a replica of a subset crashes.
+// crashOne reports, as the kubelet, that a replica of a subset crashes.
 func (w *contracted) crashOne(subset string) {
 	w.t.Helper()
 	w.Disturbed()
@@ -38,8 +38,9 @@ func (w *contracted) crashOne(subset string) {
 	w.Expect(w.Client.Status().Patch(w.ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))).To(Succeed())
 }
 
-// Under order Sequential a replica crashes in a subset whose turn has not come. A Deployment
-// cannot be given the new version for that replica alone, so it waits for its turn.
+// TestDeploymentBrokenOutOfTurn checks a replica that crashes, under order Sequential, in a subset that
+// has to wait for an earlier one. A Deployment cannot update that replica alone, so the replica waits
+// too.
 func TestDeploymentBrokenOutOfTurn(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -57,8 +58,8 @@ func TestDeploymentBrokenOutOfTurn(t *testing.T) {
 	e.Expect(order).To(Equal([]string{"zone-a", "zone-a", "zone-a", "zone-b", "zone-b", "zone-b"}))
 }
 
-// A Deployment with room for surplus replicas is stopped in the middle: it keeps one more
-// than it is asked for, and that is as it should be.
+// TestDeploymentHeldWithSurplus checks a Deployment with room for surplus replicas that is stopped in
+// the middle of an update: it keeps one replica more than its spec asks for, and United accepts that.
 func TestDeploymentHeldWithSurplus(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -74,8 +75,8 @@ func TestDeploymentHeldWithSurplus(t *testing.T) {
 	e.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "1 quiet?, 3 v1"}))
 }
 
-// All ReplicaSets of a Deployment that was held in the middle are deleted. It makes its
-// replicas again, on what it protects.
+// TestDeploymentHeldAndEmptied deletes all ReplicaSets of a Deployment that was held in the middle of
+// an update, and checks that it recreates its replicas on the protected version.
 func TestDeploymentHeldAndEmptied(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -91,7 +92,8 @@ func TestDeploymentHeldAndEmptied(t *testing.T) {
 	w.comesTo("3 v1", "", "")
 }
 
-// A mutating policy keeps a Deployment paused. United says so, and does not write without end.
+// TestDeploymentPausedByAdmission checks that United reports a mutating policy that keeps a Deployment
+// paused, and does not write without end.
 func TestDeploymentPausedByAdmission(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -111,8 +113,8 @@ func TestDeploymentPausedByAdmission(t *testing.T) {
 	w.comesTo("3 v2", "3 v1", "")
 }
 
-// A replica is not ready for a moment after a coordinated rollout has finished. That is no
-// reason to write to its Deployment, which asks for no surplus replicas either.
+// TestDeploymentBlip checks that a replica which is briefly not ready after a coordinated rollout
+// causes no write to its Deployment, which does not ask for surplus replicas either.
 func TestDeploymentBlip(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -140,9 +142,9 @@ func TestDeploymentBlip(t *testing.T) {
 	e.Expect(e.Writes(mark, "deployments")).NotTo(BeEmpty(), "the control: a release is seen")
 }
 
-// TestDeploymentTemplateChangedByEachWrite: a policy makes another template of each write, so
-// that each replaces all pods of a Deployment. United writes it a few times and no more: the pace
-// that it sets for a rollout stays when that is done.
+// TestDeploymentTemplateChangedByEachWrite checks a policy that changes the template on each write, so
+// that each write replaces all pods of a Deployment. United writes the Deployment only a few times,
+// because it keeps the pace of a rollout when the rollout is done.
 func TestDeploymentTemplateChangedByEachWrite(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -161,7 +163,7 @@ func TestDeploymentTemplateChangedByEachWrite(t *testing.T) {
 	}
 }
 
-// deploymentAsWritten is what admission makes of a Deployment as it is written.
+// deploymentAsWritten returns a Deployment as admission changes it on a write.
 func (w *contracted) deploymentAsWritten(name string) *appsv1.Deployment {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -170,8 +172,8 @@ func (w *contracted) deploymentAsWritten(name string) *appsv1.Deployment {
 	return d
 }
 
-// TestDeploymentOverriddenStrategy: a policy lets a Deployment take down all of its pods at once.
-// That is seen, and not written again without end.
+// TestDeploymentOverriddenStrategy checks that United reports a policy that lets a Deployment take down
+// all of its pods at once, and does not rewrite the strategy without end.
 func TestDeploymentOverriddenStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -182,11 +184,11 @@ func TestDeploymentOverriddenStrategy(t *testing.T) {
 		return w.deploymentAsWritten("web-zone-a").Spec.Strategy.RollingUpdate.MaxUnavailable.String() == "100%"
 	})
 	mark := e.AuditMark()
-	w.setImage("quiet2") // so that its pace matters all the time; zone-a comes first, whoever was observed first
+	w.setImage("quiet2") // so that its pace matters all the time; zone-a comes first, regardless of the order of observation
 	w.StallsWhole(v1alpha1.ReasonOverridden, "spec.strategy was changed by admission")
 	e.Expect(len(e.Writes(mark, "deployments"))).To(BeNumerically("<=", 2*spaced))
 	lift()
-	w.setImage("v3") // else it takes up to five minutes
+	w.setImage("v3") // otherwise it takes up to five minutes
 	w.comesTo("3 v3", "3 v3", "")
 	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// slowly has a Deployment replace one replica after the other, without surplus.
+// slowly makes a Deployment replace its replicas one after the other, without surplus.
 func slowly() edit {
 	return templateField(map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}}, "spec", "strategy")
 }
 
-// holdMidway has zone-a run one replica of quiet and two of v1, and holds it there.
+// holdMidway lets zone-a run one replica of quiet and two of v1, and holds it there.
 func (w *contracted) holdMidway() {
 	w.t.Helper()
 	w.comesTo("3 v1", "", "")
@@ -38,7 +38,7 @@ func (w *contracted) holdMidway() {
 	w.comesTo("1 quiet, 2 v1", "", "")
 }
 
-// awaitPaused waits until a Deployment is paused, or is not, and its controller knows.
+// awaitPaused waits until a Deployment is paused, or is not, and its controller has observed that.
 func (w *contracted) awaitPaused(subset string, want bool) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -56,7 +56,7 @@ func (w *contracted) patchChild(subset, patch string) {
 	w.Expect(w.Client.Patch(w.ctx, w.object(subset), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// deleteReplicaSet deletes that of an image in a subset, and waits until its pods are gone.
+// deleteReplicaSet deletes the ReplicaSet of an image in a subset, and waits until its pods are gone.
 func (w *contracted) deleteReplicaSet(subset, tag string) {
 	w.t.Helper()
 	w.Disturbed()
@@ -76,8 +76,8 @@ func (w *contracted) deleteReplicaSet(subset, tag string) {
 	w.t.Fatalf("%s has no ReplicaSet of %s", subset, tag)
 }
 
-// What becomes of a Deployment that was held in the middle of its way: docs/workloads.md. Whatever that
-// is, the next release ends.
+// TestDeploymentHeldMix checks what happens to a Deployment that is held in the middle of an update
+// (docs/workloads.md), and that the next release completes the update in any case.
 func TestDeploymentHeldMix(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(w *contracted){
@@ -151,7 +151,7 @@ func TestDeploymentHeldMix(t *testing.T) {
 	}
 }
 
-// TestDeploymentPaused: spec.paused freezes Deployments; scaling and repair go on.
+// TestDeploymentPaused checks that spec.paused freezes Deployments, while scaling and repair continue.
 func TestDeploymentPaused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -194,8 +194,8 @@ func TestDeploymentPaused(t *testing.T) {
 	})
 }
 
-// What somebody does to a Deployment that is held is put right, and the release after it
-// keeps to its bound.
+// TestDeploymentMeddledWith checks that United repairs changes by others to a held Deployment, and that
+// the next release respects its bound.
 func TestDeploymentMeddledWith(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -247,8 +247,8 @@ func TestDeploymentMeddledWith(t *testing.T) {
 	}
 }
 
-// A Deployment whose strategy is Recreate is held and released like any other; what is under way
-// cannot be held back any more.
+// TestDeploymentRecreate checks that a Deployment with the strategy Recreate is held and released like
+// any other. A replacement that has begun cannot be held back.
 func TestDeploymentRecreate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -265,8 +265,8 @@ func TestDeploymentRecreate(t *testing.T) {
 	w.comesTo("3 v3", "", "")
 }
 
-// A strategy with which no replica could ever be replaced is refused by the API server, and said to
-// be.
+// TestDeploymentImpossibleStrategy checks that the API server refuses a strategy with which no replica
+// could ever be replaced, and that the status reports the refusal.
 func TestDeploymentImpossibleStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

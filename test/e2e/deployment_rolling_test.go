@@ -14,21 +14,22 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// begins waits until a subset has a replica of an image that is not ready.
+// begins waits until a subset has an unready replica of an image.
 func (w *contracted) begins(subset, tag string) {
 	w.t.Helper()
 	w.Eventually(func() string { return w.mix()[subset] }).Should(ContainSubstring(tag + "?"))
 }
 
-// TestDeploymentRollingDisturbed: whatever happens to a Deployment that is on its way in a coordinated rollout, that
-// ends; where nothing was lost, within maxUnavailable.
+// TestDeploymentRollingDisturbed checks that a coordinated rollout of Deployments ends, whatever
+// happens to a Deployment in the meantime, and that it stays within maxUnavailable unless the
+// disturbance itself removed replicas.
 func TestDeploymentRollingDisturbed(t *testing.T) {
 	t.Parallel()
 	toManual := `{"spec":{"updateStrategy":{"type":"Manual","rollingUpdate":null,"manualUpdate":{}}}}`
 	toRolling := `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{"maxUnavailable":1}}}}`
 	for name, tc := range map[string]struct {
 		does func(w *contracted)
-		// lossy: it takes replicas away by itself. ends is what it comes to.
+		// lossy: the disturbance itself removes replicas. ends are the images in the end.
 		lossy bool
 		ends  string
 	}{
@@ -79,8 +80,8 @@ func TestDeploymentRollingDisturbed(t *testing.T) {
 	}
 }
 
-// TestDeploymentRollingTemplates: with whatever a template says of surplus, history and readiness, a coordinated
-// rollout goes forward, back, and on, within maxUnavailable.
+// TestDeploymentRollingTemplates checks that a coordinated rollout goes forward, back, and forward
+// again within maxUnavailable, whatever a template sets for surplus, history and readiness.
 func TestDeploymentRollingTemplates(t *testing.T) {
 	t.Parallel()
 	for name, field := range map[string]edit{
@@ -103,8 +104,8 @@ func TestDeploymentRollingTemplates(t *testing.T) {
 	}
 }
 
-// TestDeploymentRollingFromZero: without replicas nothing is finished. What was held comes up as it was, what was not on
-// the new version.
+// TestDeploymentRollingFromZero checks that nothing counts as finished without replicas. Held replicas
+// come up as they were, the others on the new version.
 func TestDeploymentRollingFromZero(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ strategy, a, b string }{
@@ -127,8 +128,9 @@ func TestDeploymentRollingFromZero(t *testing.T) {
 	}
 }
 
-// TestPausedIsReady: a coordinated rollout that is paused is a deliberate stop, also together with another version, and
-// without replicas; resumed, it ends. That is so for every kind that Kubernetes has itself.
+// TestPausedIsReady checks that a paused coordinated rollout is Ready, because the user stopped it
+// deliberately, also after another version was staged, and without replicas. A resumed rollout ends.
+// That holds for every built-in kind.
 func TestPausedIsReady(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds()[:2] {
@@ -171,8 +173,8 @@ func TestPausedIsReady(t *testing.T) {
 	}
 }
 
-// TestDeploymentRollingFailures: what fails stops the rollout, and what is down counts; each way out that is named
-// ends it.
+// TestDeploymentRollingFailures checks that a failure stops the rollout, that unavailable replicas
+// count, and that each action that the status suggests ends it.
 func TestDeploymentRollingFailures(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -228,7 +230,7 @@ func TestDeploymentRollingFailures(t *testing.T) {
 	}
 }
 
-// TestDeploymentPatches: only the subset moves whose patch changes what pods are made of.
+// TestDeploymentPatches checks that only the subset whose patch changes the pods moves.
 func TestDeploymentPatches(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestDrift: what is ours is put right, what is not stays.
+// TestDrift checks that United restores its own fields, and leaves other fields alone.
 func TestDrift(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), partitions(parts{"zone-b": 1})))

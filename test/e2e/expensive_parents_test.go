@@ -17,9 +17,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// What the crowd is made of. Three times as many variables would fit into a child, but
-// then it is the API server of a small machine that everybody waits for: it needs
-// seconds to apply one.
+// The size of the expensive parents. A child could hold three times as many variables, but then
+// everybody waits for the API server of a small machine, which needs seconds to apply one child.
 const (
 	crowd          = 10
 	crowdSubsets   = 30
@@ -27,7 +26,7 @@ const (
 	crowdPatched   = 20
 )
 
-// variables are n environment variables.
+// variables returns n environment variables.
 func variables(n int, value string) []any {
 	env := make([]any, n)
 	for i := range env {
@@ -36,8 +35,8 @@ func variables(n int, value string) []any {
 	return env
 }
 
-// expensive is a parent without pods that takes as long as one can: many subsets that
-// each patch a few of very many variables.
+// expensive returns a parent without pods that takes as much time as possible: many subsets that each
+// patch a few of very many variables.
 func expensive(name string) *Draft {
 	return draft(name, replicas(0), func(d *Draft) {
 		containers := []any{map[string]any{"name": "web", "image": image("v1"), "env": variables(crowdVariables, "")}}
@@ -52,9 +51,9 @@ func expensive(name string) *Draft {
 	})
 }
 
-// TestExpensiveParents: ten parents that take as long as parents can hold up nobody else, and none
-// of their work goes on once they are deleted. It does not run beside others, which would
-// wait for the API server.
+// TestExpensiveParents checks that ten parents that take as long as possible delay nobody else, and
+// that all work on them ends when they are deleted. It does not run in parallel with other tests,
+// because these would wait for the API server.
 func TestExpensiveParents(t *testing.T) {
 	e := soundEnv(t)
 	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", "", ""), hold()))
@@ -100,8 +99,9 @@ func TestExpensiveParents(t *testing.T) {
 	})
 }
 
-// TestHugeQuantities: a quantity with an exponent of millions is refused by name before anybody reads it: the
-// API server would take seconds over each child, and United over each change of it.
+// TestHugeQuantities checks that a quantity with an exponent of millions is refused by name before
+// anybody parses it: otherwise the API server would take seconds for each child, and United for each
+// change of it.
 func TestHugeQuantities(t *testing.T) {
 	t.Parallel()
 	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))

@@ -12,18 +12,18 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// point is a moment in the work of a manager: when it makes the last of these
-// calls, after the others.
+// point is a moment in the work of a manager: the manager makes the last of these calls, after the
+// others.
 type point struct {
 	name string
-	// steps look at a call, and at the one that matched the step before.
+	// steps match the calls. Each gets a call, and the call that matched the previous step.
 	steps []func(c, before *call) bool
-	// answered: the moment is when the API server has accepted the last call, not
-	// before it gets it.
+	// answered: the moment is after the API server has accepted the last call, not before it receives
+	// it.
 	answered bool
 }
 
-// The moments at which managers are killed or stopped.
+// The points at which managers are killed or stopped.
 var (
 	seedWritten = point{
 		name: "a seed is written, and its answer is lost", answered: true,
@@ -54,26 +54,25 @@ func isChild(c, _ *call) bool    { return c.child() != nil }
 func isStatus(c, _ *call) bool   { return c.on(http.MethodPatch, statuses) }
 func isRevision(c, _ *call) bool { return c.on(http.MethodPost, "controllerrevisions") }
 
-// killPoint lies in wait at a point, for whichever replica leads, and springs once.
+// killPoint waits for any replica to reach a point while it leads, and acts once.
 type killPoint struct {
 	point
 	act func(c *call)
-	// acted is closed when it has.
+	// acted is closed after it has acted.
 	acted chan struct{}
 
 	mu     sync.Mutex
-	by     *cluster.Process // who made the steps so far
+	by     *cluster.Process // the process that made the steps so far
 	before *call
 	step   int
 }
 
-// KillAt kills the manager that comes to the point.
+// KillAt kills the manager that reaches the point.
 func (k *managerPair) KillAt(p point) *killPoint {
 	return k.ActAt(p, func(c *call) { c.replica.kill() })
 }
 
-// ActAt does something when a manager comes to the point. Then the connection of
-// the call is cut.
+// ActAt calls spring when a manager reaches the point. Then it cuts the connection of the call.
 func (k *managerPair) ActAt(p point, spring func(c *call)) *killPoint {
 	t := &killPoint{point: p, acted: make(chan struct{}), act: spring}
 	k.Use(t.hook)
@@ -99,20 +98,20 @@ func (t *killPoint) hook(c *call, s send) (*http.Response, error) {
 	return nil, errCut
 }
 
-// matches gives the step that the call is, if it is one.
+// matches returns the step that the call matches, if any.
 func (t *killPoint) matches(c *call) (at int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.step == len(t.steps) {
 		return 0, false
 	}
-	if t.by == c.replica.Process() { // what another one did does not count
+	if t.by == c.replica.Process() { // steps of another process do not count
 		at = t.step
 	}
 	return at, t.steps[at](c, t.before)
 }
 
-// stepped notes a step, and reports whether it was the last; only one is.
+// stepped records a step, and reports whether it was the last one, which happens only once.
 func (t *killPoint) stepped(c *call, at int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,22 +122,22 @@ func (t *killPoint) stepped(c *call, at int) bool {
 	return t.step == len(t.steps)
 }
 
-// AwaitActed waits until somebody was caught.
+// AwaitActed waits until it has acted.
 func (t *killPoint) AwaitActed(e *env) {
 	e.t.Helper()
 	e.Eventually(t.acted).Should(BeClosed(), "nobody came to the point: %s", t.name)
 }
 
-// held is a call that is kept back.
+// held is a call that is delayed.
 type held struct {
 	*call
 	process *cluster.Process
 	release chan struct{}
-	// answer is the code with which the API server answered at last.
+	// answer is the status code that the API server finally returned.
 	answer chan int
 }
 
-// HoldAt keeps back the next call that matches, and waits until it is made.
+// HoldAt delays the next call that matches, and waits until a manager makes it.
 func (k *managerPair) HoldAt(match func(c *call) bool, cause func()) *held {
 	k.t.Helper()
 	caught := make(chan *held, 1)
@@ -170,7 +169,7 @@ func (k *managerPair) HoldAt(match func(c *call) bool, cause func()) *held {
 	return h
 }
 
-// Release lets the call go on, and gives the answer of the API server.
+// Release lets the call continue, and returns the status code of the API server.
 func (h *held) Release(e *env) int {
 	e.t.Helper()
 	close(h.release)

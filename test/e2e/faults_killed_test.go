@@ -10,12 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// killedAtAPoint kills the manager that leads with SIGKILL at chosen points of
-// its work. The other one takes over, and another is started in its place.
+// killedAtAPoint kills the leading manager with SIGKILL at chosen points of its work. The other manager
+// takes over, and a new one is started in place of the killed one.
 func killedAtAPoint(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {
-		seeding  point // in the situations that make it seed
+		seeding  point // in the situations in which it seeds
 		revising point // in those with a new revision
 		other    point
 	}{

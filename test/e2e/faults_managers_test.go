@@ -26,20 +26,19 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// managerPair are two managers that work in the namespace of a test alone. They elect
-// their leader there, with a Lease that is lost after 2 seconds, and each has a
-// proxy between itself and the API server.
+// managerPair runs two managers that work only in the namespace of a test. They elect their leader
+// there, with a Lease that expires after 2 seconds, and each has its own proxy to the API server.
 type managerPair struct {
 	*env
 	replicas []*replica
 
 	mu   sync.Mutex
 	hook hook
-	// kills counts those that the test ended.
+	// kills counts the processes that the test killed.
 	kills int
 }
 
-// newManagerPair makes a namespace with its own managers. The shared one must not run.
+// newManagerPair creates a namespace with its own managers. The shared manager must not run.
 func newManagerPair(t *testing.T) *managerPair {
 	t.Helper()
 	k := &managerPair{env: newEnv(t), hook: pass}
@@ -66,8 +65,8 @@ func newManagerPair(t *testing.T) *managerPair {
 	return k
 }
 
-// copyElectionRights gives the managers in this namespace what they may do for
-// their election where they are installed.
+// copyElectionRights grants the managers in this namespace the leader election rights that they have
+// where they are installed.
 func (k *managerPair) copyElectionRights() {
 	k.t.Helper()
 	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
@@ -85,7 +84,7 @@ func (k *managerPair) copyElectionRights() {
 	}
 }
 
-// Use sends all calls from now on through a hook.
+// Use sends all calls through a hook from now on.
 func (k *managerPair) Use(h hook) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,30 +100,28 @@ func (k *managerPair) current() hook {
 // pass is the hook that does nothing.
 func pass(_ *call, s send) (*http.Response, error) { return s() }
 
-// Kills is how many processes were killed so far.
+// Kills returns how many processes were killed so far.
 func (k *managerPair) Kills() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kills
 }
 
-// replica is one manager: a process, and another when that has ended, as a
-// kubelet does it.
+// replica is one manager: a process, which is restarted when it ends, as a kubelet does.
 type replica struct {
 	pair  *managerPair
 	name  string
 	proxy *httptest.Server
 	args  []string
-	gone  chan struct{} // closed when all has ended
-	err   error         // why no process could be started; to be read after gone
+	gone  chan struct{} // closed when everything has ended
+	err   error         // why no process could be started; read it only after gone is closed
 
 	mu      sync.Mutex
 	process *cluster.Process
 	writes  []written
 }
 
-// written is what the API server answered to a write, leader elections and events
-// aside.
+// written is the API server's answer to a write, except for leader elections and events.
 type written struct {
 	Pid  int
 	Call string
@@ -178,21 +175,21 @@ func (r *replica) run(ctx context.Context) {
 		case <-ctx.Done():
 			_ = process.Kill()
 		}
-		select { // one that fails at once must not spin
+		select { // a process that fails at once must not cause a busy loop
 		case <-time.After(interval):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// Process is the one that runs, or ran last.
+// Process returns the process that runs, or ran last.
 func (r *replica) Process() *cluster.Process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.process
 }
 
-// other is the other replica.
+// other returns the other replica.
 func (k *managerPair) other(r *replica) *replica {
 	return k.replicas[1-slices.Index(k.replicas, r)]
 }
@@ -214,7 +211,7 @@ func (r *replica) note(c *call, code int) {
 	r.writes = append(r.writes, written{r.process.Pid(), c.String(), code})
 }
 
-// Writes are the writes of one process so far.
+// Writes returns the writes of one process so far.
 func (r *replica) Writes(process *cluster.Process) []written {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,7 +237,7 @@ func (r *replica) Accepted() int {
 	return n
 }
 
-// report logs the end of the log when the test has failed.
+// report logs the end of the manager's log if the test has failed.
 func (r *replica) report(t *testing.T) {
 	t.Helper()
 	if !t.Failed() {

@@ -23,33 +23,32 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// call is a request of a manager, on its way to the API server.
+// call is a request of a manager to the API server.
 type call struct {
 	*http.Request
 	Body    []byte
 	replica *replica
 }
 
-// send hands a call to the API server and gives its answer.
+// send sends a call to the API server and returns its answer.
 type send func() (*http.Response, error)
 
-// hook stands between a manager and the API server: it may do something before
-// or after the call is sent, not send it, or lose the answer (errCut).
+// hook stands between a manager and the API server: it can act before or after the call is sent, not
+// send it, or lose the answer (errCut).
 type hook func(c *call, s send) (*http.Response, error)
 
-// errCut cuts the connection instead of an answer.
+// errCut cuts the connection instead of returning an answer.
 var errCut = errors.New("the connection is cut")
 
-// startProxy starts a reverse proxy of the API server for a replica. The token of
-// the replica is passed on, and its rights with it. (Trap: over plain HTTP clients
-// do not send tokens.)
+// startProxy starts a reverse proxy to the API server for a replica. It forwards the token of the
+// replica, and with it the replica's rights. (Trap: clients do not send tokens over plain HTTP.)
 func startProxy(r *replica) (*httptest.Server, error) {
 	config := shared.cluster.Config()
 	server, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, err
 	}
-	// Not the credentials of the test: only how to trust the API server.
+	// Use only the CA of the test's configuration, not its credentials.
 	upstream, err := rest.TransportFor(&rest.Config{
 		Host: config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData},
 	})
@@ -59,7 +58,7 @@ func startProxy(r *replica) (*httptest.Server, error) {
 	return httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(server) },
 		Transport:     &tap{replica: r, upstream: upstream},
-		FlushInterval: -1, // watches
+		FlushInterval: -1, // for watches
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) // closes the connection without an answer
@@ -67,13 +66,13 @@ func startProxy(r *replica) (*httptest.Server, error) {
 	}), nil
 }
 
-// tap is where the calls of a replica pass the hook of its managerPair.
+// tap sends the calls of a replica through the hook of its managerPair.
 type tap struct {
 	replica  *replica
 	upstream http.RoundTripper
 }
 
-// RoundTrip is one call.
+// RoundTrip handles one call.
 func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := &call{Request: r, replica: t.replica}
 	if r.Body != nil {
@@ -85,7 +84,7 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.replica.pair.current()(c, func() (*http.Response, error) {
 		ctx := r.Context()
 		if c.writes() {
-			// What was sent takes effect, also if the sender dies.
+			// A request that was sent takes effect, even if the sender dies.
 			ctx = context.WithoutCancel(ctx)
 		}
 		sent := r.Clone(ctx)
@@ -106,14 +105,14 @@ func (c *call) watches() bool { return c.URL.Query().Get("watch") != "" }
 
 func (c *call) String() string { return c.Method + " " + c.URL.Path }
 
-// elections reports whether a call or an event is one of the leader election, or an event as such. They
-// change nothing that a workload is made of.
+// elections reports whether a call belongs to the leader election, or writes an event. Such calls
+// change no part of a workload.
 func (c *call) elections() bool {
 	return strings.Contains(c.URL.Path, "/leases") || strings.Contains(c.URL.Path, "/events")
 }
 
-// on reports whether the call is of the method, on the resource (with a
-// subresource, if any) of the group apps or apps.united.dev.
+// on reports whether the call has the method, and is for the resource (with a subresource, if any) of
+// the group apps or apps.united.dev.
 func (c *call) on(method, resource string) bool {
 	if c.Method != method {
 		return false
@@ -130,12 +129,12 @@ func (c *call) on(method, resource string) bool {
 	return false
 }
 
-// writtenChild is what the tests read in a write of a child.
+// writtenChild is the part of a child that the tests read from a write.
 type writtenChild struct {
 	Metadata metav1.ObjectMeta
 }
 
-// child reads a write of a child; nil when the call is something else.
+// child reads a write of a child; it returns nil for any other call.
 func (c *call) child() *writtenChild {
 	if !c.on(http.MethodPatch, children) {
 		return nil
@@ -147,13 +146,13 @@ func (c *call) child() *writtenChild {
 	return w
 }
 
-// seeds reports whether the child is taught the revision that it protects: it has
-// that alone, and only the replicas that run it.
+// seeds reports whether the write seeds the child with the revision that it protects: the child then
+// has only that revision, and only the replicas that run it.
 func (w *writtenChild) seeds() bool {
 	return w.Metadata.Annotations[v1alpha1.AnnotationSeeding] == "true"
 }
 
-// refusal is an answer that the API server could give.
+// refusal returns an answer that the API server could give.
 func refusal(c *call, code int, reason metav1.StatusReason) *http.Response {
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -172,7 +171,7 @@ func refusal(c *call, code int, reason metav1.StatusReason) *http.Response {
 	return answer
 }
 
-// drop throws an answer away.
+// drop discards an answer.
 func drop(answer *http.Response) {
 	if answer != nil {
 		_ = answer.Body.Close()

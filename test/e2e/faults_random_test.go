@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// killedAtRandom kills managers with SIGKILL at random moments of the scenario,
-// the one that leads and the other. Both renew or look at their Lease five times
-// a second, so a random call is a random moment too.
+// killedAtRandom kills managers with SIGKILL at random moments of the scenario, both the leader and the
+// other one. Both renew or read their Lease five times a second, so a random call is also a random
+// moment.
 func killedAtRandom(t *testing.T) {
 	t.Parallel()
 	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
@@ -41,7 +41,7 @@ func killedAtRandom(t *testing.T) {
 		})
 		playScenario(w, want, func(situation) func() {
 			before := k.Kills()
-			// Some of the situations are over before a random moment comes.
+			// Some of the situations end before a random moment comes.
 			return func() { k.Eventually(k.Kills).Should(BeNumerically(">", before)) }
 		})
 		t := k.t
@@ -49,8 +49,8 @@ func killedAtRandom(t *testing.T) {
 	})
 }
 
-// badServer lets a share of the calls fail, in all the ways in which an API
-// server and what is between may fail.
+// badServer makes a share of the calls fail, in all the ways in which an API server and the network can
+// fail.
 func badServer(t *testing.T) {
 	t.Parallel()
 	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
@@ -117,7 +117,7 @@ func refuse(code int, reason metav1.StatusReason) hook {
 	return func(c *call, _ send) (*http.Response, error) { return refusal(c, code, reason), nil }
 }
 
-// dice are random numbers for several goroutines.
+// dice generates random numbers for several goroutines.
 type dice struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -129,10 +129,10 @@ func (d *dice) roll(n int) int {
 	return d.random.IntN(n)
 }
 
-// deck deals failings: none twice before each was dealt once.
+// deck deals failings: each failing is dealt once before any is dealt again.
 type deck struct {
 	*dice
-	// share: one call in so many fails, on average; twice as many at most.
+	// share: on average one in share calls fails, and at most twice as many.
 	share int
 
 	mu    sync.Mutex

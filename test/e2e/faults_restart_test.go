@@ -10,8 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// apiServerKilled kills kube-apiserver, with SIGKILL, and starts it again, while a
-// manager is between two writes. Nothing runs beside it.
+// apiServerKilled kills kube-apiserver with SIGKILL, and restarts it, while a manager is between two
+// writes. It does not run in parallel with other tests.
 func apiServerKilled(t *testing.T) {
 	const p = appsv1.OrderedReadyPodManagement
 	want := endsUndisturbed(t, p)

@@ -17,17 +17,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// situation is a part of the scenario that all faults happen in.
+// situation is a part of the scenario in which all faults happen.
 type situation struct {
 	name string
 	do   func(w *Workload)
-	// runs is what runs in the end.
+	// runs are the images that run in the end.
 	runs images
 }
 
-// situations of a canary: zone-a has finished v2 and is held on it, zone-b
-// protects v1 below 2, zone-c is held on v1. All but the first and the last move
-// no protected ordinal, and three of them make the controller seed children.
+// situations of a canary: zone-a has finished v2 and is held on it, zone-b protects v1 below 2, zone-c
+// is held on v1. All except the first and the last move no protected ordinal, and three of them make
+// the controller seed children.
 var situations = []situation{
 	{"a canary", func(w *Workload) {
 		w.SetImage("v2")
@@ -65,9 +65,9 @@ func (k *managerPair) canary(p appsv1.PodManagementPolicyType) *Workload {
 	return w
 }
 
-// playScenario brings the workload through all situations. disturb arranges for what
-// is to go wrong in a situation, and gives what to wait for before the end is
-// looked at. The ends must be those of a run in which nothing goes wrong.
+// playScenario brings the workload through all situations. disturb prepares the fault of a situation,
+// and returns a function that waits for the fault before the end is checked. The ends must equal those
+// of an undisturbed run.
 func playScenario(w *Workload, want []end, disturb func(s situation) func()) {
 	w.t.Helper()
 	eachSituation(w, disturb, func(i int) {
@@ -103,8 +103,8 @@ func eachSituation(w *Workload, disturb func(s situation) func(), look func(i in
 	finished.Fires()
 }
 
-// end is what a workload has come to, without what differs between two runs that
-// end the same: times, UIDs.
+// end is the final state of a workload, without values that differ between two equivalent runs, such as
+// times and UIDs.
 type end struct {
 	Children map[string]childEnd
 	Status   v1alpha1.UnitedDeploymentStatus
@@ -126,7 +126,7 @@ func (w *Workload) end() end {
 	}
 	e.Status.LastProgressTime = nil
 	for i := range e.Status.Subsets {
-		e.Status.Subsets[i].ChildRecord = nil // the children themselves are compared
+		e.Status.Subsets[i].ChildRecord = nil // the test compares the children themselves
 	}
 	for _, s := range parent.Spec.Topology.Subsets {
 		child := w.Child(s.Name)
@@ -140,9 +140,9 @@ func (w *Workload) end() end {
 	return e
 }
 
-// endAtRest is the end when the StatefulSets have told of all of their pods, and
-// then nothing changes any more for half a second: what follows Ready=True is no
-// more than what they have to say, and what the manager makes of it.
+// endAtRest returns the end after the StatefulSets have reported all of their pods, and nothing has
+// changed for half a second. After Ready=True only these reports, and the manager's reaction to them,
+// can still follow.
 func (w *Workload) endAtRest() end {
 	w.t.Helper()
 	last, quiet := end{}, 0
@@ -161,13 +161,13 @@ func (w *Workload) endAtRest() end {
 	return last
 }
 
-// undisturbed are the ends of a run in which nothing goes wrong.
+// undisturbed are the ends of an undisturbed run.
 var undisturbed = struct {
 	sync.Mutex
 	ends map[appsv1.PodManagementPolicyType][]end
 }{ends: map[appsv1.PodManagementPolicyType][]end{}}
 
-// endsUndisturbed runs the scenario once for each policy, for whoever asks first.
+// endsUndisturbed runs the scenario once for each policy, on the first call.
 func endsUndisturbed(t *testing.T, p appsv1.PodManagementPolicyType) []end {
 	t.Helper()
 	undisturbed.Lock()

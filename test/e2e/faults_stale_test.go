@@ -14,28 +14,27 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// staleWrite is a write that a leader decided on, and that reaches the API server
-// when another one has led for a while.
+// staleWrite is a write that a leader decided on, and that reaches the API server after another one has
+// led for a while.
 type staleWrite struct {
 	name string
-	// before brings the workload to where cause makes the leader write.
+	// before brings the workload to the state in which cause triggers the leader's write.
 	before func(w *Workload)
 	is     func(c *call) bool
 	cause  func(w *Workload)
-	// meanwhile is what the users go on to do.
+	// meanwhile is what the users do next.
 	meanwhile func(w *Workload)
-	// runs is what runs in the end, forbidden what nothing may be made of from
-	// cause on.
+	// runs are the images in the end; forbidden are rules that ban pods from cause on.
 	runs      images
 	forbidden []rule
-	// after goes on when the stale leader is gone, to the same images.
+	// after continues when the stale leader is gone, and leads to the same images.
 	after func(w *Workload)
 }
 
 func nothing(*Workload) {}
 
-// heldCanary is v2, which zone-a has finished, zone-b has from 2 on, and zone-c
-// does not have.
+// heldCanary stages v2: zone-a has finished it, zone-b has it from ordinal 2 on, and zone-c does not
+// have it.
 func heldCanary(w *Workload) {
 	w.SetImage("v2")
 	w.SetPartitions(parts{"zone-a": 0, "zone-b": 2})
@@ -44,7 +43,7 @@ func heldCanary(w *Workload) {
 	w.Settle()
 }
 
-// canaryOfV3 is v3, which the last replica of zone-b has.
+// canaryOfV3 stages v3: only the last replica of zone-b has it.
 func canaryOfV3(w *Workload) {
 	w.SetImage("v3")
 	w.SetPartitions(parts{"zone-b": 3})
@@ -81,7 +80,7 @@ var staleWrites = []staleWrite{
 	ofSeed("a seed", true),
 	ofSeed("the release of a seed", false),
 	{
-		// It speaks of v1 as what the zones protect, and they have finished v2 since.
+		// It says that the zones protect v1, but they have finished v2 since.
 		name:   "a status",
 		before: nothing,
 		is:     func(c *call) bool { return isStatus(c, nil) },
@@ -100,7 +99,7 @@ var staleWrites = []staleWrite{
 		after:     nothing,
 	},
 	{
-		// That of v1, which nothing used any more, but uses again.
+		// It deletes the revision of v1, which was unused and is in use again.
 		name: "the end of a revision",
 		before: func(w *Workload) {
 			w.Patch(`{"spec":{"revisionHistoryLimit":0}}`)
@@ -140,8 +139,8 @@ var staleWrites = []staleWrite{
 	},
 }
 
-// ofSeed is one of the two writes by which a child that was deleted comes back: that
-// which seeds it, or that which then releases it.
+// ofSeed returns one of the two writes that recreate a deleted child: the write that seeds it, or the
+// write that then releases it.
 func ofSeed(name string, seeds bool) staleWrite {
 	return staleWrite{
 		name:      name,
@@ -155,10 +154,9 @@ func ofSeed(name string, seeds bool) staleWrite {
 	}
 }
 
-// staleLeader stops the manager that leads (SIGSTOP) when it has decided on a
-// write, which is kept back. Its Lease runs out, the other one takes over, and the
-// users go on. Then the write goes through to the API server, and the stopped one
-// goes on too (SIGCONT).
+// staleLeader stops the leading manager (SIGSTOP) when it has decided on a write, and delays that
+// write. The Lease expires, the other manager takes over, and the users continue. Then the write
+// reaches the API server, and the stopped manager continues too (SIGCONT).
 func staleLeader(t *testing.T) {
 	t.Parallel()
 	for _, s := range staleWrites {
@@ -185,7 +183,7 @@ func staleLeader(t *testing.T) {
 			k.Eventually(h.process.Done()).Should(BeClosed(), "it ends by itself")
 			k.Expect(k.Kills()).To(BeZero())
 			for _, late := range h.replica.Writes(h.process)[writes:] {
-				if !strings.HasSuffix(late.Call, "/status") { // it may have read the parent anew in its last moments
+				if !strings.HasSuffix(late.Call, "/status") { // it may have read the parent again just before it was stopped
 					k.Expect(late.Code).To(BeNumerically(">=", 400), late.Call)
 				}
 			}

@@ -10,13 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestFaults lets things go wrong around the managers, and in them, while a
-// canary is under way. Whatever goes wrong: no protected ordinal is ever created
-// on, or moved to, another revision, and the end is that of a run in which
-// nothing goes wrong.
+// TestFaults checks that a canary survives faults around the managers, and in them. Whatever goes
+// wrong: no protected ordinal is ever created on another revision, or moved to one, and the end equals
+// that of an undisturbed run.
 //
-// Each test has two managers of its own (managerPair). The shared one, which would work
-// in their namespaces too, rests meanwhile, and so do the other tests.
+// Each test has two managers of its own (managerPair). The shared manager, which would work in their
+// namespaces too, is stopped in the meantime, so the other tests do not run either.
 func TestFaults(t *testing.T) {
 	e := newEnv(t)
 	e.Expect(shared.manager.Stop()).To(Succeed())
@@ -30,7 +29,7 @@ func TestFaults(t *testing.T) {
 	e.startManager()
 }
 
-// withManagerPair runs a test with both pod management policies, beside others.
+// withManagerPair runs a test with both pod management policies, in parallel with others.
 func withManagerPair(t *testing.T, run func(k *managerPair, p appsv1.PodManagementPolicyType, want []end)) {
 	t.Helper()
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {

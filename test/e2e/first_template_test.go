@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestFirstTemplateNeverCameUp: what never worked is not worth protecting,
-// although every zone is held.
+// TestFirstTemplateNeverCameUp checks that a template that never worked is not protected, although
+// every zone is held.
 func TestFirstTemplateNeverCameUp(t *testing.T) {
 	for _, tag := range []string{"broken-1", "pull-1"} {
 		t.Run(tag, func(t *testing.T) {
@@ -49,9 +49,8 @@ func TestFirstTemplateNeverCameUp(t *testing.T) {
 	}
 }
 
-// TestFirstTemplateNeverCameUpLate: the correction reaches zone-b only after
-// zone-a is up on it. zone-b never had anything that worked, so it must not be
-// held on it.
+// TestFirstTemplateNeverCameUpLate checks that a correction also reaches zone-b if zone-a is already up
+// on it. zone-b never had a working template, so it must not be held on its current one.
 func TestFirstTemplateNeverCameUpLate(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), firstImage("broken-1"), zones("", "", ""), hold()))

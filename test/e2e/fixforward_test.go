@@ -12,9 +12,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestFixForwardUnready: released replicas of the old revision that are not ready are
-// left to become ready, and after progressDeadlineSeconds are replaced, though a
-// StatefulSet with OrderedReady would wait for them for ever.
+// TestFixForwardUnready checks that released, unready replicas of the old revision get time to become
+// ready, and are replaced after progressDeadlineSeconds, although a StatefulSet with OrderedReady would
+// wait for them forever.
 func TestFixForwardUnready(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(8), policy(p), zones("", ""), hold()))
@@ -38,8 +38,8 @@ func TestFixForwardUnready(t *testing.T) {
 	})
 }
 
-// TestFixForwardBroken: a broken template in mid-rollout is replaced by one that
-// works; and by going back.
+// TestFixForwardBroken checks that a broken template in mid-rollout can be replaced by a working one,
+// or by going back.
 func TestFixForwardBroken(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), plain("one", ""), hold()))
@@ -75,8 +75,8 @@ func TestFixForwardBroken(t *testing.T) {
 	})
 }
 
-// TestFixForwardWaits: with OrderedReady nothing is deleted above a protected
-// replica that is not ready, since it would not come back.
+// TestFixForwardWaits checks that with OrderedReady nothing is deleted above a protected replica that
+// is not ready, because it would not come back.
 func TestFixForwardWaits(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -97,8 +97,8 @@ func TestFixForwardWaits(t *testing.T) {
 		g.Expect(child.Status.ObservedGeneration).To(Equal(child.Generation))
 	}).Should(Succeed())
 	w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`)
-	w.IsNotReady(v1alpha1.ReasonProgressDeadlineExceeded) // both are broken by now, and not merely unready
-	expectRest(w, "one")                                  // it has looked again
+	w.IsNotReady(v1alpha1.ReasonProgressDeadlineExceeded) // both are broken by now, not merely unready
+	expectRest(w, "one")                                  // the manager has reconciled again
 	nothing.Holds()
 	e.Expect(e.History.Living()).To(Equal(living))
 	w.MarkReady("one", 0)

@@ -16,8 +16,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestForeignChild: the name of zone-b's child is taken. What has it stays as it
-// is to the last byte, the others go on, and zone-b follows when it is gone.
+// TestForeignChild checks that a foreign object with the name of zone-b's child stays unchanged to the
+// last byte, that the other subsets continue, and that zone-b follows when the object is gone.
 func TestForeignChild(t *testing.T) {
 	t.Parallel()
 	ours := map[string]string{"app": "web", v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "zone-b"}
@@ -74,7 +74,7 @@ func TestForeignChild(t *testing.T) {
 		})
 	}
 
-	// "web" + "zone-b" and "web-zone" + "b" are the same name.
+	// "web" + "zone-b" and "web-zone" + "b" give the same name.
 	t.Run("of another UnitedDeployment", func(t *testing.T) {
 		t.Parallel()
 		e := soundEnv(t)
@@ -95,8 +95,8 @@ func TestForeignChild(t *testing.T) {
 	})
 }
 
-// goesOnWithout stages v2 and scales from 6 to 9 while the child of one of three
-// subsets has a foreigner's name.
+// goesOnWithout stages v2 and scales from 6 to 9 while a foreign object has the name of one of the
+// three children.
 func (w *Workload) goesOnWithout(subset string, words ...string) {
 	w.t.Helper()
 	others := func(text string) images {
@@ -108,7 +108,7 @@ func (w *Workload) goesOnWithout(subset string, words ...string) {
 		w.t.Helper()
 		w.Eventually(func() images {
 			running := w.Images()
-			delete(running, subset) // a foreigner's pods may have our labels
+			delete(running, subset) // foreign pods may have our labels
 			return running
 		}).Should(Equal(want))
 	}
@@ -123,7 +123,7 @@ func (w *Workload) goesOnWithout(subset string, words ...string) {
 	w.Expect(w.Status(subset).Replicas).To(BeZero())
 }
 
-// TestDisownedChild: a child that lost its owner is a stranger, until it has it
+// TestDisownedChild checks that a child that lost its owner counts as foreign until it has the owner
 // again.
 func TestDisownedChild(t *testing.T) {
 	t.Parallel()
@@ -147,8 +147,8 @@ func TestDisownedChild(t *testing.T) {
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))
 }
 
-// TestRelabelledPod: a replica whose labels somebody changed is none any more, and its
-// StatefulSet cannot make another of its name. The status names it, and why.
+// TestRelabelledPod checks a replica whose labels somebody changed. It no longer counts as a replica,
+// and its StatefulSet cannot create another one with its name. The status names the pod and the cause.
 func TestRelabelledPod(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]struct{ labels, lacks []string }{
@@ -167,8 +167,8 @@ func TestRelabelledPod(t *testing.T) {
 				"waiting for web-zone-b-1 (missing; a pod with its name does not have the labels " + strings.Join(edit.lacks, ", ") + ": add them, or delete that pod)"))
 			none.Holds()
 			e.Kubectl("delete", "pod", "web-zone-b-1")
-			// Its own controller has let go of it, and does not hear of that. When it tries again by
-			// itself depends on how often it failed: up to minutes.
+			// The StatefulSet controller has released the pod, and gets no event for it. The delay of
+			// its next retry depends on the number of failures, up to minutes.
 			w.PatchChild("zone-b", `{"metadata":{"annotations":{"example.com/look":"again"}}}`)
 			w.Disturbed()
 			w.Settle()
@@ -178,7 +178,7 @@ func TestRelabelledPod(t *testing.T) {
 	}
 }
 
-// foreignSet is a StatefulSet of somebody else with one replica.
+// foreignSet returns a StatefulSet of somebody else with one replica.
 func foreignSet(namespace, name string) *unstructured.Unstructured {
 	labels := map[string]any{"app": "foreign"}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -198,8 +198,7 @@ func foreignSet(namespace, name string) *unstructured.Unstructured {
 	}}
 }
 
-// CreateForeign creates a StatefulSet and waits until nothing of it changes any
-// more by itself.
+// CreateForeign creates a StatefulSet and waits until it no longer changes by itself.
 func (e *env) CreateForeign(set *unstructured.Unstructured) {
 	e.t.Helper()
 	e.Expect(e.Client.Create(e.ctx, set)).To(Succeed())

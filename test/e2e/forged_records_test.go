@@ -20,14 +20,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// sets is an expression of a policy that sets an annotation of a child to a value, which is
-// an expression too.
+// sets returns an expression of a policy that sets an annotation of a child to the result of another
+// expression.
 func sets(annotation, value string) string {
 	return fmt.Sprintf(`JSONPatch{op: "add", path: "/metadata/annotations/%s", value: %s}`, strings.ReplaceAll(annotation, "/", "~1"), value)
 }
 
-// TestForgedRecord: a policy forges what is on record on each child, whenever that is
-// written. Nothing protected moves, what is asked for is done all the same, and it is said.
+// TestForgedRecord checks a policy that forges the record on each child whenever the child is written.
+// Protected replicas do not move, United still does what the spec asks for, and reports the forgery.
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	updates := fmt.Sprintf("object.metadata.annotations[%q]", v1alpha1.AnnotationRevision)
@@ -82,7 +82,7 @@ func TestForgedRecord(t *testing.T) {
 			})
 			lift()
 			w.SetPartitions(parts{"zone-a": 1})
-			w.Scale(9) // else it takes up to five minutes
+			w.Scale(9) // otherwise it takes up to five minutes
 			w.Runs(images{"zone-a": "v1 v2 v2 v2 v2", "zone-b": "v1 v1 v1 v1"})
 			w.Disturbed()
 			w.Settle()
@@ -91,9 +91,9 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// TestForgedCurrent: somebody, or a policy, says in the status that all replicas ran the update
-// revision last, while a step waits for approval. That would be the way back, on which steps
-// are passed by.
+// TestForgedCurrent checks a status, forged by somebody or by a policy, in which the update revision is
+// the one that all replicas ran last, while a step waits for approval. That would be a rollback, which
+// skips steps.
 func TestForgedCurrent(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(e *env, w *Workload) (lift func()){
@@ -121,7 +121,7 @@ func TestForgedCurrent(t *testing.T) {
 				lift := forge(e, w)
 				w.Patch(`{"spec":{"revisionHistoryLimit":11}}`)
 				w.Disturbed()
-				w.DeletePod("zone-b", 0) // the controller has seen all of it when that is back
+				w.DeletePod("zone-b", 0) // when the pod is back, the controller has seen the whole change
 				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
 				w.AwaitApproval(0)
 				still.Holds()
@@ -136,7 +136,8 @@ func TestForgedCurrent(t *testing.T) {
 	}
 }
 
-// TestStatusLoop: somebody changes the status again each time. It is said which field, and who.
+// TestStatusLoop checks that United reports which field of the status somebody changes again each time,
+// and who does it.
 func TestStatusLoop(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -153,12 +154,12 @@ func TestStatusLoop(t *testing.T) {
 	w.StallsWhole(v1alpha1.ReasonOverridden, `status: status.selector was changed by "status-fighter" right after it was written`)
 	cancel()
 	fighter.Wait()
-	w.Scale(4) // else it takes up to five minutes
+	w.Scale(4) // otherwise it takes up to five minutes
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 }
 
-// TestForgedStatus: a policy forges what the status says that a subset protects. What the
-// child itself says counts, and its copy once the child is gone.
+// TestForgedStatus checks a policy that forges the revisions which the status reports as protected by a
+// subset. The child's own record counts, and after the child is gone its copy.
 func TestForgedStatus(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -194,7 +195,7 @@ func TestForgedStatus(t *testing.T) {
 	still.Fires()
 }
 
-// TestOverriddenStrategy: a policy makes the update strategy one that knows no partition.
+// TestOverriddenStrategy checks a policy that changes the update strategy to one without a partition.
 func TestOverriddenStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -216,10 +217,10 @@ func TestOverriddenStrategy(t *testing.T) {
 	w.Settle()
 }
 
-// TestOverriddenTemplate: a policy changes what pods are made of, as it is written. That is
-// said, and not written again by itself: what comes in its place may restart pods. Nothing
-// fails by it, since a policy that has images come from a mirror is meant to. What a policy
-// adds is the cluster's business.
+// TestOverriddenTemplate checks a policy that changes the pod template on each write. United reports
+// that, and does not write again by itself, because another result may restart pods. It is no failure,
+// because a policy that redirects images to a mirror does it deliberately. Fields that a policy adds
+// are left to the cluster.
 func TestOverriddenTemplate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -268,8 +269,8 @@ func TestOverriddenTemplate(t *testing.T) {
 	w.Settle()
 }
 
-// TestOverriddenLabels: a policy overrides the labels by which a child is found. It was
-// relabelled 35 times a second.
+// TestOverriddenLabels checks a policy that overrides the labels that identify a child. Before, United
+// relabelled the child 35 times a second.
 func TestOverriddenLabels(t *testing.T) {
 	t.Parallel()
 	for name, label := range map[string]string{"subset": v1alpha1.LabelSubset, "name": v1alpha1.LabelName} {
@@ -302,7 +303,7 @@ func TestOverriddenLabels(t *testing.T) {
 	}
 }
 
-// TestOverriddenRemoved: a policy overrides the replicas of the child of a subset that is
+// TestOverriddenRemoved checks a policy that overrides the replicas of the child of a subset that is
 // being removed.
 func TestOverriddenRemoved(t *testing.T) {
 	t.Parallel()
@@ -339,8 +340,8 @@ func TestOverriddenRemoved(t *testing.T) {
 	}
 }
 
-// TestPinnedTemplate: a policy keeps the template of each child as it was. So all replicas
-// look updated; none has been released, and what is protected stays so when the policy is
+// TestPinnedTemplate checks a policy that keeps the template of each child as it was. All replicas then
+// look updated, but none has been released, and protected replicas stay protected when the policy is
 // gone.
 func TestPinnedTemplate(t *testing.T) {
 	t.Parallel()
@@ -390,11 +391,11 @@ func (w *Workload) patchStatus(ctx context.Context, manager, patch string) {
 	w.Expect(w.Client.Status().Patch(ctx, parent, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager))).To(Succeed())
 }
 
-// statusAsWritten is what admission makes of the status as it is written.
+// statusAsWritten returns the status as admission changes it on a write.
 func (w *Workload) statusAsWritten() *v1alpha1.UnitedDeploymentStatus {
 	w.t.Helper()
 	parent := w.Parent()
-	// The API server needs a moment until a policy that is new knows the CRD, and answers 503 until then.
+	// The API server needs a moment until a new policy knows the CRD, and returns 503 until then.
 	w.Eventually(func() error {
 		return w.Client.Status().Patch(w.ctx, parent, client.RawPatch(types.MergePatchType, []byte(`{"status":{"replicas":7}}`)),
 			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})

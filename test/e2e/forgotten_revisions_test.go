@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// restarts of the API server in TestForgottenRevisions.
+	// restarts is the number of API server restarts in TestForgottenRevisions.
 	restarts = 20
-	// soon and late are how long at most it waits by turns for what it did after one
-	// before the next. Trap: the controllers' watches are taken up again after a time that
-	// grows with each failure and is another for each kind, which is how one gets ahead of
-	// the other. When the next restart always comes soon, none is taken up at all.
+	// soon and late bound, in turn, the wait between two restarts for the disturbance after the first
+	// of them. Trap: the controllers resume their watches after a delay that grows with each failure
+	// and differs for each kind, which is how one watch gets ahead of another. If the next restart
+	// always comes soon, no watch resumes at all.
 	soon, late = 3 * time.Second, 18 * time.Second
 )
 
-// TestForgottenRevisions restarts the API server again and again. In the seconds after each
-// time the StatefulSet controller does not see all ControllerRevisions, and a child
-// that is staged then can forget what its protected replicas run. In just these
-// seconds subsets come, children are deleted and orphaned, and subsets go to 0 and
-// come back, in the middle of a canary; protected pods are deleted, then and later.
+// TestForgottenRevisions restarts the API server again and again. In the seconds after each restart the
+// StatefulSet controller does not see all ControllerRevisions, and a child that is staged then can
+// forget what its protected replicas run. In these seconds, in the middle of a canary, the test adds
+// subsets, deletes and orphans children, and scales subsets to 0 and back; it deletes protected pods
+// then and later.
 //
-// A pod of such a child can come up on the update revision: United has no part in
-// that, and cannot prevent it. None stays on it.
+// A pod of such a child can come up on the update revision: United does not cause that, and cannot
+// prevent it. No pod stays on it.
 //
-// Nothing runs beside it. The manager keeps its Lease over the restarts.
+// The test does not run in parallel with other tests. The manager keeps its Lease over the restarts.
 func TestForgottenRevisions(t *testing.T) {
 	newEnv(t).restartManager(func() {}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
 	var all []*disturbed
@@ -80,22 +80,21 @@ func TestForgottenRevisions(t *testing.T) {
 	all[0].restartManager(func() {})
 }
 
-// disturbed is a UnitedDeployment in mid-canary to which something is done after each
-// restart of the API server, each time another thing.
+// disturbed is a UnitedDeployment in mid-canary that gets another disturbance after each restart of the
+// API server.
 type disturbed struct {
 	*Workload
 	next int
-	// touched is the subset to which something was done last, and what was done.
+	// touched is the subset that was disturbed last, and how.
 	touched string
-	// before is the child of it that was deleted, if one was.
+	// before is the UID of its child that was deleted, if any.
 	before types.UID
-	third  bool // there is a subset three
+	third  bool // whether the third subset exists
 	nudged time.Time
 }
 
-// look gives what runs, as Images. Trap: kwok gives up on a pod when the API server is
-// away in the moment in which it is to go or to become ready, until the pod changes;
-// a kubelet would try again.
+// look returns what runs, as Images does. Trap: if the API server is away in the moment in which a pod
+// should end or become ready, kwok gives up on the pod until it changes; a kubelet would retry.
 func (d *disturbed) look() images {
 	d.t.Helper()
 	if time.Since(d.nudged) > time.Second {
@@ -113,15 +112,15 @@ func (d *disturbed) look() images {
 	return d.Images()
 }
 
-// disturbances are what is done.
+// disturbances are the disturbances in order.
 var disturbances = []func(d *disturbed){
-	func(d *disturbed) { // a subset comes
+	func(d *disturbed) { // add a subset
 		d.third, d.touched = true, "three"
 		d.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"three","replicas":2}},{"op":"replace","path":"/spec/replicas","value":7}]`)
 	},
 	func(d *disturbed) { d.remove("one", metav1.DeletePropagationBackground) },
 	func(d *disturbed) { d.remove("two", metav1.DeletePropagationOrphan) },
-	func(d *disturbed) { // a subset goes to 0; see back
+	func(d *disturbed) { // scale a subset to 0; see back
 		d.touched = "two"
 		d.JSONPatch(`[{"op":"replace","path":"/spec/topology/subsets/1/replicas","value":0},{"op":"replace","path":"/spec/replicas","value":3}]`)
 	},
@@ -136,7 +135,7 @@ func (e *env) disturbed(name string, p appsv1.PodManagementPolicyType, first int
 	return &disturbed{Workload: w, next: first}
 }
 
-// disturb does the next thing, after a subset that came has gone again.
+// disturb runs the next disturbance, after it has removed an added subset.
 func (d *disturbed) disturb() {
 	d.t.Helper()
 	if d.third {
@@ -156,7 +155,7 @@ func (d *disturbed) remove(subset string, propagation metav1.DeletionPropagation
 	d.Expect(client.IgnoreNotFound(d.Delete(d.ctx, child, client.PropagationPolicy(propagation)))).To(Succeed())
 }
 
-// find is the child of a subset; one without a UID when there is none.
+// find returns the child of a subset; without a UID if there is none.
 func (d *disturbed) find(subset string) *appsv1.StatefulSet {
 	d.t.Helper()
 	child := &appsv1.StatefulSet{}
@@ -165,8 +164,8 @@ func (d *disturbed) find(subset string) *appsv1.StatefulSet {
 	return child
 }
 
-// staged reports whether the child that was touched is there again, and was shown the
-// update revision: from then on it matters what it remembers.
+// staged reports whether the disturbed child exists again, and has got the update revision: from then
+// on its memory matters.
 func (d *disturbed) staged() bool {
 	d.t.Helper()
 	child := d.find(d.touched)
@@ -174,8 +173,8 @@ func (d *disturbed) staged() bool {
 		tagOf(child.Spec.Template.Spec.Containers[0].Image) == "v2" && child.Status.ObservedGeneration == child.Generation
 }
 
-// back lets a subset come back from 0, waits for a while until what was touched is
-// staged, and deletes a protected replica of it, and one of another child.
+// back scales a subset back from 0, waits for a while until the disturbed child is staged, and deletes
+// a protected replica of it, and one of another child.
 func (d *disturbed) back(enough time.Time) {
 	d.t.Helper()
 	if *d.Parent().Spec.Replicas == 3 {
@@ -188,7 +187,7 @@ func (d *disturbed) back(enough time.Time) {
 	d.deletePod(other + "-1")
 }
 
-// await waits until something is so, but not for too long.
+// await waits until a condition is true, but not for too long.
 func (d *disturbed) await(enough time.Time, is func() bool) {
 	d.t.Helper()
 	tick := time.NewTicker(interval)
@@ -209,7 +208,7 @@ func (d *disturbed) deletePod(name string) {
 	d.Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue(), "delete %s: %v", name, err)
 }
 
-// astray says what of it is not as the partitions ask for.
+// astray describes which replicas do not match the partitions.
 func (d *disturbed) astray() string {
 	d.t.Helper()
 	want := images{"one": "v1 v1 v2", "two": "v1 v1"}
@@ -225,7 +224,7 @@ func (d *disturbed) astray() string {
 	return fixtures.WhyNotReady(d.Parent())
 }
 
-// tellForgotten logs how often a child forgot, and what came of it.
+// tellForgotten logs how often a child forgot, and the consequences.
 func (e *env) tellForgotten(mark int64, ban *Ban) {
 	e.t.Helper()
 	log, err := os.ReadFile(shared.manager.LogPath())
@@ -251,9 +250,9 @@ func (e *env) tellForgotten(mark int64, ban *Ban) {
 	e.t.Logf("%s: reminded %d times, %d pods came up where they do not belong, %d pods deleted by United", e.Namespace, reminded, len(ban.Broken()), undone)
 }
 
-// forgetUnseen is the positive control: a child that forgets while no manager looks
-// makes a protected replica wrong, which is seen; and the manager puts that right. It does
-// so too when that child is then deleted, and the replica outlives it.
+// forgetUnseen is the positive control: if a child forgets while no manager runs, a protected replica
+// gets the wrong version, which the test sees, and the manager repairs it. The manager also repairs it
+// if the child is then deleted, and the replica outlives it.
 func (d *disturbed) forgetUnseen(ban *Ban) {
 	d.t.Helper()
 	for _, orphan := range []bool{false, true} {

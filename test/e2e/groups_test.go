@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Labels and annotations of the pods of a LeaderWorkerSet.
+// The labels and annotations of the pods of a LeaderWorkerSet.
 const (
 	groupIndexLabel  = "leaderworkerset.sigs.k8s.io/group-index"
 	workerIndexLabel = "leaderworkerset.sigs.k8s.io/worker-index"
 	groupSize        = "leaderworkerset.sigs.k8s.io/size"
 )
 
-// readGroup reads of which group a pod is. Its ordinal is that of the group.
+// readGroup reads the group of a pod. The ordinal of the pod is that of its group.
 func readGroup(p *corev1.Pod, read *pod) {
 	index, grouped := p.Labels[workerIndexLabel]
 	if !grouped {
@@ -36,8 +36,8 @@ func readGroup(p *corev1.Pod, read *pod) {
 	}
 }
 
-// asReplicas are pods as replicas: a group is its leader, and ready, or running, when all of it is. Workers of a leader
-// that is gone are none.
+// asReplicas converts pods to replicas: a leader stands for its group, which is ready, or running, when
+// all of its pods are. The workers of a missing leader do not count.
 func asReplicas(pods []pod) (replicas []pod) {
 	workers := map[string][]pod{}
 	for _, p := range pods {
@@ -74,7 +74,8 @@ func groupOf(leader pod, workers []pod) pod {
 	return leader
 }
 
-// ofReplicas are the events of pods as events of replicas: what happens to a worker happens to its group.
+// ofReplicas converts events of pods to events of replicas: an event of a worker is an event of its
+// group.
 func ofReplicas(events []podEvent) (list []podEvent) {
 	leaders, workers := map[string]pod{}, map[string]map[string]pod{}
 	for _, event := range events {
@@ -114,7 +115,7 @@ func ofReplicas(events []podEvent) (list []podEvent) {
 	return list
 }
 
-// TestGroupsAreReplicas: the tests see groups as they are.
+// TestGroupsAreReplicas checks that the tests see groups correctly.
 func TestGroupsAreReplicas(t *testing.T) {
 	leader := pod{Name: "web-0", UID: "l", Leader: "web-0", Members: 2, Image: "v1", Ready: true}
 	worker := pod{Name: "web-0-1", UID: "w", Leader: "web-0", Image: "v1", Ready: true}

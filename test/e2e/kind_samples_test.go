@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// applySampleOf applies a file of config/samples, which has a UnitedDeployment of a kind and a name.
+// applySampleOf applies a file of config/samples that contains a UnitedDeployment of a kind and with a
+// name.
 func applySampleOf(t *testing.T, kind, file, name string) *contracted {
 	t.Helper()
 	k := kindNamed(kind)
@@ -20,7 +21,8 @@ func applySampleOf(t *testing.T, kind, file, name string) *contracted {
 	return &contracted{e.Workload(name), k}
 }
 
-// TestDeploymentSample applies config/samples/deployment.yaml, and stages a version: zone-a is updated.
+// TestDeploymentSample applies config/samples/deployment.yaml, stages a version, and checks that zone-a
+// is updated.
 func TestDeploymentSample(t *testing.T) {
 	t.Parallel()
 	w := applySampleOf(t, "Deployment", "deployment.yaml", "api")

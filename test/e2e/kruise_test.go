@@ -18,11 +18,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// startKruise starts kruise-manager for all tests, when the first asks for it: the others
-// run without its kinds.
+// startKruise starts kruise-manager for all tests, on the first call: the other tests run without its
+// kinds.
 var startKruise = sync.OnceValue(func() error { return shared.cluster.StartKruise(context.Background()) })
 
-// kruise wants kruise-manager to run.
+// kruise ensures that kruise-manager runs.
 func kruise(t testing.TB) {
 	t.Helper()
 	if err := startKruise(); err != nil {
@@ -42,7 +42,7 @@ func advancedStatefulSets(d *Draft) {
 	d.Template["spec"].(map[string]any)["podManagementPolicy"] = "Parallel"
 }
 
-// deleteOrphans deletes the pods of a subset that nobody controls.
+// deleteOrphans deletes the pods of a subset that have no controller.
 func (w *contracted) deleteOrphans(subset string) {
 	w.t.Helper()
 	w.Disturbed()
@@ -53,7 +53,7 @@ func (w *contracted) deleteOrphans(subset string) {
 	}
 }
 
-// TestCloneSetAdmission is what is refused of a CloneSet.
+// TestCloneSetAdmission checks what is refused for a CloneSet.
 func TestCloneSetAdmission(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -90,7 +90,7 @@ func TestCloneSetAdmission(t *testing.T) {
 			}
 		})
 	}
-	// The control: what is well, some of it under one strategy only.
+	// The control: valid specs, some of them under one strategy only.
 	w := e.Create(draft("well", replicas(0), zones("", ""), cloneSets, partitions(parts{"zone-a": "50%", "zone-b": 1}),
 		templateField("InPlaceIfPossible", "spec", "updateStrategy", "type"),
 		templateField(int64(2), "spec", "updateStrategy", "maxUnavailable"),
@@ -101,7 +101,7 @@ func TestCloneSetAdmission(t *testing.T) {
 		To(MatchError(ContainSubstring("updateStrategy.maxUnavailable")), "another strategy has other rules")
 }
 
-// TestAdvancedStatefulSetAdmission is what is refused of an Advanced StatefulSet.
+// TestAdvancedStatefulSetAdmission checks what is refused for an Advanced StatefulSet.
 func TestAdvancedStatefulSetAdmission(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -135,15 +135,15 @@ func TestAdvancedStatefulSetAdmission(t *testing.T) {
 			}
 		})
 	}
-	// The control: what is well, and what is well in a StatefulSet of Kubernetes.
+	// The control: valid specs, including those that are valid for a StatefulSet of Kubernetes.
 	e.Create(draft("well", replicas(0), zones("", ""), advancedStatefulSets, partitions(parts{"zone-a": "50%"}), member(int64(2), "maxUnavailable"),
 		member("InPlaceIfPossible", "podUpdatePolicy"), templateField([]any{int64(1), "3-5"}, "spec", "reserveOrdinals"),
 		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1beta1", "StatefulSet" }))
 	e.Create(draft("other", replicas(0), zones("", ""), rolling(`{}`), member(int64(2), "maxUnavailable")))
 }
 
-// TestKruiseShortName: where OpenKruise's UnitedDeployment is installed too, of the same kind and in
-// the same namespace, every form of command that the documents use finds ours.
+// TestKruiseShortName checks that every form of command in the documents finds our UnitedDeployment
+// where OpenKruise's UnitedDeployment, of the same kind and in the same namespace, is installed too.
 func TestKruiseShortName(t *testing.T) {
 	t.Parallel()
 	kruise(t)

@@ -17,12 +17,13 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestLeader looks who works here: the process of these tests, run as the chart
-// says, and not the simulated pods of the chart's Deployment, which are ready all
-// the same. It does not run beside other tests: some of them replace the manager.
+// TestLeader checks which manager leads: the process of these tests, run with the chart's arguments,
+// not the simulated pods of the chart's Deployment, which are Ready all the same. It does not run in
+// parallel with other tests, because some of them replace the manager.
 func TestLeader(t *testing.T) {
 	e := newEnv(t)
-	// Trap: kwok does not make a pod ready again that was unready while another test restarted the API server.
+	// Trap: if another test restarted the API server while a pod was unready, kwok does not make the
+	// pod ready again.
 	e.Expect(e.DeleteAllOf(e.ctx, &corev1.Pod{}, client.InNamespace(install.Namespace))).To(Succeed())
 	deployment, pods := &appsv1.Deployment{}, &corev1.PodList{}
 	e.Eventually(func(g Gomega) {

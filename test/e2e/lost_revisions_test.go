@@ -20,8 +20,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// midCanary is a workload in mid-canary: zone-a "v1 v1 v2", zone-b on v1, by hand or at a step
-// that waits for approval.
+// midCanary creates a workload in mid-canary, with zone-a on "v1 v1 v2" and zone-b on v1, under
+// manualUpdate or at a step that waits for approval.
 func midCanary(e *env, p appsv1.PodManagementPolicyType, coordinated bool) *Workload {
 	e.t.Helper()
 	strategy := hold()
@@ -41,8 +41,9 @@ func midCanary(e *env, p appsv1.PodManagementPolicyType, coordinated bool) *Work
 	return w
 }
 
-// A child's own ControllerRevision, of what its protected replicas run, is deleted, and a
-// protected pod: its StatefulSet makes that on v2. It is taken back, and the rollout ends.
+// TestOwnRevisionDeleted deletes the child's own ControllerRevision of the version that its protected
+// replicas run, and a protected pod, which the StatefulSet then recreates on v2. It checks that United
+// reverts that pod, and that the rollout ends.
 func TestOwnRevisionDeleted(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := midCanary(e, p, true)
@@ -62,8 +63,8 @@ func TestOwnRevisionDeleted(t *testing.T) {
 	})
 }
 
-// Under spec.paused a canary is evicted, and cannot be made anew for a while. It comes back
-// as it was.
+// TestPausedCanaryEvicted evicts a canary pod under spec.paused while its StatefulSet cannot create
+// pods, and checks that the pod comes back as it was.
 func TestPausedCanaryEvicted(t *testing.T) {
 	t.Parallel()
 	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
@@ -88,8 +89,9 @@ func TestPausedCanaryEvicted(t *testing.T) {
 				}).Should(Succeed())
 				e.Expect(w.Partition("zone-a")).To(Equal(int32(2)))
 				e.Expect(e.Delete(e.ctx, quota)).To(Succeed())
-				// Trap: all StatefulSets share a limit of 10 retries a second, with those that merely wait for their cache.
-				// So a retry can be minutes away. What changes is looked at at once.
+				// Trap: all StatefulSets share a limit of 10 retries a second, also with those that
+				// merely wait for their cache. So a retry can be minutes away. A change of the
+				// StatefulSet is processed at once.
 				e.Eventually(func() int {
 					w.PatchChild("zone-a", `{"metadata":{"annotations":{"example.com/retry":%q}}}`, time.Now().String())
 					return w.Count("zone-a")
@@ -100,8 +102,9 @@ func TestPausedCanaryEvicted(t *testing.T) {
 	}
 }
 
-// Somebody takes the owner from the ControllerRevisions of the parent, or makes their
-// annotation unreadable, again and again. When that ends all goes on, and is as it was.
+// TestTakenRevisions checks what happens when somebody removes the owner of the parent's
+// ControllerRevisions, or makes their annotation unreadable, again and again. When that ends,
+// everything continues as before.
 func TestTakenRevisions(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]string{
@@ -118,7 +121,7 @@ func TestTakenRevisions(t *testing.T) {
 				for _, cr := range revisions() {
 					e.Expect(client.IgnoreNotFound(w.Client.Patch(w.ctx, &cr, client.RawPatch(types.MergePatchType, []byte(patch))))).To(Succeed())
 				}
-				// The manager looks at them whenever the parent changes.
+				// The manager reads the revisions whenever the parent changes.
 				w.Patch(`{"metadata":{"annotations":{"example.com/round":"%d"}}}`, round)
 			}
 			w.SetPartitions(parts{"zone-a": 3})
@@ -140,8 +143,9 @@ func TestTakenRevisions(t *testing.T) {
 	}
 }
 
-// Somebody takes the labels from all ControllerRevisions, once: those of the parent, and those
-// of its children. They get them back, and what is protected comes back as it was.
+// TestUnlabelledRevisions removes the labels from all ControllerRevisions once: those of the parent,
+// and those of its children. It checks that United restores the labels, and that protected replicas
+// come back as they were.
 func TestUnlabelledRevisions(t *testing.T) {
 	t.Parallel()
 	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
@@ -170,9 +174,9 @@ func TestUnlabelledRevisions(t *testing.T) {
 	}
 }
 
-// A child forgets what its protected replicas run, or cannot find it any more, and somebody takes
-// from it, or from its own ControllerRevisions, what would tell. It remembers again, and what is
-// protected comes back as it was.
+// TestForgottenAndTaken checks a child that forgets what its protected replicas run, or can no longer
+// find it, while somebody removes from the child, or from its own ControllerRevisions, what would show
+// it. United seeds the child again, and protected replicas come back as they were.
 func TestForgottenAndTaken(t *testing.T) {
 	t.Parallel()
 	forget := func(w *Workload) {
@@ -216,15 +220,15 @@ func TestForgottenAndTaken(t *testing.T) {
 	}
 }
 
-// recordOf is what is written on a child, but for the parent's generation and the checksum over it.
+// recordOf returns the record on a child, without the parent's generation and the checksum.
 func recordOf(child *appsv1.StatefulSet) map[string]string {
 	record := ours(child.Annotations)
 	delete(record, v1alpha1.AnnotationRecordChecksum)
 	return record
 }
 
-// ownRevisions are the ControllerRevisions of the child of a subset, by their names: they may have
-// nothing else by which to tell them.
+// ownRevisions returns the ControllerRevisions of the child of a subset. It finds them by name, because
+// they may have nothing else that identifies them.
 func (w *Workload) ownRevisions(subset string) (found []appsv1.ControllerRevision) {
 	w.t.Helper()
 	list := &appsv1.ControllerRevisionList{}

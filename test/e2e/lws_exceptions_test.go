@@ -14,11 +14,12 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// What a LeaderWorkerSet cannot keep, as docs/workloads.md has it, beside what is in lws_test.go. Each test shows the exception
-// on the real manager: when it fails because the exception is gone, the document says too much.
+// The guarantees that a LeaderWorkerSet cannot keep, according to docs/workloads.md, except for those
+// in lws_test.go. Each test shows an exception with the real manager: if a test fails because the
+// exception is gone, remove the exception from the document.
 
-// TestLeaderWorkerSetPace: by hand, a protected group that is not ready uses up maxUnavailable, so that nothing that is
-// released is updated.
+// TestLeaderWorkerSetPace checks that under manualUpdate a protected group that is not ready uses up
+// maxUnavailable, so that no released group is updated.
 func TestLeaderWorkerSetPace(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(3), zones(""), hold())
@@ -35,9 +36,9 @@ func TestLeaderWorkerSetPace(t *testing.T) {
 	w.comesTo("1 v1, 2 v2", "", "")
 }
 
-// TestLeaderWorkerSetGrowsReleased: a group that a scale-up adds, and that is released in the same moment, may start on the
-// version before: replicas reach its StatefulSet before the partition comes down, and which of two controllers is first is
-// chance. It does not stay there.
+// TestLeaderWorkerSetGrowsReleased checks that a group which a scale-up adds and releases in one step
+// ends on the update revision. It may start on the previous version: its StatefulSet gets the replicas
+// before the lower partition, and which of two controllers is first is a matter of chance.
 func TestLeaderWorkerSetGrowsReleased(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones(""), hold())
@@ -51,8 +52,9 @@ func TestLeaderWorkerSetGrowsReleased(t *testing.T) {
 	}
 }
 
-// TestLeaderWorkerSetRestartPolicy: with restartPolicy None a crash loop stays visible, and stops the rollout. With the
-// default, groups are made again over and over, and never more than maxUnavailable of them are down.
+// TestLeaderWorkerSetRestartPolicy checks that with restartPolicy None a crash loop stays visible, and
+// stops the rollout. With the default, groups are recreated over and over, and never more than
+// maxUnavailable of them are down.
 func TestLeaderWorkerSetRestartPolicy(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"None", "RecreateGroupOnPodRestart"} {
@@ -78,8 +80,8 @@ func TestLeaderWorkerSetRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestLeaderWorkerSetExclusiveTopology: the annotations for exclusive placement are in no revision, and reach leaders all
-// the same: groups that are not held are made again.
+// TestLeaderWorkerSetExclusiveTopology checks that the annotations for exclusive placement are in no
+// revision but still reach the leaders: groups that are not held are recreated.
 func TestLeaderWorkerSetExclusiveTopology(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(2), zones(""), partitions(parts{"zone-a": 1}))
@@ -100,8 +102,9 @@ func TestLeaderWorkerSetExclusiveTopology(t *testing.T) {
 	w.Expect(w.uids()).To(HaveKey(held.UID))
 }
 
-// TestLeaderWorkerSetVolumeClaims: its controller cannot change volumeClaimTemplates, since a StatefulSet cannot. Nothing
-// moves, the status says where to look, and without the change all goes on.
+// TestLeaderWorkerSetVolumeClaims checks a change of volumeClaimTemplates, which the LeaderWorkerSet
+// controller cannot make because a StatefulSet does not allow it. Nothing moves, the status says where
+// to find the cause, and after a revert everything continues.
 func TestLeaderWorkerSetVolumeClaims(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(4), zones("", ""), partitions(parts{"zone-a": 0}))
@@ -117,7 +120,7 @@ func TestLeaderWorkerSetVolumeClaims(t *testing.T) {
 	w.comesTo("2 v2", "2 v1", "")
 }
 
-// leaderWorkerTemplate is that of a draft, whatever its kind is as yet.
+// leaderWorkerTemplate returns the leaderWorkerTemplate of a draft, whatever its kind is at that point.
 func leaderWorkerTemplate(d *Draft) map[string]any {
 	spec := d.Template["spec"].(map[string]any)
 	group, ok := spec["leaderWorkerTemplate"].(map[string]any)

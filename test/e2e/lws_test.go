@@ -23,11 +23,10 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// startLWS starts lws-manager for all tests, when the first asks for it: the others run without
-// its kind.
+// startLWS starts lws-manager for all tests, on the first call: the other tests run without its kind.
 var startLWS = sync.OnceValue(func() error { return shared.cluster.StartLWS(context.Background()) })
 
-// lws wants lws-manager to run.
+// lws ensures that lws-manager runs.
 func lws(t testing.TB) {
 	t.Helper()
 	if err := startLWS(); err != nil {
@@ -35,8 +34,8 @@ func lws(t testing.TB) {
 	}
 }
 
-// leaderWorkerSets makes the children LeaderWorkerSets, with groups of a leader and a worker that have templates of their
-// own.
+// leaderWorkerSets makes the children LeaderWorkerSets, with groups of a leader and a worker that have
+// separate templates.
 func leaderWorkerSets(d *Draft) {
 	d.Member = "leaderWorkerSetTemplate"
 	spec := d.Template["spec"].(map[string]any)
@@ -48,7 +47,7 @@ func leaderWorkerSets(d *Draft) {
 	group["size"], group["leaderTemplate"], group["workerTemplate"] = int64(2), runtime.DeepCopyJSON(worker), runtime.DeepCopyJSON(worker)
 }
 
-// TestLeaderWorkerSetAdmission is what is refused of a LeaderWorkerSet.
+// TestLeaderWorkerSetAdmission checks what is refused for a LeaderWorkerSet.
 func TestLeaderWorkerSetAdmission(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -93,7 +92,7 @@ func TestLeaderWorkerSetAdmission(t *testing.T) {
 			}
 		})
 	}
-	// The control: what is well, some of it under one strategy only.
+	// The control: valid specs, some of them under one strategy only.
 	w := e.Create(draft(strings.Repeat("x", 41), replicas(0), zones("", ""), leaderWorkerSets, partitions(parts{"zone-a": "50%", "zone-b": 1}),
 		member(int64(2), "maxUnavailable"), member(int64(0), "maxSurge"),
 		patched("zone-z", `{"spec":{"leaderWorkerTemplate":{"size":3,"workerTemplate":{"metadata":{"labels":{"more":"x"}}}}}}`),
@@ -106,8 +105,8 @@ func TestLeaderWorkerSetAdmission(t *testing.T) {
 		To(MatchError(ContainSubstring("maxUnavailable")), "another strategy has other rules")
 }
 
-// TestLeaderWorkerSetSample applies config/samples/leaderworkerset.yaml, and stages a version: one group of zone-a is
-// updated. Who scales by the selector sees the leaders.
+// TestLeaderWorkerSetSample applies config/samples/leaderworkerset.yaml, stages a version, and checks
+// that one group of zone-a is updated. A client that scales by the selector sees the leaders.
 func TestLeaderWorkerSetSample(t *testing.T) {
 	t.Parallel()
 	w := applySampleOf(t, "LeaderWorkerSet", "leaderworkerset.yaml", "groups")
@@ -123,7 +122,7 @@ func TestLeaderWorkerSetSample(t *testing.T) {
 	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
 }
 
-// scaleSelector is what the scale subresource tells.
+// scaleSelector returns the selector of the scale subresource.
 func (w *contracted) scaleSelector() labels.Selector {
 	w.t.Helper()
 	selector, err := labels.Parse(w.Parent().Status.Selector)
@@ -131,8 +130,9 @@ func (w *contracted) scaleSelector() labels.Selector {
 	return selector
 }
 
-// TestLeaderWorkerSetIsHasty: a LeaderWorkerSet has forgotten the version before as soon as the leaders of all groups are
-// updated and ready, whatever their workers are. United has not.
+// TestLeaderWorkerSetIsHasty checks that United still knows the previous version when a LeaderWorkerSet
+// has forgotten it. A LeaderWorkerSet does so as soon as the leaders of all groups are updated and
+// ready, whatever state their workers are in.
 func TestLeaderWorkerSetIsHasty(t *testing.T) {
 	t.Parallel()
 	all := templateField("100%", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable")
@@ -158,8 +158,9 @@ func TestLeaderWorkerSetIsHasty(t *testing.T) {
 	})
 }
 
-// TestLeaderWorkerSetSizeIsOfNow: a held group that is made again has the templates that it had, and the size of now:
-// its controller takes that from the spec, not from the revision.
+// TestLeaderWorkerSetSizeIsOfNow checks that a recreated held group has its old templates but the
+// current size, because the LeaderWorkerSet controller takes the size from the spec, not from the
+// revision.
 func TestLeaderWorkerSetSizeIsOfNow(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(2), zones(""), hold())
@@ -183,7 +184,8 @@ func TestLeaderWorkerSetSizeIsOfNow(t *testing.T) {
 	}).Should(Succeed())
 }
 
-// TestLeaderWorkerSetLosesAWorker: a group of which a worker is lost is made again as a whole, of what it ran.
+// TestLeaderWorkerSetLosesAWorker checks that a group which lost a worker is recreated as a whole, on
+// the version that it ran.
 func TestLeaderWorkerSetLosesAWorker(t *testing.T) {
 	t.Parallel()
 	w := kindNamed("LeaderWorkerSet").contractOf(t, replicas(3), zones(""), partitions(parts{"zone-a": 2}))
@@ -207,8 +209,8 @@ func TestLeaderWorkerSetLosesAWorker(t *testing.T) {
 	w.comesTo("2 v1, 1 v2", "", "")
 }
 
-// TestLeaderWorkerSetTakesNoStatefulSet: a LeaderWorkerSet would make a StatefulSet of its name its own, whoever's that is. So
-// none is made while there is one.
+// TestLeaderWorkerSetTakesNoStatefulSet checks that United creates no LeaderWorkerSet while a
+// StatefulSet has its name: a LeaderWorkerSet would take over that StatefulSet, whoever owns it.
 func TestLeaderWorkerSetTakesNoStatefulSet(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("LeaderWorkerSet")

@@ -1,9 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests United end to end: the real manager binary, as the Helm chart
-// runs it, with the real Kubernetes controllers around it. The tests share one
-// control plane; each works in a namespace of its own.
+// Package e2e tests United end to end: the real manager binary, as the Helm chart runs it, with the
+// real Kubernetes controllers around it. The tests share one control plane; each test has its own
+// namespace.
 //
 //	func TestSomething(t *testing.T) {
 //		t.Parallel()
@@ -22,11 +22,11 @@
 //		})
 //	}
 //
-// The tag of the image decides what becomes of a pod, see test/cluster:
-// broken..., slow..., quiet..., pull..., anything else is ready at once.
+// The tag of the image decides the fate of a pod, see test/cluster: broken..., slow..., quiet...,
+// pull...; a pod with any other tag is ready at once.
 //
-// Nothing is deleted at the end of a test: at rest the manager does nothing, and
-// with UNITED_KEEP=1 in the environment all is there to look at.
+// The tests delete nothing at their end: at rest the manager does nothing, and with UNITED_KEEP=1 in
+// the environment everything is left for inspection.
 package e2e
 
 import (
@@ -45,19 +45,19 @@ import (
 
 const (
 	startTimeout = 5 * time.Minute
-	// waitTimeout is how long something that is to happen may take. It is a bound on
-	// a busy machine, not a figure.
+	// waitTimeout bounds how long an expected event may take. It is a bound for a busy machine, not a
+	// measurement.
 	waitTimeout = 90 * time.Second
 	interval    = 100 * time.Millisecond
 )
 
-// shared is what all tests of the package use.
+// shared is the state that all tests of the package use.
 var shared struct {
 	cluster *cluster.Cluster
 	manager *install.Manager
 	client  client.Client
 	watch   *podWatch
-	// zones of the nodes, by node.
+	// zones has the zone of each node.
 	zones map[string]string
 }
 
@@ -66,8 +66,8 @@ func TestMain(m *testing.M) {
 	SetDefaultEventuallyPollingInterval(interval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr, APIServerArgs: []string{
-			// An API server that starts again does not know the past of what it caches.
-			// The watch of the pods must not miss any of it: it asks etcd.
+			// A restarted API server does not know the past of the objects that it caches. The watch of
+			// the pods must not miss any event, so it reads from etcd.
 			"--watch-cache-sizes=pods#0",
 		}},
 		Timeout: startTimeout, Parallel: "6", SetUp: setUp, TearDown: tearDown,
@@ -97,14 +97,14 @@ func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	return err
 }
 
-// tearDown: graceful shutdown is part of the test.
+// tearDown stops the manager and the watch: graceful shutdown is part of the test.
 func tearDown() error {
 	defer shared.watch.stop()
 	return shared.manager.Stop()
 }
 
-// values let the manager log what the log of a failed test shows, and take over the
-// Lease of one that was killed soon. Nobody starts a manager again that has lost it.
+// values make the manager log what the log of a failed test needs, and take over the Lease of a killed
+// manager soon. Nobody restarts a manager that has lost its Lease.
 var values = []string{
 	"--set=log.level=debug",
 	"--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms",

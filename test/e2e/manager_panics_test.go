@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// soundEnv is newEnv for a test that is out to crash the manager.
+// soundEnv is newEnv for a test that tries to crash the manager.
 func soundEnv(t *testing.T) *env {
 	t.Helper()
 	t.Cleanup(func() {
@@ -30,8 +30,8 @@ func soundEnv(t *testing.T) *env {
 	return newEnv(t)
 }
 
-// panicsIn are the lines of a log that tell of a panic. One in a Reconcile does
-// not end the process: controller-runtime recovers it and logs it.
+// panicsIn returns the lines of a log that report a panic. A panic in Reconcile does not end the
+// process: controller-runtime recovers it and logs it.
 func panicsIn(log []byte) []string {
 	var panics []string
 	for line := range bytes.Lines(log) {
@@ -42,7 +42,7 @@ func panicsIn(log []byte) []string {
 	return panics
 }
 
-// TestPanicsAreSeen is the positive control of soundEnv.
+// TestPanicsAreSeen checks that soundEnv detects panics, as its positive control.
 func TestPanicsAreSeen(t *testing.T) {
 	log := `{"level":"info","msg":"Starting workers"}
 {"level":"error","msg":"Observed a panic","controller":"uniteddeployment","panic":"assignment to entry in nil map"}

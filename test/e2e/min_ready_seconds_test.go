@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestMinReadySeconds: ready is not available; time alone makes it so, and the
-// status comes along.
+// TestMinReadySeconds checks that a ready replica is not yet available; time alone makes it available,
+// and the status follows.
 func TestMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)

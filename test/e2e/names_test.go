@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSelectorOfExpressions: a selector without matchLabels.
+// TestSelectorOfExpressions checks a selector without matchLabels.
 func TestSelectorOfExpressions(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -31,7 +31,7 @@ func TestSelectorOfExpressions(t *testing.T) {
 	e.Expect(strings.Fields(selected)).To(HaveLen(5), "the selector of the scale subresource selects all pods")
 }
 
-// TestNamesAtTheLimit: names that leave no room at all.
+// TestNamesAtTheLimit checks names of the maximum length.
 func TestNamesAtTheLimit(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 49) + "z"

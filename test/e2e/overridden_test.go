@@ -22,14 +22,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// spaced is how many writes there are at most until it is said that what is written is
-// overridden for good: some at once, then one a second for half a minute, and a few that
-// the spec asks for.
+// spaced bounds the number of writes until the status reports that a policy overrides what United
+// writes: some writes at once, then one per second for half a minute, and a few that the spec asks for.
 const spaced = 45
 
-// TestOverriddenChild: a policy overrides the replicas of each child as it is written, and
-// counts. United says so and writes less and less often; what is asked for is written at
-// once all the same, and others do not wait.
+// TestOverriddenChild checks a policy that overrides the replicas of each child on each write, and
+// counts. United reports that and writes less and less often. It still writes what the spec asks for at
+// once, and others do not wait.
 func TestOverriddenChild(t *testing.T) {
 	t.Parallel()
 	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
@@ -72,8 +71,8 @@ func TestOverriddenChild(t *testing.T) {
 	still.Fires()
 }
 
-// TestOverriddenByOther: another controller sets the replicas of a child each time it sees
-// them changed. It is named.
+// TestOverriddenByOther checks that the status names a controller which sets the replicas of a child
+// each time they change.
 func TestOverriddenByOther(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -89,7 +88,7 @@ func TestOverriddenByOther(t *testing.T) {
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
 }
 
-// TestOverriddenStatus: a policy overrides a field of the status, and counts.
+// TestOverriddenStatus checks a policy that overrides a field of the status, and counts.
 func TestOverriddenStatus(t *testing.T) {
 	t.Parallel()
 	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
@@ -113,7 +112,7 @@ func TestOverriddenStatus(t *testing.T) {
 	w.Settle()
 }
 
-// otherScales scales a child again whenever it has other replicas, until stop is called.
+// otherScales scales a child, as another client, whenever its replicas differ, until stop is called.
 func (w *Workload) otherScales(subset string, replicas int32) (stop func()) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan struct{})
@@ -135,7 +134,8 @@ func (w *Workload) otherScales(subset string, replicas int32) (stop func()) {
 	}
 }
 
-// childComesOut reports whether a change of the child of zone-a comes out so by now.
+// childComesOut reports whether a change of the child of zone-a already gets the result that so checks
+// for.
 func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool {
 	return func() bool {
 		w.t.Helper()
@@ -146,8 +146,7 @@ func (w *Workload) childComesOut(so func(*appsv1.StatefulSet) bool) func() bool 
 	}
 }
 
-// selectorComesOut reports whether a change of the status comes out with such a selector by
-// now.
+// selectorComesOut reports whether a change of the status already gets a selector with the prefix.
 func (w *Workload) selectorComesOut(prefix string) func() bool {
 	return func() bool {
 		w.t.Helper()
@@ -155,15 +154,15 @@ func (w *Workload) selectorComesOut(prefix string) func() bool {
 	}
 }
 
-// Override makes the API server change each update of a resource in the namespace, until
-// lift is called, as a mutating policy of the cluster's owner can. inForce reports whether
-// an update is changed by now.
+// Override makes the API server change each update of a resource in the namespace until lift is called,
+// as a mutating policy of the cluster's owner can. inForce reports whether the policy already changes
+// updates.
 func (e *env) Override(resource, subresource, patches string, inForce func() bool) (lift func()) {
 	e.t.Helper()
 	return e.overrideOn([]admissionv1.OperationType{admissionv1.Update}, resource, subresource, patches, inForce)
 }
 
-// overrideOn is Override of some operations.
+// overrideOn is Override for some operations.
 func (e *env) overrideOn(operations []admissionv1.OperationType, resource, subresource, patches string, inForce func() bool) (lift func()) {
 	e.t.Helper()
 	matches := resource

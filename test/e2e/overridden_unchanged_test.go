@@ -12,9 +12,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestOverriddenToWhatItWas: a policy makes of each write what the child is already. So
-// nothing changes, no watch tells of the write, and it has to be repeated all the same: it
-// is said, and put right when the policy is gone.
+// TestOverriddenToWhatItWas checks a policy that turns each write into the state that the child already
+// has. So nothing changes, and no watch reports the write, but United still has to repeat it. United
+// reports that, and repairs the child when the policy is gone.
 func TestOverriddenToWhatItWas(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ patches, says string }{
@@ -50,8 +50,8 @@ func TestOverriddenToWhatItWas(t *testing.T) {
 	}
 }
 
-// TestOverriddenPartitionOnRecord: a policy overrides what is on record of the partition,
-// and counts. It was written 40 times a second.
+// TestOverriddenPartitionOnRecord checks a policy that overrides the partition in the record, and
+// counts. Before, United wrote it 40 times a second.
 func TestOverriddenPartitionOnRecord(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -72,7 +72,7 @@ func TestOverriddenPartitionOnRecord(t *testing.T) {
 	w.Settle()
 }
 
-// TestOverriddenStatusToWhatItWas: the same of the status.
+// TestOverriddenStatusToWhatItWas checks the same for the status.
 func TestOverriddenStatusToWhatItWas(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

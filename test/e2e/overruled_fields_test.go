@@ -18,13 +18,13 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// overruled is a field of the child of zone-a that a policy gives another value, whoever writes it.
+// overruled is a field of the child of zone-a that a policy sets to another value, whoever writes it.
 type overruled struct {
-	kind  int // of kinds
+	kind  int // index into kinds
 	patch string
-	// says is the field as the status names it. to is what it is by the policy.
+	// says is the name of the field in the status. to is the value that the policy sets.
 	says, to string
-	// fixed: it can only be set when the child is created.
+	// fixed: the field can only be set when the child is created.
 	fixed bool
 }
 
@@ -41,7 +41,7 @@ func overruledFields() map[string]overruled {
 	}
 }
 
-// fieldOf is the value of the field in a child.
+// fieldOf returns the value of the field in a child.
 func (o overruled) fieldOf(w *contracted, child *unstructured.Unstructured) string {
 	path, _, _ := strings.Cut(o.says, "[")
 	value, _, err := unstructured.NestedFieldNoCopy(child.Object, strings.Split(path, ".")...)
@@ -49,7 +49,7 @@ func (o overruled) fieldOf(w *contracted, child *unstructured.Unstructured) stri
 	return fmt.Sprint(value)
 }
 
-// impose makes the policy, and waits until it changes what is created.
+// impose creates the policy, and waits until it changes objects on creation.
 func (o overruled) impose(e *env, k kind, operations ...admissionv1.OperationType) (lift func()) {
 	w := &contracted{&Workload{env: e, Name: "web"}, k}
 	return e.overrideOn(operations, k.resource, "", `object.metadata.name == "web-zone-b" ? [] : [JSONPatch`+o.patch+"]", func() bool {
@@ -59,7 +59,7 @@ func (o overruled) impose(e *env, k kind, operations ...admissionv1.OperationTyp
 	})
 }
 
-// probe is a workload of the kind, as it is to be created.
+// probe returns a workload of the kind to create.
 func (o overruled) probe(w *contracted) *unstructured.Unstructured {
 	labels := map[string]any{"app": "web", "united.dev/name": "web", "united.dev/subset": "zone-a"}
 	u := w.object("probe")
@@ -73,8 +73,9 @@ func (o overruled) probe(w *contracted) *unstructured.Unstructured {
 	return u
 }
 
-// TestOverruledFields: a policy gives a field of a child another value, whoever writes it. It was not said at all. Now
-// the status says which field that is, nothing is written without end, and all else goes on.
+// TestOverruledFields checks a policy that sets a field of a child to another value, whoever writes it.
+// Before, United did not report it at all. Now the status names the field, nothing is written without
+// end, and everything else continues.
 func TestOverruledFields(t *testing.T) {
 	t.Parallel()
 	for name, o := range overruledFields() {
@@ -107,7 +108,8 @@ func TestOverruledFields(t *testing.T) {
 	}
 }
 
-// TestOverruledWhenCreated: a policy does so only when the child is created. What can be put right is.
+// TestOverruledWhenCreated checks a policy that does so only when the child is created. United repairs
+// what can be changed.
 func TestOverruledWhenCreated(t *testing.T) {
 	t.Parallel()
 	for name, o := range overruledFields() {

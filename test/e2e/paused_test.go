@@ -13,7 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestPaused: paused freezes the rollout; scaling and repair go on.
+// TestPaused checks that paused freezes the rollout, while scaling and repair continue.
 func TestPaused(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(12), policy(p), zones("", "", ""), hold()))

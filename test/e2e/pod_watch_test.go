@@ -24,12 +24,12 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// incarnation is one life of a pod. A pod that is re-created is another one, and
-// so is, with InPlace set, a pod whose image was changed.
+// incarnation is one life of a pod. A recreated pod is a new incarnation, and so is, with InPlace set,
+// a pod whose image was changed.
 type incarnation struct {
 	pod
 	InPlace bool
-	// Deleted: it is gone.
+	// Deleted: the pod is gone.
 	Deleted bool
 }
 
@@ -37,14 +37,13 @@ type incarnation struct {
 type podEvent struct {
 	pod
 	Gone bool
-	// At is when the watch saw it.
+	// At is the time at which the watch saw it.
 	At time.Time
 }
 
-// podWatch has seen every incarnation of every pod of the cluster since before
-// the first test: it lists once and then watches from there. A watch that ends
-// is taken up at the resource version where it ended; when that is not possible
-// any more (410), events may have been missed, and every test fails.
+// podWatch has seen every incarnation of every pod of the cluster since before the first test: it lists
+// once and then watches from there. A watch that ends is resumed at the resource version where it
+// ended. If that is no longer possible (410), it may have missed events, and every test fails.
 type podWatch struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
@@ -54,14 +53,14 @@ type podWatch struct {
 	history []*incarnation
 	events  []podEvent
 	living  map[types.UID]*incarnation
-	ticks   int // the highest tick of the marker that was seen
-	asked   int // the last tick that was asked for
+	ticks   int // the highest tick of the marker that the watch saw
+	asked   int // the last tick that sync asked for
 	changed chan struct{}
 	err     error
 }
 
-// The marker is a pod that nobody schedules. Changing it and waiting until the
-// watch shows the change proves that the watch shows all that came before.
+// The marker is a pod that nobody schedules. Changing it and waiting until the watch shows the change
+// proves that the watch has shown all earlier changes.
 const (
 	markerName = "e2e-marker"
 	tickKey    = "united.dev/e2e-tick"
@@ -110,7 +109,7 @@ func (w *podWatch) stop() {
 	<-w.ended
 }
 
-// follow never returns without an error.
+// follow always returns an error.
 func (w *podWatch) follow(ctx context.Context, from string) error {
 	for ctx.Err() == nil {
 		watching, err := w.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{
@@ -120,7 +119,7 @@ func (w *podWatch) follow(ctx context.Context, from string) error {
 			return fmt.Errorf("pod watch from %s: %w", from, err)
 		}
 		if err != nil {
-			// The API server may be away for a while.
+			// The API server may be unavailable for a while.
 			select {
 			case <-time.After(interval):
 			case <-ctx.Done():
@@ -149,7 +148,7 @@ func (w *podWatch) follow(ctx context.Context, from string) error {
 	return ctx.Err()
 }
 
-// gone reports whether events were missed, and not only the API server.
+// gone reports whether events were missed, as opposed to an unavailable API server.
 func gone(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
@@ -180,14 +179,13 @@ func (w *podWatch) note(event watch.EventType, p *corev1.Pod) {
 	}
 }
 
-// wake wakes whoever waits; w.mu is held.
+// wake wakes all waiting goroutines; the caller holds w.mu.
 func (w *podWatch) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// sync waits until the watch has seen everything that has happened before the
-// call.
+// sync waits until the watch has seen everything that happened before the call.
 func (w *podWatch) sync(ctx context.Context) error {
 	w.mu.Lock()
 	w.asked++
@@ -222,14 +220,13 @@ func (w *podWatch) sync(ctx context.Context) error {
 	}
 }
 
-// History is what the watch has seen of one namespace. Each call first waits
-// until the watch has caught up with the cluster, and fails the test when the
-// watch may have missed something.
+// History is what the watch has seen of one namespace. Each call first waits until the watch has caught
+// up with the cluster, and fails the test if the watch may have missed something.
 type History struct {
 	e *env
 }
 
-// Since gives the incarnations in the order of their creation, from a mark on.
+// Since returns the incarnations since a mark in the order of their creation.
 func (h History) Since(mark int) []incarnation {
 	h.e.t.Helper()
 	if err := shared.watch.sync(h.e.ctx); err != nil {
@@ -246,7 +243,7 @@ func (h History) Since(mark int) []incarnation {
 	return list
 }
 
-// Events gives all that has happened to the replicas of a UnitedDeployment, in order.
+// Events returns everything that happened to the replicas of a UnitedDeployment, in order.
 func (h History) Events(parent string) []podEvent {
 	h.e.t.Helper()
 	if err := shared.watch.sync(h.e.ctx); err != nil {
@@ -263,7 +260,7 @@ func (h History) Events(parent string) []podEvent {
 	return ofReplicas(list)
 }
 
-// Mark is the place in the history after all that has happened so far.
+// Mark returns the place in the history after everything that has happened so far.
 func (h History) Mark() int {
 	h.e.t.Helper()
 	h.Since(0)
@@ -272,8 +269,7 @@ func (h History) Mark() int {
 	return len(shared.watch.history)
 }
 
-// CreatedOn gives the images that the incarnations of a pod had, in order: "v1
-// v2".
+// CreatedOn returns the images that the incarnations of a pod had, in order: "v1 v2".
 func (h History) CreatedOn(name string) string {
 	h.e.t.Helper()
 	var list []string
@@ -285,7 +281,7 @@ func (h History) CreatedOn(name string) string {
 	return strings.Join(list, " ")
 }
 
-// Living gives the UIDs of the pods that exist, by name.
+// Living returns the UIDs of the existing pods, by name.
 func (h History) Living() map[string]types.UID {
 	h.e.t.Helper()
 	living := map[string]types.UID{}
@@ -297,24 +293,24 @@ func (h History) Living() map[string]types.UID {
 	return living
 }
 
-// Forbid forbids, from now on, every incarnation for which the rule gives a
-// reason. Nothing is checked until Holds is called.
+// Forbid forbids, from now on, every incarnation for which a rule returns a reason. Nothing is checked
+// until Holds is called.
 func (h History) Forbid(rules ...rule) *Ban {
 	h.e.t.Helper()
 	return &Ban{history: h, from: h.Mark(), rules: rules}
 }
 
-// rule says why an incarnation is forbidden, "" when it is not.
+// rule returns why an incarnation is forbidden, "" if it is allowed.
 type rule func(incarnation) string
 
-// Ban is something that must not happen to pods.
+// Ban describes what must not happen to pods.
 type Ban struct {
 	history History
 	from    int
 	rules   []rule
 }
 
-// Broken gives the incarnations so far that broke the ban.
+// Broken returns the incarnations so far that broke the ban.
 func (b *Ban) Broken() []string {
 	b.history.e.t.Helper()
 	var broken []string
@@ -328,7 +324,7 @@ func (b *Ban) Broken() []string {
 	return broken
 }
 
-// Holds fails the test if the ban was broken since it was made.
+// Holds fails the test if the ban was broken since Forbid was called.
 func (b *Ban) Holds() {
 	b.history.e.t.Helper()
 	if broken := b.Broken(); len(broken) > 0 {
@@ -336,8 +332,7 @@ func (b *Ban) Holds() {
 	}
 }
 
-// Fires is the positive control of a ban: what it forbids has happened by now, or
-// the test fails.
+// Fires is the positive control of a ban: it fails the test if nothing forbidden has happened by now.
 func (b *Ban) Fires() {
 	b.history.e.t.Helper()
 	if len(b.Broken()) == 0 {
@@ -345,7 +340,7 @@ func (b *Ban) Fires() {
 	}
 }
 
-// String is a line for messages.
+// String formats an incarnation as one line for messages.
 func (i incarnation) String() string {
 	how := "created"
 	if i.InPlace {
@@ -354,11 +349,10 @@ func (i incarnation) String() string {
 	return fmt.Sprintf("%s %s on %s", i.Name, how, i.Image)
 }
 
-// anyNewPod forbids that any pod is created.
+// anyNewPod forbids all new pods.
 func anyNewPod(incarnation) string { return "no pod may be created" }
 
-// protect forbids that a subset's ordinals below the partition are created on
-// anything but the image.
+// protect forbids pods of a subset's ordinals below the partition with any other image.
 func protect(subset string, partition int, image string) rule {
 	return func(i incarnation) string {
 		if i.Subset == subset && i.Ordinal < partition && i.Image != image {
@@ -368,7 +362,7 @@ func protect(subset string, partition int, image string) rule {
 	}
 }
 
-// outside forbids new pods in all but the given subsets.
+// outside forbids new pods in all subsets except the given ones.
 func outside(subsets ...string) rule {
 	return func(i incarnation) string {
 		if !slices.Contains(subsets, i.Subset) {
@@ -378,7 +372,7 @@ func outside(subsets ...string) rule {
 	}
 }
 
-// restartOf forbids new incarnations of the pods that run the image now.
+// restartOf forbids new incarnations of the pods that currently run the image.
 func restartOf(living []pod, image string) rule {
 	return func(i incarnation) string {
 		for _, p := range living {

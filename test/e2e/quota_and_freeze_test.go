@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestQuota: the third child is over the quota. That may pass by itself, so it
-// counts as Stalled only after a while; and when the quota is lifted, it does.
+// TestQuota checks a third child that exceeds the quota. That may pass without action, so it counts as
+// Stalled only after a while; when the quota is lifted, the child is created.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -42,7 +42,7 @@ func TestQuota(t *testing.T) {
 	w.Stalls("zone-c", v1alpha1.ReasonApplyFailed, `"web-zone-c" is forbidden: exceeded quota: two`)
 
 	var told, stalled int
-	e.Eventually(func() int { // what is read is not always logged yet
+	e.Eventually(func() int { // what can already be read is not always logged yet
 		told, stalled = 0, 0
 		for _, write := range e.Writes(mark, statuses) {
 			if bytes.Contains(write.Request, []byte("exceeded quota")) {
@@ -62,8 +62,8 @@ func TestQuota(t *testing.T) {
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2", "zone-b": "v2 v2", "zone-c": "v2 v2"}))
 }
 
-// TestFrozenChild: the cluster's owner forbids changes of one child for a while.
-// No watch tells when that is over.
+// TestFrozenChild checks a policy of the cluster's owner that forbids changes of one child for a while.
+// No watch reports the end of that.
 func TestFrozenChild(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -82,8 +82,8 @@ func TestFrozenChild(t *testing.T) {
 	e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v2 v2"))
 }
 
-// Deny makes the API server refuse the manager's writes to a StatefulSet that
-// exists, until lift is called, as a policy of the cluster's owner can.
+// Deny makes the API server refuse the manager's writes to an existing StatefulSet until lift is
+// called, as a policy of the cluster's owner can.
 func (e *env) Deny(name string) (lift func()) {
 	e.t.Helper()
 	account := "system:serviceaccount:" + install.Namespace + ":" + install.ServiceAccount

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seedVariable sets the seed of all that is done at random, to explore or to repeat.
+// seedVariable sets the seed of all random actions, to explore new runs or to repeat one.
 const seedVariable = "UNITED_E2E_SEED"
 
 func seedOfTest(e *env) uint64 {
@@ -30,9 +30,8 @@ func seedOfTest(e *env) uint64 {
 	return seed
 }
 
-// TestChaos does whatever users and accidents do, in random order and without
-// waiting. Through all of it zone-a protects v2 below 1, zone-b v1 below 2, and
-// zone-c is held on v1.
+// TestChaos does what users and accidents do, in random order and without waiting. During all of it
+// zone-a protects v2 below 1, zone-b protects v1 below 2, and zone-c is held on v1.
 func TestChaos(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		seed := seedOfTest(e)
@@ -70,7 +69,7 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// chaos does things to a workload.
+// chaos runs actions on a workload.
 type chaos struct {
 	*Workload
 	random *rand.Rand

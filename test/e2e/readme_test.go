@@ -20,8 +20,8 @@ import (
 
 var updateReadme = flag.Bool("update-readme", false, "write what the commands of README.md say into it")
 
-// TestReadmeTour does what the tour of README.md says, and wants the output that is printed
-// there. Ages, times, nodes of a zone and the width of columns may differ.
+// TestReadmeTour runs the tour of README.md, and expects the output that is printed there. Ages, times,
+// nodes of a zone and column widths may differ.
 func TestReadmeTour(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -41,7 +41,7 @@ func TestReadmeTour(t *testing.T) {
 		said := readSession(consoleFence.FindStringSubmatch(fence)[1])
 		for i := range said {
 			if strings.HasPrefix(said[i].command, "export ") {
-				return fence // the shell has it
+				return fence // the shell already has the variable
 			}
 			commands++
 			said[i].output = e.replay(shell, said[i])
@@ -60,7 +60,7 @@ var (
 	revisionName  = regexp.MustCompile(`web-[a-z0-9]{10}`)
 )
 
-// TestReadmeEquivalents runs what README.md has in place of kubectl rollout.
+// TestReadmeEquivalents runs the commands that README.md lists as replacements of kubectl rollout.
 func TestReadmeEquivalents(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -71,7 +71,7 @@ func TestReadmeEquivalents(t *testing.T) {
 	_, section, found := strings.Cut(string(text), "\n## In place of `kubectl rollout`\n")
 	e.Expect(found).To(BeTrue())
 	section, _, _ = strings.Cut(section, "\n## ")
-	commands := map[string]string{} // by the first cell of the row
+	commands := map[string]string{} // by the first cell of the table row
 	for line := range strings.Lines(section) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
 			if command := inlineCommand.FindStringSubmatch(strings.Join(cells[2:], "|")); command != nil {
@@ -118,12 +118,12 @@ func TestReadmeEquivalents(t *testing.T) {
 	})
 }
 
-// exchange is a command in a document, and what it prints there.
+// exchange is a command in a document, and the output that the document shows.
 type exchange struct{ command, output string }
 
 var consoleFence = regexp.MustCompile("(?s)```console\n(.*?)```")
 
-// readSession reads the exchanges of a fence.
+// readSession reads the exchanges of a code fence.
 func readSession(text string) (said []exchange) {
 	for line := range strings.Lines(text) {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
@@ -146,13 +146,13 @@ func writeSession(said []exchange) string {
 	return strings.Join(texts, "\n")
 }
 
-// replay runs a command, and gives what it printed. What is only looked at may take a
-// moment to be so.
+// replay runs a command, and returns its output. It retries a read-only command for a moment until the
+// output matches.
 func (e *env) replay(shell func(command string) string, said exchange) string {
 	e.t.Helper()
 	looks := strings.HasPrefix(said.command, "kubectl get ")
 	switch {
-	case *updateReadme && looks: // until it stays so
+	case *updateReadme && looks: // until the output no longer changes
 		var last string
 		e.Eventually(func() bool {
 			before := last
@@ -170,12 +170,12 @@ func (e *env) replay(shell func(command string) string, said exchange) string {
 	return said.output
 }
 
-// alsoMatches is what kubectl says of sts where another test of this cluster has installed OpenKruise,
-// which has StatefulSets too.
+// alsoMatches is a warning that kubectl prints for sts if another test of this cluster has installed
+// OpenKruise, which has StatefulSets too.
 var alsoMatches = regexp.MustCompile(`(?m)^Warning: short name "sts" could also match .*\n`)
 
-// shell runs commands with the tools of bin/, in the namespace. One that waits has as long
-// as anything else in these tests.
+// shell runs commands with the tools of bin/, in the namespace. A command that waits has the same
+// timeout as everything else in these tests.
 func (e *env) shell(dir string) func(command string) string {
 	e.t.Helper()
 	bin, err := cluster.BinDir()
@@ -212,7 +212,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// shape is an output without what differs from run to run.
+// shape removes from an output what differs from run to run.
 func shape(output string) string {
 	for _, s := range shapes {
 		output = s.of.ReplaceAllString(output, s.is)
@@ -220,7 +220,7 @@ func shape(output string) string {
 	return output
 }
 
-// TestShape: what is left of an output tells all that matters.
+// TestShape checks that shape keeps everything that matters.
 func TestShape(t *testing.T) {
 	g := NewWithT(t)
 	const pod = "web-zone-b-1   0/1     CrashLoopBackOff   1 (6s ago)     6s"

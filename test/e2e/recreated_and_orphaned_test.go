@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestRecreatedParent deletes a parent and at once creates another of its name.
+// TestRecreatedParent deletes a parent and immediately creates another one with its name.
 func TestRecreatedParent(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -29,7 +29,7 @@ func TestRecreatedParent(t *testing.T) {
 	mark := e.AuditMark()
 	e.Expect(e.Delete(e.ctx, w.Parent())).To(Succeed())
 	w = e.Create(v1)
-	w.Disturbed() // the old children go by and by
+	w.Disturbed() // the old children go one after the other
 	w.Settle()
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}))
 	e.Expect(again.Broken()).To(HaveLen(6), "nothing of the old one is left, nothing was made twice")
@@ -38,8 +38,7 @@ func TestRecreatedParent(t *testing.T) {
 	}
 }
 
-// TestOrphans deletes a parent and leaves its children alone, and then another
-// does the same to the children.
+// TestOrphans deletes a parent without its children, and then the children without their pods.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// immutable are the words with which the API server refuses another value of a field
-// of a StatefulSet. Since Kubernetes 1.37 they name it.
+// immutable returns the API server's error for a changed value of an immutable StatefulSet field. Since
+// Kubernetes 1.37 the error names the field.
 func immutable(t *testing.T, field, value string) string {
 	t.Helper()
 	server, err := shared.cluster.ServerVersion()
@@ -28,8 +28,8 @@ func immutable(t *testing.T, field, value string) string {
 	return fmt.Sprintf("spec.%s: Invalid value: %q: field is immutable", field, value)
 }
 
-// TestRefusedPatch: the patch of zone-b makes a child that cannot be. The others
-// go on, zone-b stays as it was, and comes along when the patch is corrected.
+// TestRefusedPatch checks a patch of zone-b that results in an invalid child. The others continue,
+// zone-b stays as it was, and follows when the patch is corrected.
 func TestRefusedPatch(t *testing.T) {
 	t.Parallel()
 	const at = "spec.topology.subsets[zone-b].patch."
@@ -37,7 +37,7 @@ func TestRefusedPatch(t *testing.T) {
 	const container = `{"spec":{"template":{"spec":{"containers":[%s]}}}}`
 	for _, refused := range []struct {
 		name, patch string
-		words       string // of the server's or, for what cannot be merged, of the controller's
+		words       string // of the API server or, if the patch cannot be merged, of the controller
 	}{
 		{"immutable field", `{"spec":{"serviceName":"other"}}`, immutable(t, "serviceName", "other")},
 		{"another immutable field", `{"spec":{"podManagementPolicy":"Parallel"}}`, immutable(t, "podManagementPolicy", "Parallel")},
@@ -77,9 +77,9 @@ func TestRefusedPatch(t *testing.T) {
 	}
 }
 
-// TestRefusedOverruledPatch: a patch sets what the controller decides. The API server
-// refuses it; one that is stored all the same, since it is older than the policy, stalls
-// its subset, which stays as it was to the last byte.
+// TestRefusedOverruledPatch checks a patch that sets a field which the controller decides. The API
+// server refuses it. If it was stored before the policy existed, it stalls its subset, which stays
+// unchanged to the last byte.
 func TestRefusedOverruledPatch(t *testing.T) {
 	t.Parallel()
 	for field, patch := range map[string]string{
@@ -120,8 +120,8 @@ func TestRefusedOverruledPatch(t *testing.T) {
 	}
 }
 
-// TestRefusedTemplate: all children are refused alike. Nothing moves, and going
-// back is all it takes.
+// TestRefusedTemplate checks a template that is refused for all children. Nothing moves, and a revert
+// is enough to recover.
 func TestRefusedTemplate(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []struct{ name, field, value, words string }{

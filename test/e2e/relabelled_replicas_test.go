@@ -17,8 +17,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestRelabelledReplicas: somebody changes or removes the label that tells what a protected replica
-// runs. What it runs is not known then: it is left alone, and that is said, by whom, and how to end it.
+// TestRelabelledReplicas checks a protected replica on which somebody changed or removed the label that
+// shows what it runs. United then does not know what it runs: it leaves the replica alone, and reports
+// that, who changed the label, and how to end it.
 func TestRelabelledReplicas(t *testing.T) {
 	t.Parallel()
 	for name, coordinated := range map[string]bool{"Manual": false, "RollingUpdate": true} {
@@ -46,7 +47,7 @@ func TestRelabelledReplicas(t *testing.T) {
 				})
 				still.Holds()
 
-				// Deleting it is the other way out.
+				// The other solution is to delete the replica.
 				w.DeletePod("zone-a", 0)
 				still.Fires()
 				w.Runs(images{"zone-a": "v1 v1 v2", "zone-b": "v1 v1 v1"})
@@ -56,7 +57,7 @@ func TestRelabelledReplicas(t *testing.T) {
 	}
 }
 
-// relabel sets the label that tells what a replica runs; null removes it.
+// relabel sets the label that shows what a replica runs; null removes it.
 func (w *Workload) relabel(subset string, ordinal int, value string) {
 	w.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)}}

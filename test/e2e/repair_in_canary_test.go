@@ -13,9 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRepairInCanary breaks things in mid-canary: zone-a is done and held since,
-// zone-b is in the middle, zone-c has not begun. Whatever is deleted comes back
-// as it was.
+// TestRepairInCanary breaks things in mid-canary: zone-a is done and held, zone-b is in the middle,
+// zone-c has not begun. Every deleted object comes back as it was.
 func TestRepairInCanary(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), zones("3", "4", ""), hold()))
@@ -29,8 +28,8 @@ func TestRepairInCanary(t *testing.T) {
 		e.Expect(w.Images()).To(Equal(canary))
 		before := w.Parent().Status
 
-		// From here to the end, over the whole history: zone-a never goes back to
-		// v1, the protected ordinals of the others never go to v2.
+		// From here to the end, over the whole history: zone-a never goes back to v1, and the protected
+		// ordinals of the other zones never go to v2.
 		protected := e.History.Forbid(
 			protect("zone-a", everything, "v2"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1"))
 		asBefore := func() {
@@ -126,7 +125,7 @@ func TestRepairInCanary(t *testing.T) {
 
 		e.Step("a subset that goes and comes again at once", func() {
 			others := e.History.Forbid(outside("zone-c"))
-			w.disturbed = true // the old child may still be there
+			w.disturbed = true // the old child may still exist
 			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"},{"op":"replace","path":"/spec/replicas","value":7}]`)
 			w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":%s},{"op":"replace","path":"/spec/replicas","value":9}]`, asJSON(zone(2, "")))
 			asBefore()
@@ -171,8 +170,8 @@ func TestRepairInCanary(t *testing.T) {
 	})
 }
 
-// TestOneRevisionAhead: v1 everywhere, v2 in zone-a only, then v3. zone-a
-// protects v2, the others v1.
+// TestOneRevisionAhead stages v2 in zone-a only, with v1 everywhere else, and then v3. zone-a protects
+// v2, the others v1.
 func TestOneRevisionAhead(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), hold()))
@@ -251,9 +250,9 @@ func TestOneRevisionAhead(t *testing.T) {
 	})
 }
 
-// TestFinishedJustNow stages a template the moment the status says that a subset has
-// finished another, before its StatefulSet need have taken note: what is protected is
-// what it finished.
+// TestFinishedJustNow stages a template at the moment when the status reports that a subset has
+// finished another one, possibly before its StatefulSet has noticed: the subset protects the version
+// that it finished.
 func TestFinishedJustNow(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), zones("", ""), hold()))

@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestRestart stops the manager in mid-canary. It does not run beside other
-// tests: they share the manager.
+// TestRestart stops the manager in mid-canary. It does not run in parallel with other tests, because
+// they share the manager.
 func TestRestart(t *testing.T) {
 	e := newEnv(t)
 	var all []*Workload
@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 	e.Step("killed in the middle of its work", func() {
 		for range 2 {
 			for _, w := range all {
-				w.DeleteChild("zone-b", metav1.DeletePropagationBackground) // it is seeded now
+				w.DeleteChild("zone-b", metav1.DeletePropagationBackground) // the child is seeded now
 			}
 			e.killManager()
 			for _, w := range all {
@@ -86,8 +86,8 @@ func TestRestart(t *testing.T) {
 	line.Fires()
 }
 
-// restartManager stops the manager, gracefully, does something, and starts
-// another. Args are added to those of the chart.
+// restartManager stops the manager gracefully, calls meanwhile, and starts another one. It adds args to
+// those of the chart.
 func (e *env) restartManager(meanwhile func(), args ...string) *install.Deployed {
 	e.t.Helper()
 	e.Expect(shared.manager.Stop()).To(Succeed())

@@ -72,8 +72,8 @@ func TestRevert(t *testing.T) {
 	})
 }
 
-// TestRevertHeld: all is held in mid-canary, and the first template comes back.
-// A hold is a hold: what runs the second stays until its partition falls.
+// TestRevertHeld holds everything in mid-canary, and goes back to the first template. Held replicas
+// stay: those that run the second template keep it until their partition is lowered.
 func TestRevertHeld(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("", "", ""), hold()))

@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestNoRevision changes all that does not reach pods, with nothing held back:
-// whatever made a revision would restart pods.
+// TestNoRevision changes everything that does not reach pods, with nothing held: any change that
+// created a revision would restart pods.
 func TestNoRevision(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("1", "50%", "")))
@@ -35,7 +35,7 @@ func TestNoRevision(t *testing.T) {
 		for _, change := range []struct {
 			name  string
 			make  func()
-			there func(*appsv1.StatefulSet) bool // in the child of zone-b: the change has arrived
+			there func(*appsv1.StatefulSet) bool // in the child of zone-b, when the change has arrived
 		}{
 			{"replicas up", func() { w.Scale(9) }, func(s *appsv1.StatefulSet) bool { return *s.Spec.Replicas > 3 }},
 			{"replicas down", func() { w.Scale(6) }, func(s *appsv1.StatefulSet) bool { return *s.Spec.Replicas == 3 }},
@@ -177,8 +177,7 @@ func TestNoRevision(t *testing.T) {
 	})
 }
 
-// TestHeldPatch: a changed patch of a held subset waits for its release, like a
-// template.
+// TestHeldPatch checks that a changed patch of a held subset waits for its release, like a template.
 func TestHeldPatch(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -15,8 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestNoHistory: with revisionHistoryLimit 0 only what is in use is kept, and
-// that is kept.
+// TestNoHistory checks that with revisionHistoryLimit 0 only the revisions in use are kept.
 func TestNoHistory(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -39,8 +38,8 @@ func TestNoHistory(t *testing.T) {
 	w.SetPartitions(parts{"zone-a": 0, "zone-b": 0})
 	w.Settle()
 	kept.Fires()
-	// The end of a rollout is not worth a write to the children: until the next
-	// one they name what they protected, and so that is kept too.
+	// The end of a rollout does not cause a write to the children: until the next one they name the
+	// revision that they protected, so it is kept too.
 	e.Eventually(w.Revisions).Should(ConsistOf(first, w.Parent().Status.UpdateRevision))
 	w.SetImage("v5")
 	w.Settle()
@@ -48,7 +47,7 @@ func TestNoHistory(t *testing.T) {
 	e.Eventually(w.Revisions).ShouldNot(ContainElement(first))
 }
 
-// Revisions gives the names of the revisions that are kept, sorted.
+// Revisions returns the sorted names of the kept revisions.
 func (w *Workload) Revisions() []string {
 	w.t.Helper()
 	list := &appsv1.ControllerRevisionList{}
@@ -63,8 +62,8 @@ func (w *Workload) Revisions() []string {
 	return names
 }
 
-// TestRevisionHistory: revisions are truncated to the limit while a partition is
-// held, and never one that something runs.
+// TestRevisionHistory checks that revisions are truncated to the limit while a partition is held, but
+// never a revision that a replica runs.
 func TestRevisionHistory(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -86,7 +85,7 @@ func TestRevisionHistory(t *testing.T) {
 		w.Settle()
 		staged = append(staged, w.Parent().Status.UpdateRevision)
 	}
-	want := append([]string{first, second}, staged[2:]...) // v5 and v6 are idle, v7 is the update revision
+	want := append([]string{first, second}, staged[2:]...) // v5 and v6 are unused, v7 is the update revision
 	slices.Sort(want)
 	w.Eventually(w.Revisions).Should(Equal(want))
 
@@ -110,7 +109,7 @@ func TestRevisionHistory(t *testing.T) {
 		}
 		return names
 	}
-	// What a list does not show any more may not be logged yet.
+	// The log may not show a deletion yet that a list already shows.
 	e.Eventually(deleted).Should(And(ContainElements(staged[0], staged[1], staged[3]), Not(ContainElement(first)), Not(ContainElement(second))))
 
 	e.Step("what is kept still works", func() {
@@ -124,8 +123,8 @@ func TestRevisionHistory(t *testing.T) {
 		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0})
 		w.Settle()
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v8 v8", "zone-b": "v8 v8"}))
-		// The children still name v1 and v2: that the rollout is over was not worth
-		// a write to them. The next template is.
+		// The children still name v1 and v2: the end of the rollout did not cause a write to them. The
+		// next template does.
 		last := w.Parent().Status.UpdateRevision
 		w.SetPartitions(parts{"zone-a": nil, "zone-b": nil})
 		w.SetImage("v9")

@@ -13,11 +13,12 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// Roles are in these subsets, and of each so many replicas may run the new version.
+// The subsets of the roles.
 const prefill, decode = "prefill", "decode"
 
-// TestRoles applies config/samples/roles-leaderworkerset.yaml: prefill and decode as two subsets of one parent. Both move in proportion,
-// also when the parent is scaled, taken back, or given a third template in the middle.
+// TestRoles applies config/samples/roles-leaderworkerset.yaml: prefill and decode as two subsets of one
+// parent. It checks that both move in proportion, also when the parent is scaled, reverted, or given a
+// third template in the middle.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	w := &roles{applySampleOf(t, "LeaderWorkerSet", "roles-leaderworkerset.yaml", "inference")}
@@ -67,14 +68,14 @@ func TestRoles(t *testing.T) {
 // roles is the UnitedDeployment of the sample.
 type roles struct{ *contracted }
 
-// setImage stages another tag of the image that the sample has.
+// setImage stages another tag of the image of the sample.
 func (w *roles) setImage(tag string) {
 	w.t.Helper()
 	w.JSONPatch(`[{"op":"replace","path":"/spec/template/leaderWorkerSetTemplate/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/image","value":%q}]`,
 		"registry.example/inference:"+tag)
 }
 
-// come waits until this runs, and the manager says that all is as it should be.
+// come waits until the wanted images run, and the workload has settled.
 func (w *roles) come(prefills, decodes string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -83,8 +84,8 @@ func (w *roles) come(prefills, decodes string) {
 	}).Should(Succeed())
 }
 
-// waves has what is on its way become ready, so many times, until both roles are on their way to the tag and neither has
-// got there.
+// waves marks the waiting replicas ready the given number of times, waits until both roles have
+// replicas of the tag, and checks that neither has reached its final number.
 func (w *roles) waves(times int, tag string, prefills, decodes int) {
 	w.t.Helper()
 	for range times {
@@ -109,8 +110,9 @@ func (w *roles) waves(times int, tag string, prefills, decodes int) {
 	w.Expect(updated[decode]).To(BeNumerically("<", decodes), "it is the middle")
 }
 
-// rollOn has whatever is on its way become ready until the upper half of each role runs the tag. Of the lower half, which
-// stays, some run the first new version: those that were the upper half while there were fewer.
+// rollOn marks waiting replicas ready until the upper half of each role runs the tag. The lower half
+// stays; some of it runs the first new version, namely the replicas that were in the upper half before
+// the scale-up.
 func (w *roles) rollOn(tag string) {
 	w.t.Helper()
 	half := map[string]int{prefill: 20, decode: 10}
@@ -129,8 +131,9 @@ func (w *roles) rollOn(tag string) {
 	}).Should(Succeed())
 }
 
-// inProportion fails the test if one role was ever further ahead than maxSkew and one replica of the smaller one, of those
-// that may run the tag; or if none ever was, so that nothing was seen.
+// inProportion fails the test if one role was ever ahead by more than maxSkew and one replica of the
+// smaller role, counting only replicas that may run the tag; or if the roles were never apart, because
+// the test then saw nothing.
 func (w *roles) inProportion(from int, tag string, prefills, decodes int) {
 	w.t.Helper()
 	apart := widest(w.History.Events(w.Name)[from:], tag, map[string]int{prefill: prefills, decode: decodes})
@@ -139,9 +142,10 @@ func (w *roles) inProportion(from int, tag string, prefills, decodes int) {
 	}
 }
 
-// keepsTheLedger fails the test if an available replica of the 60 was deleted so that more than 6 were down; those from
-// an ordinal on are new, and may be taken once more before all were there. What was taken before the first of those came was
-// released while there were to be fewer.
+// keepsTheLedger fails the test if the deletion of an available replica, of the 60, left more than 6
+// down. Replicas from an ordinal on are new, and may be deleted once more before all were up. A
+// deletion before the first of those came up does not count, because it was released for the smaller
+// number of replicas.
 func (w *roles) keepsTheLedger(from int, grown map[string]int) {
 	w.t.Helper()
 	taken := 0

@@ -16,8 +16,8 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// TestRolloutOfBroken: replicas that were broken before are no reason not to
-// replace them, as long as those that are well stay.
+// TestRolloutOfBroken checks that replicas which were broken before the rollout do not keep it from
+// replacing them, as long as healthy replicas stay.
 func TestRolloutOfBroken(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -32,7 +32,7 @@ func TestRolloutOfBroken(t *testing.T) {
 				}
 				w.IsNotReady(v1alpha1.ReasonReplicasUnavailable)
 				ledger := w.Ledger(4)
-				w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`) // then they are broken, and not merely unready
+				w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`) // then they are broken, not merely unready
 				w.SetImage("v2")
 				w.IsReady(v1alpha1.ReasonRolloutComplete)
 				e.Expect(w.Images()).To(Equal(images{"one": "v2 v2 v2 v2"}))
@@ -46,8 +46,8 @@ func TestRolloutOfBroken(t *testing.T) {
 	}
 }
 
-// TestRolloutBlocked: a broken replica that cannot be released yet uses up the
-// ledger; nothing that is well is taken down for it.
+// TestRolloutBlocked checks that a broken replica that cannot be released yet uses up the ledger, and
+// that no healthy replica is taken down for it.
 func TestRolloutBlocked(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]int{"the lowest": 0, "a middle one": 2} {
@@ -77,7 +77,7 @@ func TestRolloutBlocked(t *testing.T) {
 							continue
 						}
 					case "force":
-						w.ForceInVain(w.Parent().Status.CurrentRevision) // not the one that is rolled out
+						w.ForceInVain(w.Parent().Status.CurrentRevision) // not the revision that is rolled out
 						comesToRest(w, "one")
 						still.Holds()
 						w.Force(w.Parent().Status.UpdateRevision)
@@ -100,17 +100,16 @@ func TestRolloutBlocked(t *testing.T) {
 	}
 }
 
-// TestRolloutBlockedByCrash: an old replica that crashes for good, before the
-// rollout or in the middle of it, and cannot be released yet. Waiting does not
-// help, so it is Stalled too; and what is well stays, as with one that is only
-// unready.
+// TestRolloutBlockedByCrash checks an old replica that crashes for good, before the rollout or in the
+// middle of it, and cannot be released yet. Waiting does not help, so the parent is Stalled too.
+// Healthy replicas stay, as with a replica that is merely unready.
 func TestRolloutBlockedByCrash(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		for _, c := range []struct {
 			name    string
 			crashed int
 			midway  bool
-			raise   bool // or force
+			raise   bool // otherwise force
 		}{{"force", 0, false, false}, {"force-midway", 1, true, false}, {"raise", 0, false, true}, {"raise-midway", 1, true, true}} {
 			ordered := p == appsv1.OrderedReadyPodManagement
 			if c.raise && ordered {
@@ -139,7 +138,7 @@ func TestRolloutBlockedByCrash(t *testing.T) {
 			e.Expect(strings.Contains(w.Rollout().Message, "raise maxUnavailable")).To(Equal(!ordered), w.Rollout().Message)
 			still.Holds()
 			if c.midway {
-				ledger.TakenWithin(1) // that was before it crashed
+				ledger.TakenWithin(1) // it was taken before the crash
 			} else {
 				ledger.TookNothing()
 			}
@@ -165,8 +164,8 @@ func TestRolloutBlockedByCrash(t *testing.T) {
 	})
 }
 
-// isStalledBlocked looks whether the rollout, Ready and Stalled say the same: that
-// it is Blocked, with all of the words.
+// isStalledBlocked waits until the rollout, Ready and Stalled agree that the rollout is Blocked, with
+// all of the words.
 func (w *Workload) isStalledBlocked(words ...string) {
 	w.t.Helper()
 	parent := w.Parent()
@@ -185,10 +184,9 @@ func (w *Workload) isStalledBlocked(words ...string) {
 	}
 }
 
-// TestRolloutBadImage: an image that does not come up costs maxUnavailable
-// replicas at most, none after the first has failed, and none elsewhere if zones
-// go one after the other. A template that works goes on by itself, without help
-// from anybody; so does the old one.
+// TestRolloutBadImage checks that an image which does not come up costs at most maxUnavailable
+// replicas, none after the first has failed, and none elsewhere if zones go one after the other. A
+// working template continues by itself, without help, and so does the old one.
 func TestRolloutBadImage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -238,8 +236,8 @@ func TestRolloutBadImage(t *testing.T) {
 	}
 }
 
-// failedReplicas waits until all that is released runs a tag, and Stalled names
-// each that does, with its trouble; and gives their names.
+// failedReplicas waits until everything that is released runs a tag, and Stalled names each of these
+// replicas with its problem. It returns their names.
 func (w *Workload) failedReplicas(replicas int, tag, trouble string) (names []string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {

@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// nameClash: a zone that is to get replicas of others cannot have its child. The others
-// keep what they have until it can; but for what the parent has no more.
+// nameClash checks a zone that should get replicas of other zones, but whose child cannot be created.
+// The other zones keep their replicas until it can, unless the parent itself shrinks.
 func nameClash(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		set := foreignSet(e.Namespace, "web-zone-c")
@@ -56,8 +56,8 @@ func nameClash(t *testing.T) {
 	})
 }
 
-// heldBehind has zone-b wait for its turn while the first replica of zone-a is on its
-// way, and gives what may not happen in zone-b.
+// heldBehind makes zone-b wait until it may start, while the first replica of zone-a is being updated.
+// It returns a ban on everything that must not happen in zone-b.
 func heldBehind(e *env, p appsv1.PodManagementPolicyType, strategy string) (w *Workload, zoneB *Ban) {
 	w = e.Create(draft("web", replicas(8), policy(p), zones("4", "4"), rolling(strategy)))
 	w.Settle()
@@ -69,9 +69,9 @@ func heldBehind(e *env, p appsv1.PodManagementPolicyType, strategy string) (w *W
 	return w, zoneB
 }
 
-// foreignPartition: somebody releases a held child. That is put right at once. What the
-// StatefulSet took meanwhile comes back, or stays if the manager finds it updated; and
-// order and skew are kept.
+// foreignPartition checks a held child whose partition somebody lowers. United raises it again at once.
+// Replicas that the StatefulSet has updated in the meantime come back, or stay if the manager finds
+// them updated; order and skew are kept.
 func foreignPartition(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{"order": `{order: Sequential}`, "skew": `{maxSkew: "25%"}`} {
@@ -107,8 +107,8 @@ func foreignPartition(t *testing.T) {
 	}
 }
 
-// isPutRight waits until the manager has put right what somebody did to zone-b since a
-// mark, nothing is left to do, and it runs one of these, which it gives.
+// isPutRight waits until the manager has repaired somebody's change of zone-b since a mark, nothing is
+// left to do, and zone-b runs one of the given images, which it returns.
 func (w *Workload) isPutRight(mark int64, oneOf ...string) (runs string) {
 	w.t.Helper()
 	w.Disturbed()
@@ -127,8 +127,8 @@ func (w *Workload) isPutRight(mark int64, oneOf ...string) (runs string) {
 	return runs
 }
 
-// foreignReplicas: somebody scales a held child. That is put right at once, and nothing
-// of it comes up on what was not released.
+// foreignReplicas checks a held child that somebody scales. United restores the replicas at once, and
+// none of them comes up on a revision that was not released.
 func foreignReplicas(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w, zoneB := heldBehind(e, p, `{order: Sequential}`)
@@ -150,9 +150,9 @@ func foreignReplicas(t *testing.T) {
 	})
 }
 
-// barred: one protected replica is not ready, and stays so. From Kubernetes 1.37 on that
-// keeps a StatefulSet from replacing what is released; where the ledger has room, or the
-// user has released it, it is replaced nevertheless, on every version.
+// barred checks a protected replica that stays unready. From Kubernetes 1.37 on that keeps a
+// StatefulSet from replacing released replicas. If the ledger has room, or the user has released them,
+// they are replaced nevertheless, on every version.
 func barred(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]edit{
@@ -182,8 +182,8 @@ func barred(t *testing.T) {
 	}
 }
 
-// blockedAndForced: where the ledger has no room for it, nothing moves; the status names
-// the replica and the ways out, and force is one.
+// blockedAndForced checks that nothing moves if the ledger has no room for it, and that the status
+// names the replica and the possible actions, one of which is force.
 func blockedAndForced(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -211,8 +211,8 @@ func blockedAndForced(t *testing.T) {
 	e.Expect(w.Images()).To(Equal(images{"one": "v1 v2 v2 v2"}))
 }
 
-// noMoreRevisions: a quota keeps a new template from being recorded. Whatever does not
-// need it goes on.
+// noMoreRevisions checks a quota that keeps a new template from being recorded. Everything that does
+// not need the revision continues.
 func noMoreRevisions(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]edit{"rolling": rolling(`{}`), "manual": partitions(parts{"one": 0})} {
@@ -245,7 +245,7 @@ func noMoreRevisions(t *testing.T) {
 	}
 }
 
-// NoMoreRevisions is a quota for the ControllerRevisions that there are, until lift is
+// NoMoreRevisions creates a quota that allows only the existing ControllerRevisions, until lift is
 // called.
 func (e *env) NoMoreRevisions() (lift func()) {
 	e.t.Helper()

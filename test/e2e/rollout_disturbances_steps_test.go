@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// toZeroAndBack: a step that waits for approval waits for it still when there were no
-// replicas in between. All come up on what they ran, and the step is reached again.
+// toZeroAndBack checks that a step which waits for approval still waits after a scale to 0 and back.
+// All replicas come up on what they ran, and the rollout reaches the step again.
 func toZeroAndBack(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"),
@@ -52,8 +52,8 @@ func toZeroAndBack(t *testing.T) {
 	})
 }
 
-// anotherImageAtZero: from 0 a parent comes up on what it ran, and then rolls out what
-// was asked for meanwhile.
+// anotherImageAtZero checks that a parent comes back from 0 on what it ran, and then rolls out the
+// template that was set in the meantime.
 func anotherImageAtZero(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), rolling(`{}`)))
@@ -75,7 +75,7 @@ func anotherImageAtZero(t *testing.T) {
 	})
 }
 
-// editedStep: who edits the pause of the step that waits goes on from there.
+// editedStep checks that the rollout continues from the waiting step when the user edits its pause.
 func editedStep(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		steps := func(pause string) string {
@@ -111,8 +111,8 @@ func editedStep(t *testing.T) {
 	})
 }
 
-// lostZone: a zone that is no more goes from the subsets and from the steps that name
-// it, also from one that was passed. Nothing starts over.
+// lostZone removes a zone from the subsets and from the steps that name it, even a step that has
+// passed, and checks that the rollout does not start over.
 func lostZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func lostZone(t *testing.T) {
 	}
 }
 
-// pauseWithOutage: only the time counts in which the step stands.
+// pauseWithOutage checks that a pause counts only the time in which the step is complete.
 func pauseWithOutage(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		const pause = 8 * time.Second
@@ -158,7 +158,7 @@ func pauseWithOutage(t *testing.T) {
 		still := e.History.Forbid(anyNewPod)
 		w.MarkReady("one", 3)
 		reached := w.AwaitPhase(v1alpha1.RolloutPaused, "step 1 of 1").ReachedTime
-		e.AwaitServerTime(reached.Add(time.Second), func() {}) // so that something is kept
+		e.AwaitServerTime(reached.Add(time.Second), func() {}) // so that SoakedSeconds is not 0
 		w.MarkUnready("one", 3)
 		var away v1alpha1.RolloutStatus
 		w.Eventually(func(g Gomega) {
@@ -184,8 +184,8 @@ func pauseWithOutage(t *testing.T) {
 	})
 }
 
-// stoodFor expects that the first step stood as long as it should when it was passed,
-// as the status told just before.
+// stoodFor checks that the first step had been complete for the required time when it was passed,
+// according to the status just before.
 func (w *Workload) stoodFor(mark int64, pause time.Duration) {
 	w.t.Helper()
 	told, at := w.stepWrites(mark)

@@ -14,9 +14,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestRolloutDisturbed: what the world does to a rollout that is not the rollout's fault, on the
-// real control plane: readiness that flaps, replicas that never come up, scaling in the
-// middle, foreigners, quotas, and users who change their mind.
+// TestRolloutDisturbed checks, on a real control plane, disturbances that a rollout does not cause:
+// readiness that flaps, replicas that never come up, scaling in the middle, foreign objects, quotas,
+// and users who change their mind.
 func TestRolloutDisturbed(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(t *testing.T){
@@ -41,8 +41,8 @@ func TestRolloutDisturbed(t *testing.T) {
 	}
 }
 
-// flappingInOrder: while one replica is on its way, others are not ready for a moment.
-// They are neither deleted nor released for it.
+// flappingInOrder checks that replicas which are briefly not ready, while another one is being updated,
+// are neither deleted nor released.
 func flappingInOrder(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -72,9 +72,9 @@ func flappingInOrder(t *testing.T) {
 	})
 }
 
-// flappingUnderManual: all is released, and one replica is on its way. What is not ready
-// for a moment the manager does not delete; what is broken it does. From Kubernetes 1.37
-// on the StatefulSet itself replaces what is released and not ready.
+// flappingUnderManual releases everything, while one replica is being updated. The manager does not
+// delete a replica that is briefly not ready, but deletes a broken one. From Kubernetes 1.37 on the
+// StatefulSet itself replaces released replicas that are not ready.
 func flappingUnderManual(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -113,8 +113,8 @@ func flappingUnderManual(t *testing.T) {
 	})
 }
 
-// neverReady: the lowest replica of the new version never gets ready and does not crash.
-// Going back needs no help, nor does going on.
+// neverReady checks a new version whose lowest replica never becomes ready and does not crash. Neither
+// going back nor going forward needs help.
 func neverReady(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		for _, to := range []string{"v1", "v3"} {
@@ -124,7 +124,7 @@ func neverReady(t *testing.T) {
 			w.remindKubeletsUntil("a", 2)
 			w.AwaitWaiting(w.Name + "-a-0")
 			still := e.History.Forbid(anyNewPod)
-			comesToRest(w, "a") // it waits for as long as it takes
+			comesToRest(w, "a") // it waits without a deadline
 			still.Holds()
 			ledger := w.Ledger(3)
 			w.SetImage(to)
@@ -136,8 +136,8 @@ func neverReady(t *testing.T) {
 	})
 }
 
-// laterZoneBroken: zones go one after the other, and the second is broken. On the way
-// back nothing waits for its turn.
+// laterZoneBroken checks zones that go one after the other, the second of which is broken. On the way
+// back no zone waits for another one.
 func laterZoneBroken(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		for _, crash := range []bool{false, true} {
@@ -167,8 +167,8 @@ func laterZoneBroken(t *testing.T) {
 	})
 }
 
-// growingWhileFailed: a rollout that has failed makes no more replicas of what fails,
-// not by scaling either.
+// growingWhileFailed checks that a failed rollout creates no more replicas of the failing version, not
+// even by scaling.
 func growingWhileFailed(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("w", replicas(4), policy(p), plain("a", ""), rolling(`{}`)))

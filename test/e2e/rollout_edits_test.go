@@ -23,9 +23,9 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestEditsMeanwhile: while a canary and a rollout run, somebody edits both parents
-// without pause, annotations and partitions. No status of the manager is refused
-// for it, and both come to their end.
+// TestEditsMeanwhile checks a canary and a rollout while somebody edits annotations and partitions of
+// both parents without pause. No status update of the manager is refused because of the edits, and both
+// rollouts end.
 func TestEditsMeanwhile(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -42,10 +42,10 @@ func TestEditsMeanwhile(t *testing.T) {
 	}
 	stop := e.editing(
 		annotate(canary), annotate(rollout),
-		func(i int) error { // above its replicas, so that it always holds
+		func(i int) error { // above the number of replicas, so that it always holds
 			return canary.TryPatch(types.MergePatchType, fmt.Sprintf(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-c":%d}}}}}`, 4+i%2))
 		},
-		func(i int) error { // two ways to say the same
+		func(i int) error { // two equivalent values
 			return rollout.TryPatch(types.MergePatchType, fmt.Sprintf(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":%s}}}}`, []string{`0`, `"0%"`}[i%2]))
 		},
 	)
@@ -94,8 +94,8 @@ func TestEditsMeanwhile(t *testing.T) {
 	})
 }
 
-// editing makes all of the edits at once, and each over and over, until stop is
-// called, which gives how many there were. None may fail.
+// editing runs all of the edits at once, each over and over, until stop is called, which returns how
+// many there were. None may fail.
 func (e *env) editing(edits ...func(i int) error) (stop func() int) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	e.t.Cleanup(cancel)
@@ -121,8 +121,8 @@ func (e *env) editing(edits ...func(i int) error) (stop func() int) {
 	}
 }
 
-// statusWrites are the writes to statuses of UnitedDeployments in the namespace
-// since a mark, of those that by chooses.
+// statusWrites returns the writes of the status of UnitedDeployments in the namespace since a mark that
+// by selects.
 func (e *env) statusWrites(since int64, by func(cluster.Event) bool) []cluster.Event {
 	e.t.Helper()
 	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
@@ -132,8 +132,8 @@ func (e *env) statusWrites(since int64, by func(cluster.Event) bool) []cluster.E
 	return writes
 }
 
-// refused are the writes that were refused because the object is not what it was:
-// by its resourceVersion, or by a test in a JSON patch.
+// refused returns the writes that were refused because the object had changed: by its resourceVersion,
+// or by a test in a JSON patch.
 func refused(writes []cluster.Event) []cluster.Event {
 	return slices.DeleteFunc(slices.Clone(writes), func(w cluster.Event) bool {
 		return w.Code != http.StatusConflict && w.Code != http.StatusUnprocessableEntity

@@ -27,8 +27,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestRolloutKilled kills the manager at random in mid-rollout. It does not run
-// beside other tests: they share the manager.
+// TestRolloutKilled kills the manager at random in mid-rollout. It does not run in parallel with other
+// tests, because they share the manager.
 func TestRolloutKilled(t *testing.T) {
 	e := newEnv(t)
 	seed := seedOfTest(e)
@@ -46,8 +46,8 @@ func TestRolloutKilled(t *testing.T) {
 	}
 }
 
-// rolls are two UnitedDeployments, one of each policy, that are rolled out again
-// and again, while the test does what it likes.
+// rolls are two UnitedDeployments, one for each policy, that roll out new images again and again during
+// the faults of a test.
 type rolls struct {
 	*env
 	all     []*Workload
@@ -68,7 +68,7 @@ func newRolls(e *env) *rolls {
 
 func (r *rolls) tag() string { return fmt.Sprintf("v%d", r.round) }
 
-// begin begins to roll out the next image.
+// begin starts to roll out the next image.
 func (r *rolls) begin() {
 	r.t.Helper()
 	r.round++
@@ -79,8 +79,7 @@ func (r *rolls) begin() {
 	}
 }
 
-// awaitEvents waits for so many events of pods, of which a replica has about 5,
-// or for the end.
+// awaitEvents waits for n events of pods (a replica causes about 5), or for the end of the rollouts.
 func (r *rolls) awaitEvents(n int) {
 	r.t.Helper()
 	r.Eventually(func() bool {
@@ -93,7 +92,7 @@ func (r *rolls) awaitEvents(n int) {
 	}).Should(BeTrue())
 }
 
-// end waits until all is done, and looks whether it was done as it should.
+// end waits until everything is done, and checks that the rollouts kept their limits.
 func (r *rolls) end() {
 	r.t.Helper()
 	tag := r.tag()
@@ -107,8 +106,8 @@ func (r *rolls) end() {
 	}
 }
 
-// TestRolloutAPIServerKilled kills kube-apiserver in mid-rollout, at random. It
-// does not run beside other tests.
+// TestRolloutAPIServerKilled kills kube-apiserver in mid-rollout, at random. It does not run in
+// parallel with other tests.
 func TestRolloutAPIServerKilled(t *testing.T) {
 	e := newEnv(t)
 	seed := seedOfTest(e)
@@ -131,9 +130,9 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 	}
 }
 
-// restartAPIServer kills kube-apiserver, and starts another. Trap: it is long before kwok
-// renews the Leases of the nodes again, and until then all of them may be NotReady at any
-// moment. So the test does not end before that.
+// restartAPIServer kills kube-apiserver, and starts it again. Trap: it takes long until kwok renews the
+// Leases of the nodes again, and until then all nodes can become NotReady at any moment. So the test
+// does not end before that.
 func (e *env) restartAPIServer() {
 	e.t.Helper()
 	e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
@@ -155,9 +154,8 @@ func (e *env) restartAPIServer() {
 	})
 }
 
-// reviveManager starts another manager if this one ends, as it does when it could
-// not renew its Lease in time; its Deployment would. One that has renewed it goes
-// on.
+// reviveManager starts another manager if the current one ends because it could not renew its Lease in
+// time, as its Deployment would. A manager that has renewed its Lease continues.
 func (e *env) reviveManager() {
 	e.t.Helper()
 	now := time.Now()
@@ -174,8 +172,8 @@ func (e *env) reviveManager() {
 	}).Should(BeTrue())
 }
 
-// remindKubelets does for pods what kwok has begun and given up: it does not try
-// a request again of which the answer was lost. A kubelet would.
+// remindKubelets completes for pods what kwok has begun and given up: kwok does not retry a request
+// whose answer was lost. A kubelet would.
 func (w *Workload) remindKubelets() {
 	w.t.Helper()
 	for _, p := range w.Pods() {
@@ -194,16 +192,15 @@ func (w *Workload) remindKubelets() {
 	}
 }
 
-// TestRolloutZoneLost: all nodes of a zone go NotReady in mid-rollout.
+// TestRolloutZoneLost checks what happens when all nodes of a zone become NotReady in mid-rollout.
 //
-// Its replicas are then unavailable, and use up the ledger. Nothing that is well
-// elsewhere is taken down for a rollout while a zone is lost: that is what
-// maxUnavailable is for. Where the rollout has not come to the lost zone it is
-// Blocked, and names a replica of it; where it has, the updated replicas may have
-// gone down because of the revision, for all that anybody knows: after
-// progressDeadlineSeconds they count as failed. What can be done is to wait until
-// the zone is back, then it goes on by itself; to raise maxUnavailable above what
-// the zone had; or to force.
+// The replicas of the zone are then unavailable, and use up the ledger. A rollout takes down no healthy
+// replica elsewhere while a zone is lost: that is what maxUnavailable is for. If the rollout has not
+// reached the lost zone, it is Blocked, and names a replica of the zone. If it has, the updated
+// replicas may have failed because of the revision, as far as anybody can know: after
+// progressDeadlineSeconds they count as failed. The user can wait until the zone is back, which lets
+// the rollout continue by itself; raise maxUnavailable above the number of replicas in the zone; or
+// force.
 func TestRolloutZoneLost(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		width := 2
@@ -227,7 +224,7 @@ func TestRolloutZoneLost(t *testing.T) {
 		raise.remindKubeletsUntil("zone-a", 1)
 		force.remindKubeletsUntil("zone-a", 1)
 		wait.remindKubeletsUntil("zone-dark", 3)
-		for _, w := range all { // in the middle of the zone that stays
+		for _, w := range all { // in the middle of the zone that is not lost
 			w.Eventually(func() ([]string, string) { return w.Waiting() }).Should(HaveLen(width))
 		}
 		dark.switchOff(all...)
@@ -260,7 +257,7 @@ func TestRolloutZoneLost(t *testing.T) {
 		dark.switchOn()
 		for _, w := range all {
 			w.Eventually(func() string {
-				w.remindKubeletsOf("") // as a kubelet does that has come back
+				w.remindKubeletsOf("") // as a kubelet does after it has come back
 				return fixtures.WhyNotReady(w.Parent())
 			}).Should(BeEmpty())
 			w.IsReady(v1alpha1.ReasonRolloutComplete)
@@ -271,7 +268,7 @@ func TestRolloutZoneLost(t *testing.T) {
 	})
 }
 
-// darkZone is a zone of the test's own whose nodes can be lost.
+// darkZone is a zone that only this test uses, and whose nodes can be lost.
 type darkZone struct {
 	e      *env
 	nodes  []string
@@ -284,7 +281,7 @@ func (e *env) newDarkZone(nodes int) *darkZone {
 	d := &darkZone{e: e}
 	for i := range nodes {
 		node := fmt.Sprintf("%s-%d", zone, i)
-		// The taint keeps the pods of other tests away.
+		// The taint keeps pods of other tests away.
 		e.Expect(shared.cluster.AddNode(e.ctx, zone, node, corev1.Taint{Key: zone, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
 		d.nodes = append(d.nodes, node)
 	}
@@ -296,8 +293,8 @@ func (e *env) newDarkZone(nodes int) *darkZone {
 	return d
 }
 
-// switchOff waits until all replicas in the zone are unready. That takes the
-// controller manager 50 seconds.
+// switchOff waits until all replicas in the zone are unready. That takes the controller manager 50
+// seconds.
 func (d *darkZone) switchOff(all ...*Workload) {
 	d.e.t.Helper()
 	for _, node := range d.nodes {

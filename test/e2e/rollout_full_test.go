@@ -16,13 +16,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestRollout: a full rollout over 3 zones has as many replicas down as
-// maxUnavailable says, at its best moments, and never one more.
+// TestRollout checks that a full rollout over 3 zones has up to maxUnavailable replicas down at once,
+// and never one more.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	for _, most := range []struct {
 		value string
-		// width with Parallel, and with OrderedReady, where each zone moves one.
+		// The number of replicas in an update at once, with Parallel, and with OrderedReady, where each
+		// zone moves one.
 		parallel, ordered int
 	}{{"1", 1, 1}, {"2", 2, 2}, {"50%", 4, 3}} {
 		t.Run(most.value, func(t *testing.T) {
@@ -58,7 +59,7 @@ func threeZones(tags string) images {
 	return images{"zone-a": tags, "zone-b": tags, "zone-c": tags}
 }
 
-// TestRolloutSequential: no zone begins before the one ahead is done.
+// TestRolloutSequential checks that no zone begins before the previous one is done.
 func TestRolloutSequential(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		width := 2
@@ -92,8 +93,8 @@ func TestRolloutSequential(t *testing.T) {
 	})
 }
 
-// TestRolloutWrites: a child is written once when a revision is staged and once
-// for each wave of its replicas, and no write is refused.
+// TestRolloutWrites checks that a child is written once when a revision is staged and once for each
+// wave of its replicas, and that no write is refused.
 func TestRolloutWrites(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("", "", ""), rolling(`{}`)))
@@ -122,8 +123,8 @@ func TestRolloutWrites(t *testing.T) {
 	})
 }
 
-// TestRolloutFlapping: a replica that was ready on the new revision and is not
-// any more counts, so nothing is released meanwhile.
+// TestRolloutFlapping checks that a replica which was ready on the new revision and is no longer ready
+// counts, so that nothing is released in the meantime.
 func TestRolloutFlapping(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), zones("2", "2"), rolling(`{order: Sequential}`)))
@@ -154,8 +155,8 @@ func TestRolloutFlapping(t *testing.T) {
 	})
 }
 
-// TestRolloutMinReadySeconds: a replica counts as unavailable until it has been
-// ready for minReadySeconds.
+// TestRolloutMinReadySeconds checks that a replica counts as unavailable until it has been ready for
+// minReadySeconds.
 func TestRolloutMinReadySeconds(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(4), policy(p), zones("2", "2"), rolling(`{}`), minReadySeconds(3)))
@@ -172,8 +173,8 @@ func minReadySeconds(seconds int32) edit {
 	return func(d *Draft) { d.Spec.MinReadySeconds = seconds }
 }
 
-// TestRolloutSkew: the shares of two zones of different sizes stay within maxSkew
-// and one replica of the smaller one.
+// TestRolloutSkew checks that the shares of two zones of different sizes differ by at most maxSkew and
+// one replica of the smaller zone.
 func TestRolloutSkew(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(15), policy(p), zones("10", "5"), rolling(`{maxUnavailable: "100%", maxSkew: "20%"}`)))
@@ -194,8 +195,8 @@ func TestRolloutSkew(t *testing.T) {
 	})
 }
 
-// TestRolloutFloor: a percentage keeps a share of each zone; nothing below it is
-// ever moved.
+// TestRolloutFloor checks that a percentage protects a share of each zone, and that no replica below it
+// ever moves.
 func TestRolloutFloor(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(15), policy(p), zones("10", "5"), rolling(`{partition: "80%", maxUnavailable: 3}`)))
@@ -238,8 +239,8 @@ func TestRolloutFloor(t *testing.T) {
 	})
 }
 
-// TestRolloutTwo: two parents in one namespace do not wait for each other, and
-// the trouble of one is not the other's.
+// TestRolloutTwo checks that two parents in one namespace do not wait for each other, and that problems
+// of one do not affect the other.
 func TestRolloutTwo(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		var all []*Workload
@@ -258,7 +259,7 @@ func TestRolloutTwo(t *testing.T) {
 		e.Expect(sound.Images()).To(Equal(threeZones("v2 v2")))
 		e.Expect(ledgers[0].Most()).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)))
 		e.Expect(ledgers[1].Most()).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)))
-		comesToRest(broken, "zone-a", "zone-b", "zone-c") // its counts may follow
+		comesToRest(broken, "zone-a", "zone-b", "zone-c") // its counts may still change
 		broken.SetImage("v3")
 		sound.SetImage("v3")
 		for _, w := range all {

@@ -21,8 +21,8 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// rolling makes the strategy RollingUpdate, with members written as YAML:
-// rolling(`{maxUnavailable: 2, order: Sequential}`).
+// rolling sets the strategy RollingUpdate, with members written as YAML: rolling(`{maxUnavailable: 2,
+// order: Sequential}`).
 func rolling(members string) edit {
 	return func(d *Draft) {
 		r := &v1alpha1.RollingUpdate{}
@@ -45,12 +45,12 @@ func (w *Workload) SetRolling(members string) {
 func (w *Workload) Approve(key string) {
 	w.t.Helper()
 	w.Expect(key).NotTo(BeEmpty())
-	w.disturbed = true // an annotation makes no generation, so the status may be older
+	w.disturbed = true // an annotation does not change the generation, so the status may be older
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, key)
 }
 
-// ApproveInVain sets it to a key that opens nothing, and waits until the status says
-// so.
+// ApproveInVain sets the annotation to a key that opens nothing, and waits until the status reports
+// that.
 func (w *Workload) ApproveInVain(key string) {
 	w.t.Helper()
 	w.Approve(key)
@@ -65,9 +65,9 @@ func (w *Workload) Force(revision string) {
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationForceUpdate, revision)
 }
 
-// ForceInVain sets the annotation to a revision that is not rolled out, and waits
-// until the manager has seen it. Nothing tells of it, so it comes with a generation
-// that changes nothing.
+// ForceInVain sets the annotation to a revision that is not being rolled out, and waits until the
+// manager has seen it. No status shows that, so the patch also changes the generation, in a field that
+// has no effect here.
 func (w *Workload) ForceInVain(revision string) {
 	w.t.Helper()
 	parent := w.Parent()
@@ -82,8 +82,8 @@ func (w *Workload) ForceInVain(revision string) {
 	}).Should(Succeed())
 }
 
-// Rollout reads where the rollout of the spec of now stands: status.rollout when
-// the status speaks of this generation, and else nothing.
+// Rollout reads the state of the rollout for the current spec: status.rollout if the status is of this
+// generation, otherwise nothing.
 func (w *Workload) Rollout() v1alpha1.RolloutStatus {
 	w.t.Helper()
 	parent := w.Parent()
@@ -97,8 +97,8 @@ func (w *Workload) Rollout() v1alpha1.RolloutStatus {
 	return rollout
 }
 
-// AwaitPhase waits until the rollout is in a phase, with all the words in its
-// message, and gives it.
+// AwaitPhase waits until the rollout is in a phase, with all the words in its message, and returns the
+// rollout.
 func (w *Workload) AwaitPhase(phase v1alpha1.RolloutPhase, words ...string) v1alpha1.RolloutStatus {
 	w.t.Helper()
 	var rollout v1alpha1.RolloutStatus
@@ -112,7 +112,7 @@ func (w *Workload) AwaitPhase(phase v1alpha1.RolloutPhase, words ...string) v1al
 	return rollout
 }
 
-// AwaitApproval waits until a step waits for approval, and gives its key.
+// AwaitApproval waits until a step waits for approval, and returns its key.
 func (w *Workload) AwaitApproval(step int32) string {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -124,8 +124,8 @@ func (w *Workload) AwaitApproval(step int32) string {
 	return w.Rollout().ApprovalKey
 }
 
-// IsReady waits until Ready is True for a reason, of this generation, and then
-// looks whether it is so, as Settle does.
+// IsReady waits until Ready is True for a reason, for this generation, and then checks that it is
+// correct, as Settle does.
 func (w *Workload) IsReady(reason string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -137,7 +137,7 @@ func (w *Workload) IsReady(reason string) {
 	w.Expect(condition(w.Parent(), v1alpha1.ConditionReady).Reason).To(Equal(reason))
 }
 
-// IsNotReady waits until Ready is False for a reason, of this generation.
+// IsNotReady waits until Ready is False for a reason, for this generation.
 func (w *Workload) IsNotReady(reason string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -149,9 +149,9 @@ func (w *Workload) IsNotReady(reason string) {
 	}).Should(Succeed())
 }
 
-// Waiting are the names of the pods that run a quiet image and wait to be told
-// that they are ready, by subset and ordinal; or why it cannot be said: kwok has
-// not started one yet, and would undo it, or the one before has not gone.
+// Waiting returns the names of the unready pods that run a quiet image and wait until the test marks
+// them ready, by subset and ordinal; or why it cannot: kwok has not started a pod yet, and would undo
+// the mark, or the previous pod has not gone.
 func (w *Workload) Waiting() (names []string, why string) {
 	w.t.Helper()
 	for _, p := range w.Pods() {
@@ -167,7 +167,7 @@ func (w *Workload) Waiting() (names []string, why string) {
 	return names, why
 }
 
-// AwaitWaiting waits until these pods, and no others, wait to be told.
+// AwaitWaiting waits until exactly these pods wait to be marked ready.
 func (w *Workload) AwaitWaiting(names ...string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -177,9 +177,8 @@ func (w *Workload) AwaitWaiting(names ...string) {
 	}).Should(Succeed())
 }
 
-// Crash makes the container of a pod that is ready crash for ever, and says so as
-// a kubelet does. It stays so, unless the image is a slow one: kwok leaves other
-// pods alone when they run.
+// Crash makes the container of a ready pod crash forever, and reports it as a kubelet does. The pod
+// stays so unless its image is a slow one: kwok does not change other running pods.
 func (w *Workload) Crash(subset string, ordinal int) {
 	w.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)
@@ -201,21 +200,21 @@ func (w *Workload) Crash(subset string, ordinal int) {
 		}
 	}
 	w.disturbed = true
-	// Fenced by the resourceVersion: by now there may be another pod of the name.
+	// The resourceVersion protects against another pod with the same name.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	w.Expect(w.Client.Status().Patch(w.ctx, p, patch)).To(Succeed())
 }
 
-// remindKubeletsOf marks what runs in a subset, or in all if it is "", and is not ready,
-// ready; but for what crashes. With pods of a quiet image that is part of the
-// game, and disturbs nothing.
+// remindKubeletsOf marks running, unready pods in a subset, or in all subsets if it is "", as ready,
+// except for crashing ones. With a quiet image such a mark is part of the normal course, and not a
+// disturbance.
 func (w *Workload) remindKubeletsOf(subset string) {
 	w.t.Helper()
 	for _, p := range w.members() {
 		if p.Ready || p.Terminating || !p.Running || p.Crashing || subset != "" && p.Subset != subset {
 			continue
 		}
-		// The uid: by now there may be another pod of the name.
+		// The uid protects against another pod with the same name.
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
 			p.UID, time.Now().UTC().Format(time.RFC3339))
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
@@ -226,8 +225,8 @@ func (w *Workload) remindKubeletsOf(subset string) {
 	}
 }
 
-// remindKubeletsUntil marks replicas of a subset ready until so many run the quiet image
-// and are ready.
+// remindKubeletsUntil marks replicas of a subset ready until the wanted number of them run the quiet
+// image and are ready.
 func (w *Workload) remindKubeletsUntil(subset string, want int) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -244,14 +243,13 @@ func (w *Workload) remindKubeletsUntil(subset string, want int) {
 	}).Should(Succeed())
 }
 
-// Waves marks what is released ready, wave by wave, until all replicas run the
-// quiet image. Each wave is as great as it can be: maxUnavailable, or what is
-// left to do. width is how many replicas can be on their way at once: less than
-// maxUnavailable where children work in order.
+// Waves marks released replicas ready, wave by wave, until all replicas run the quiet image. Each wave
+// is as large as possible: maxUnavailable, or the remaining replicas. width is the number of replicas
+// that can be updated at once: less than maxUnavailable if children work in order.
 func (w *Workload) Waves(width int, seen func(wave []string)) {
 	w.t.Helper()
 	for {
-		left := int(*w.Parent().Spec.Replicas) // also what is deleted, and not back yet
+		left := int(*w.Parent().Spec.Replicas) // includes deleted replicas that are not back yet
 		for _, p := range w.Pods() {
 			if strings.HasPrefix(p.Image, "quiet") && p.Ready && !p.Terminating {
 				left--

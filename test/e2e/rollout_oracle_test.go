@@ -13,41 +13,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Ledger is what the pods of a UnitedDeployment tell of maxUnavailable, from a
-// moment on. It counts from the watch of all pods, so it misses no moment.
+// Ledger checks maxUnavailable of a UnitedDeployment against its pods, from a moment on. It uses the
+// watch of all pods, so it misses no moment.
 //
-// Down is how many replicas less than there shall be are available: ready for
-// minReady, and not being deleted. Surplus replicas count, so that it speaks of
-// moves between subsets too.
+// A replica is available if it has been ready for minReady and is not being deleted. Down is the wanted
+// number of replicas minus the available ones. Surplus replicas count as available, so the ledger
+// covers moves between subsets too.
 type Ledger struct {
 	history  History
 	parent   string
 	from     int
 	replicas int
 	minReady time.Duration
-	// subset is the one that it speaks of; "" is all.
+	// subset is the subset that it covers; "" for all.
 	subset string
 }
 
-// Ledger begins to look. replicas is how many there shall be.
+// Ledger starts a ledger. replicas is the wanted number of replicas.
 func (w *Workload) Ledger(replicas int) *Ledger {
 	w.t.Helper()
 	return &Ledger{history: w.History, parent: w.Name, from: len(w.History.Events(w.Name)), replicas: replicas}
 }
 
-// Of has it speak of one subset, of which there shall be so many replicas.
+// Of limits the ledger to one subset, and sets its wanted number of replicas.
 func (l *Ledger) Of(subset string) *Ledger {
 	l.subset = subset
 	return l
 }
 
-// MinReady is how long a replica must be ready to be available.
+// MinReady sets how long a replica must be ready to be available.
 func (l *Ledger) MinReady(d time.Duration) *Ledger {
 	l.minReady = d
 	return l
 }
 
-// moment is what one event has left behind.
+// moment is the state after one event.
 type moment struct {
 	event podEvent
 	down  int
@@ -79,7 +79,7 @@ func (l *Ledger) moments() []moment {
 	return replay(events, l.replicas, l.minReady)[from:]
 }
 
-// replay gives a moment for every event.
+// replay returns a moment for every event.
 func replay(events []podEvent, replicas int, minReady time.Duration) []moment {
 	living := map[string]pod{} // by name
 	available := func(p pod, now time.Time) bool {
@@ -106,7 +106,7 @@ func replay(events []podEvent, replicas int, minReady time.Duration) []moment {
 	return moments
 }
 
-// Most is how many were down at once at most.
+// Most returns the largest number of replicas that were down at once.
 func (l *Ledger) Most() int {
 	l.history.e.t.Helper()
 	most := 0
@@ -116,8 +116,8 @@ func (l *Ledger) Most() int {
 	return most
 }
 
-// Taken is how many were down at most at once just when an available one was
-// deleted. Replicas that go down by themselves make Most greater, but not this.
+// Taken returns the largest number of replicas that were down right after an available one was deleted.
+// Replicas that go down by themselves increase Most, but not Taken.
 func (l *Ledger) Taken() int {
 	l.history.e.t.Helper()
 	most := 0
@@ -129,8 +129,8 @@ func (l *Ledger) Taken() int {
 	return most
 }
 
-// Within fails the test if more than maxUnavailable were ever down at once, or if
-// not as many ever were: then the oracle, or the test, has seen nothing.
+// Within fails the test if more than maxUnavailable were ever down at once. It also fails if there were
+// never as many, because the oracle, or the test, has then seen nothing.
 func (l *Ledger) Within(maxUnavailable int) {
 	l.history.e.t.Helper()
 	if most := l.Most(); most != maxUnavailable {
@@ -138,8 +138,8 @@ func (l *Ledger) Within(maxUnavailable int) {
 	}
 }
 
-// TakenWithin is Within for a test that itself takes replicas down: only what is
-// deleted while it is available counts.
+// TakenWithin is Within for a test that itself takes replicas down: only deletions of available
+// replicas count.
 func (l *Ledger) TakenWithin(maxUnavailable int) {
 	l.history.e.t.Helper()
 	if most := l.Taken(); most != maxUnavailable {
@@ -147,10 +147,9 @@ func (l *Ledger) TakenWithin(maxUnavailable int) {
 	}
 }
 
-// GrownWithin is TakenWithin for a workload that gets new replicas, those from an
-// ordinal on. Until all were available once, a new one may go down again: it was
-// released before it was there, came up on the old revision nevertheless, and was
-// counted as down all the time.
+// GrownWithin is TakenWithin for a workload that gets new replicas, those from an ordinal on. Until all
+// replicas have been available at once, a new one may go down again: it was released before it existed,
+// came up on the old revision nevertheless, and counted as down all the time.
 func (l *Ledger) GrownWithin(maxUnavailable, first int) {
 	l.history.e.t.Helper()
 	up, seen := false, false
@@ -189,9 +188,9 @@ func (l *Ledger) String() string {
 	return text.String()
 }
 
-// Shares gives, at each moment at which a replica became available on an image,
-// how far the subsets were apart in what they had of it: the difference of the
-// greatest and the least share of their replicas, in percent, at most.
+// Shares returns the largest distance between the subsets at any moment at which a replica became
+// available on an image: the difference between the largest and the smallest share of replicas with
+// that image, in percent.
 func (l *Ledger) Shares(image string, sizes map[string]int) float64 {
 	l.history.e.t.Helper()
 	return widest(l.history.Events(l.parent)[l.from:], image, sizes)
@@ -205,7 +204,7 @@ func widest(events []podEvent, image string, sizes map[string]int) float64 {
 	apart := 0.0
 	for _, event := range events {
 		if updated[event.Subset] == nil {
-			continue // it is not asked about
+			continue // the caller did not ask about it
 		}
 		delete(updated[event.Subset], event.Name)
 		if event.Image == image && event.Ready && !event.Terminating && !event.Gone {
@@ -221,7 +220,7 @@ func widest(events []podEvent, image string, sizes map[string]int) float64 {
 	return apart
 }
 
-// TestOracles is the control of the oracles: they see what they shall see.
+// TestOracles checks that the oracles see what they should see.
 func TestOracles(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1767225600, 0)
@@ -241,7 +240,7 @@ func TestOracles(t *testing.T) {
 		dying(b0, 12), // taken: 2 down
 		gone(b0, 13),
 		ready(14, "a1", "4", "v2"),
-		gone(dying(b0, 15), 15), // an old event of a pod that has gone says nothing
+		gone(dying(b0, 15), 15), // an old event of a deleted pod has no effect
 		unready(a0, 16),         // by itself: 2 down
 		gone(unready(a0, 16), 17),
 		ready(18, "b0", "5", "v2"),

@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestRolloutAndScale changes template and replicas in one patch: nothing that is
-// well is taken down before the new replicas are up.
+// TestRolloutAndScale changes template and replicas in one patch, and checks that no healthy replica is
+// taken down before the new replicas are up.
 func TestRolloutAndScale(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("", ""), rolling(`{}`)))
@@ -25,7 +25,8 @@ func TestRolloutAndScale(t *testing.T) {
 		grown.GrownWithin(1, 3)
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v2 v2 v2 v2 v2", "zone-b": "v2 v2 v2 v2 v2"}))
 		for _, p := range w.Pods() {
-			// One that is not there yet may be released as any that is down: then it comes up on v2.
+			// A replica that does not exist yet may be released like any replica that is down: then it
+			// comes up on v2.
 			created := e.History.CreatedOn(p.Name)
 			e.Expect(created == "v1 v2" || created == "v2" && p.Ordinal >= 3).To(BeTrue(), "%s: %s", p.Name, created)
 		}
@@ -52,8 +53,8 @@ func TestRolloutAndScale(t *testing.T) {
 	})
 }
 
-// TestRolloutMove moves replicas from one zone to another: never are more than
-// maxUnavailable less than there shall be available, though pods take their time.
+// TestRolloutMove moves replicas from one zone to another, and checks that the number of available
+// replicas is never more than maxUnavailable below the wanted number, although pods start slowly.
 func TestRolloutMove(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), firstImage("slow-v1"), zones("6", "3"), rolling(`{}`)))
@@ -75,8 +76,8 @@ func TestRolloutMove(t *testing.T) {
 	})
 }
 
-// TestRolloutRemoval: the replicas of a removed zone go as others come, and then
-// its child.
+// TestRolloutRemoval checks that the replicas of a removed zone go as others come, and that its child
+// follows.
 func TestRolloutRemoval(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), firstImage("slow-v1"), zones("", "", ""), rolling(`{maxUnavailable: 2}`)))
@@ -103,8 +104,8 @@ func TestRolloutRemoval(t *testing.T) {
 	})
 }
 
-// TestRolloutNewSubset: a zone that comes in mid-rollout begins protected, and
-// takes part from then on.
+// TestRolloutNewSubset checks that a zone which is added in mid-rollout starts protected, and takes
+// part from then on.
 func TestRolloutNewSubset(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("3", "3"), rolling(`{steps: [{subsets: [zone-a], partition: 1, pause: {}}]}`)))

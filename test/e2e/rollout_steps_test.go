@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestRolloutSteps goes through steps with a timed pause and approvals. What is
-// stale opens nothing.
+// TestRolloutSteps goes through steps with a timed pause and approvals, and checks that stale approvals
+// open nothing.
 func TestRolloutSteps(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), rolling(`{maxUnavailable: 2, steps: [
@@ -58,7 +58,7 @@ func TestRolloutSteps(t *testing.T) {
 		e.Step("a pause ends by itself", func() {
 			w.Patch(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AnnotationForceUpdate)
 			still := e.History.Forbid(anyNewPod)
-			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2h}}]}`) // fewer than have been gone through
+			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2h}}]}`) // fewer steps than have passed
 			w.AwaitPhase(v1alpha1.RolloutPaused, "step 1 of 1")
 			comesToRest(w, zones...)
 			still.Holds()
@@ -76,14 +76,14 @@ func TestRolloutSteps(t *testing.T) {
 	})
 }
 
-// opensAlone: stale keys open nothing of a step, and its own brings v3 to a zone.
+// opensAlone checks that stale keys do not open a step, and that its own key brings v3 to a zone.
 func opensAlone(w *Workload, step int32, key, zone string, stale ...string) {
 	w.t.Helper()
 	still := w.History.Forbid(anyNewPod)
 	for _, other := range stale {
 		w.ApproveInVain(other)
 	}
-	// That a zone is through is told before its StatefulSet has settled on it.
+	// The status reports a zone as complete before its StatefulSet has settled.
 	w.AwaitObserved()
 	w.Eventually(func() string { return notSettledInStatus(w.Parent()) }).Should(BeEmpty())
 	expectRest(w, "zone-a", "zone-b", "zone-c")
@@ -94,8 +94,8 @@ func opensAlone(w *Workload, step int32, key, zone string, stale ...string) {
 	still.Fires()
 }
 
-// sawPause waits until the status has told, since a mark, of a timed pause, and
-// checks that none of that time it was Ready.
+// sawPause waits until the status has reported a timed pause since a mark, and checks that it never
+// reported Ready during the pause.
 func sawPause(w *Workload, mark int64) {
 	w.t.Helper()
 	w.Eventually(func() int {
@@ -112,14 +112,14 @@ func sawPause(w *Workload, mark int64) {
 	}).Should(BeNumerically(">", 0))
 }
 
-// statusOf is the status that a write of it makes: the value of the last operation of
-// its JSON patch.
+// statusOf returns the status that a write of it sets: the value of the last operation of its JSON
+// patch.
 func statusOf(e *env, write cluster.Event) v1alpha1.UnitedDeploymentStatus {
 	operations := fromJSON[[]struct{ Value json.RawMessage }](e, string(write.Request))
 	return fromJSON[v1alpha1.UnitedDeploymentStatus](e, string(operations[len(operations)-1].Value))
 }
 
-// TestRolloutBack: going back to what all replicas ran needs no approval.
+// TestRolloutBack checks that going back to what all replicas ran needs no approval.
 func TestRolloutBack(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(6), policy(p), zones("", "", ""), rolling(`{steps: [{partition: "50%", pause: {}}]}`)))
@@ -136,7 +136,7 @@ func TestRolloutBack(t *testing.T) {
 		kept.Holds()
 
 		e.Step("the same revision again waits for an approval of its own", func() {
-			w.Approve(key) // of the rollout that was given up
+			w.Approve(key) // of the abandoned rollout
 			w.SetImage("v2")
 			again := w.AwaitApproval(0)
 			e.Expect(again).NotTo(Equal(key))
@@ -148,8 +148,8 @@ func TestRolloutBack(t *testing.T) {
 	})
 }
 
-// TestRolloutAndManual switches between the strategies in mid-canary: what runs
-// stays, until somebody asks for more.
+// TestRolloutAndManual switches between the strategies in mid-canary, and checks that replicas stay
+// until the spec asks for more.
 func TestRolloutAndManual(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(9), policy(p), zones("", "", ""), partitions(parts{"zone-a": 1})))

@@ -25,8 +25,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// samples are the tests of config/samples, by file or directory. Each applies its sample with
-// the command that the sample is meant for.
+// samples are the tests of config/samples, by file or directory. Each applies its sample with the
+// intended command.
 var samples = map[string]func(t *testing.T){
 	"web.yaml":                 testSampleWeb,
 	"rolling-update.yaml":      testSampleRollingUpdate,
@@ -43,8 +43,8 @@ var samples = map[string]func(t *testing.T){
 	"helm":                     testSampleHelm,
 }
 
-// TestSamples applies all samples. Those of kinds other than StatefulSets have tests of their own,
-// beside the other tests of their kind.
+// TestSamples applies all samples. The samples of kinds other than StatefulSet have separate tests,
+// next to the other tests of their kind.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for name, test := range samples {
@@ -55,7 +55,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestSamplesAreTested wants a test for every sample, and no test of one that is gone.
+// TestSamplesAreTested checks that every sample has a test, and every test a sample.
 func TestSamplesAreTested(t *testing.T) {
 	g := NewWithT(t)
 	entries, err := os.ReadDir(samplesDir(t))
@@ -80,7 +80,7 @@ func samplesDir(t *testing.T) string {
 	return filepath.Join(root, "config", "samples")
 }
 
-// applySample applies a file of config/samples in a namespace of its own.
+// applySample applies a file of config/samples in a new namespace.
 func applySample(t *testing.T, file, name string) *Workload {
 	t.Helper()
 	e := newEnv(t)
@@ -120,7 +120,7 @@ func testSampleBounds(t *testing.T) {
 		w.Expect(w.Images()).To(Equal(step.want))
 		w.IsReady(v1alpha1.ReasonRolloutComplete)
 	}
-	// Held, they are split in the same way, and what is added is protected.
+	// Held replicas are split in the same way, and new ones are protected.
 	w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1},"defaultPartition":"100%%"}}}}`)
 	w.SetImage("v2")
 	w.Scale(8)
@@ -151,7 +151,7 @@ func testSampleSequential(t *testing.T) {
 	w := applySample(t, "sequential-database.yaml", "db")
 	w.Settle()
 	w.SetImage("v2")
-	// A zone is done ten seconds after it is ready, so the next one cannot be there yet.
+	// A zone is complete ten seconds after it is ready, so the next one cannot have started yet.
 	w.Eventually(w.Images).Should(Equal(images{"zone-a": "v2", "zone-b": "v1", "zone-c": "v1"}))
 	w.Eventually(w.Images).Should(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v1"}))
 	w.Eventually(w.Images).Should(Equal(images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))
@@ -160,7 +160,7 @@ func testSampleSequential(t *testing.T) {
 
 func testSampleSpot(t *testing.T) {
 	w := applySample(t, "spot.yaml", "worker")
-	// The nodes come after the pods, as an autoscaler would bring them.
+	// The nodes come after the pods, as with an autoscaler.
 	taints := map[string][]corev1.Taint{
 		"spot": {{Key: "example.com/spot", Effect: corev1.TaintEffectNoSchedule}}, "on-demand": {{Key: w.Namespace, Effect: corev1.TaintEffectNoSchedule}},
 	}
@@ -210,7 +210,7 @@ func testSampleSpotFirst(t *testing.T) {
 
 func testSampleAutoscaled(t *testing.T) {
 	w := applySample(t, "autoscaled.yaml", "api")
-	// The real autoscaler: below its minimum it needs no metrics.
+	// This is the real autoscaler: below its minimum it needs no metrics.
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(BeEquivalentTo(4))
 	w.Settle()
 	w.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
@@ -236,7 +236,7 @@ func testSampleDisruptionBudget(t *testing.T) {
 
 func testSampleVolumeClaims(t *testing.T) {
 	e := newEnv(t)
-	// Volumes of the two classes, for as many replicas as there are in each zone.
+	// Volumes of the two classes, one for each replica in each zone.
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
 	for class, volumes := range map[string][]string{"standard": {"a-0"}, "fast": {"b-0", "b-1"}} {
 		e.Expect(e.Client.Create(e.ctx, &storagev1.StorageClass{
@@ -304,7 +304,7 @@ func testSampleRoleLimits(t *testing.T) {
 	w.Expect(version("prefill")).To(And(HaveLen(1), Equal(version("decode")), Not(Equal(first))))
 }
 
-// testSampleGitOps does what commits to the production overlay do.
+// testSampleGitOps makes the changes that commits to the production overlay make.
 func testSampleGitOps(t *testing.T) {
 	e := newEnv(t)
 	dir := filepath.Join(t.TempDir(), "gitops")

@@ -14,11 +14,11 @@ import (
 // everything is a partition above all ordinals.
 const everything = 1000
 
-// TestScaleInCanary scales three equal subsets in mid-canary: zone-a has a
-// percentage as its partition, zone-b an integer, zone-c is held.
+// TestScaleInCanary scales three equal subsets in mid-canary: zone-a has a percentage as its partition,
+// zone-b an integer, zone-c is held.
 //
-// Replicas and partition travel in one write, so an ordinal that a new partition
-// protects is protected from the moment it exists.
+// One write sets both replicas and partition, so a new partition protects an ordinal from the moment it
+// exists.
 func TestScaleInCanary(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(12), policy(p), zones("", "", ""), hold()))
@@ -34,12 +34,12 @@ func TestScaleInCanary(t *testing.T) {
 		for _, step := range []struct {
 			name     string
 			replicas int32
-			// partition of zone-a after it.
+			// partition of zone-a after the scale.
 			partition int
 			want      images
 		}{
 			{"up", 21, 4, images{
-				"zone-a": "v1 v1 v2 v2 v2 v2 v2", // the partition rose above two that are updated
+				"zone-a": "v1 v1 v2 v2 v2 v2 v2", // the partition rose above two updated replicas
 				"zone-b": "v1 v1 v2 v2 v2 v2 v2",
 				"zone-c": "v1 v1 v1 v1 v1 v1 v1",
 			}},
@@ -69,7 +69,7 @@ func TestScaleInCanary(t *testing.T) {
 		}
 
 		e.Step("in a burst", func() {
-			line := e.History.Forbid(protect("zone-a", 1, "v1")) // the lowest on the way
+			line := e.History.Forbid(protect("zone-a", 1, "v1")) // the lowest partition on the way
 			for _, n := range []int32{21, 6, 18, 3, 15, 12} {
 				w.Scale(n)
 			}

@@ -14,17 +14,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestScaleWalk walks the scale subresource over splits that do not come out
-// even. Settle checks the sum over the real StatefulSets at every step, and that
-// the pods are there; here the shares are checked.
+// TestScaleWalk walks the scale subresource over replicas that do not divide evenly. At every step
+// Settle checks the sum over the real StatefulSets, and that the pods exist; this test checks the
+// shares.
 func TestScaleWalk(t *testing.T) {
 	t.Parallel()
 	for _, walk := range []struct {
 		name   string
 		shares []string
-		// honored: whether the wishes can be met at n replicas.
+		// honored reports whether n replicas can satisfy the replicas of the subsets.
 		honored func(n int32) bool
-		// expect looks at the shares of the three zones.
+		// expect checks the shares of the three zones.
 		expect func(g Gomega, n int32, got []int32)
 	}{
 		{
@@ -86,7 +86,7 @@ func TestScaleWalk(t *testing.T) {
 				w.Settle()
 				check(n)
 			}
-			// Faster than anybody can follow; the last word counts.
+			// Scale faster than anybody can follow; the last value counts.
 			random := rand.New(rand.NewPCG(8, 8))
 			for range 20 {
 				w.Scale(random.Int32N(31))

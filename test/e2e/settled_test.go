@@ -18,14 +18,13 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// Settle waits until the manager says that the cluster is what the spec asks for
-// (Ready=True for this generation), and looks whether the cluster is: every
-// child observed by its controller, every replica there and ready, every
-// released one on the child's template.
+// Settle waits until the manager reports that the cluster matches the spec (Ready=True for this
+// generation), and checks that it does: every controller has observed its child, every replica exists
+// and is ready, and every released replica runs the child's template.
 //
-// After a change of the spec alone, Ready=True before that is so is a lie, and
-// fails the test. After something was done to pods or children (DeletePod and
-// the like, or Disturbed), the status may be older than that.
+// After a change of the spec alone, a premature Ready=True is an error, and fails the test. After a
+// change of pods or children (DeletePod and similar, or Disturbed), the status may be older than the
+// change.
 func (w *Workload) Settle() {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -41,11 +40,11 @@ func (w *Workload) Settle() {
 	w.disturbed = false
 }
 
-// Disturbed tells Settle that a test did something to pods or children.
+// Disturbed informs Settle that a test changed pods or children.
 func (w *Workload) Disturbed() { w.disturbed = true }
 
-// unsettled says what of the cluster is not as the spec and the children say; it
-// reads all from the API server.
+// unsettled describes how the cluster differs from the spec and the children; it reads everything from
+// the API server.
 func (w *Workload) unsettled(g Gomega, parent *v1alpha1.UnitedDeployment) string {
 	list := &appsv1.StatefulSetList{}
 	g.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.Name})).To(Succeed())
@@ -107,15 +106,14 @@ func unsettledChild(set *appsv1.StatefulSet, pods []pod, paused bool) string {
 	return ""
 }
 
-// AwaitObserved waits until the StatefulSets of all subsets have told all there is to
-// tell of their pods. They do that a moment after it is so, and no part of the
-// manager's Ready=True waits for it.
+// AwaitObserved waits until the StatefulSets of all subsets have reported the state of all of their
+// pods. They do that a moment after the fact, and the manager's Ready=True does not wait for it.
 func (w *Workload) AwaitObserved() {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) { g.Expect(w.notObserved()).To(BeEmpty()) }).Should(Succeed())
 }
 
-// notObserved says what a StatefulSet has yet to tell of its pods.
+// notObserved describes what a StatefulSet has not reported about its pods yet.
 func (w *Workload) notObserved() string {
 	w.t.Helper()
 	pods := map[string][]pod{}
@@ -130,8 +128,8 @@ func (w *Workload) notObserved() string {
 	return ""
 }
 
-// notSettledInStatus is a subset of which all replicas are ready on the update revision,
-// and the status does not say yet that its StatefulSet has settled on it.
+// notSettledInStatus returns a subset whose replicas are all ready on the update revision, but whose
+// StatefulSet has not settled on it yet according to the status.
 func notSettledInStatus(parent *v1alpha1.UnitedDeployment) string {
 	for _, s := range parent.Status.Subsets {
 		if s.DesiredReplicas > 0 && s.UpdatedReadyReplicas == s.DesiredReplicas && s.CurrentRevision != s.UpdateRevision {

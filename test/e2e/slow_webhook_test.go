@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slowWebhook is a validating webhook that takes its time over each child in a namespace.
+// slowWebhook is a validating webhook that is slow for each child in a namespace.
 type slowWebhook struct {
-	asked *atomic.Int32 // how many requests wait for it now
+	asked *atomic.Int32 // how many requests currently wait for it
 	end   func()
 }
 
-// DelayChildren has a webhook take that long over each write of a child in the namespace, until its end.
+// DelayChildren makes a webhook delay each write of a child in the namespace, until it is stopped.
 func (e *env) DelayChildren(delay time.Duration) slowWebhook {
 	e.t.Helper()
 	asked, over := &atomic.Int32{}, make(chan struct{})
@@ -72,8 +72,8 @@ func (e *env) DelayChildren(delay time.Duration) slowWebhook {
 	return slowWebhook{asked, end}
 }
 
-// TestSlowWebhook: the webhook of one namespace takes its time over each child there. The passes over its parents
-// wait for that, and used to take all workers.
+// TestSlowWebhook checks a webhook of one namespace that is slow for each child there. The passes over
+// its parents wait for that, and used to occupy all workers.
 func TestSlowWebhook(t *testing.T) {
 	t.Parallel()
 	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
@@ -83,7 +83,7 @@ func TestSlowWebhook(t *testing.T) {
 	for i := range 12 {
 		theirs.Create(draft(fmt.Sprintf("slow-%02d", i), replicas(0), zones("", ""), hold()))
 	}
-	theirs.Eventually(webhook.asked.Load).Should(BeNumerically(">=", 4), "positive control")
+	theirs.Eventually(webhook.asked.Load).Should(BeNumerically(">=", 2), "positive control: several wait at once; how many workers they get depends on the other tests")
 	for range 3 {
 		began := time.Now()
 		control.reacts()
@@ -96,7 +96,8 @@ func TestSlowWebhook(t *testing.T) {
 	}
 }
 
-// TestSlowPass: each write of a child takes a second, and there are many. The status used to be written when all were done.
+// TestSlowPass checks a pass with many writes of children, each of which takes a second. The status
+// used to be written only after all of them.
 func TestSlowPass(t *testing.T) {
 	t.Parallel()
 	const many = 60

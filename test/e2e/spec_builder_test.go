@@ -11,11 +11,11 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// The tests here say what they create in so many lines that they have short names for the
-// vocabulary of test/fixtures.
+// The tests in this package create objects in many lines, so these are short names for the functions of
+// test/fixtures.
 
 type (
-	// Draft is a UnitedDeployment in the making.
+	// Draft builds a UnitedDeployment.
 	Draft = fixtures.Draft
 	edit  = fixtures.Edit
 	parts = fixtures.Partitions

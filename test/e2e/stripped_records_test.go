@@ -20,13 +20,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// recorded are the annotations that tell what a child runs.
+// recorded are the annotations that show what a child runs.
 var recorded = []string{
 	v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationPartition,
 	v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationFingerprint,
 }
 
-// removes is a merge patch of metadata that sets all of these annotations to null.
+// removes returns a merge patch of metadata that sets all of these annotations to null.
 func removes(annotations ...string) string {
 	var gone []string
 	for _, a := range annotations {
@@ -35,9 +35,8 @@ func removes(annotations ...string) string {
 	return `"annotations":{` + strings.Join(gone, ",") + `}`
 }
 
-// TestStripped: in the middle of a rollout somebody removes from a child what United has
-// written on it, or forges it. No pod moves for that, and it is written again. The control
-// is a parent of somebody else.
+// TestStripped removes or forges, in the middle of a rollout, the annotations that United wrote on a
+// child. It checks that no pod moves, and that United writes them again. The control is another parent.
 func TestStripped(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -83,7 +82,7 @@ func TestStripped(t *testing.T) {
 	}
 }
 
-// isStripped takes all from a child that there is to take, in turn and at once.
+// isStripped removes everything that can be removed from a child, one by one and at once.
 func (w *Workload) isStripped(subset string) {
 	w.t.Helper()
 	checked := append(slices.Clone(recorded), v1alpha1.AnnotationRecordChecksum)
@@ -107,15 +106,14 @@ func (w *Workload) isStripped(subset string) {
 	}
 	w.Step("the protected revision is gone as well", func() {
 		revision := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Parent().Status.CurrentRevision}}
-		if w.Delete(w.ctx, revision) == nil { // the second child finds it gone
+		if w.Delete(w.ctx, revision) == nil { // the second child finds it already deleted
 			w.Disturbed()
 		}
 		w.putsRight(subset, `{"metadata":{`+removes(recorded...)+`}}`)
 	})
 }
 
-// putsRight patches a child, and waits until it has the annotations and labels that it
-// had.
+// putsRight patches a child, and waits until it has its previous annotations and labels again.
 func (w *Workload) putsRight(subset, patch string) {
 	w.t.Helper()
 	before := w.Child(subset)
@@ -130,7 +128,7 @@ func (w *Workload) putsRight(subset, patch string) {
 	w.Settle()
 }
 
-// ours are the annotations of United, but for the generation, which follows the parent's.
+// ours returns the annotations of United, without the generation, which follows that of the parent.
 func ours(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {
@@ -139,8 +137,8 @@ func ours(annotations map[string]string) map[string]string {
 	return kept
 }
 
-// losesItsOwner takes all of it, and the owner: it is nobody's then, and is left alone
-// until it is given back.
+// losesItsOwner removes all annotations and the owner: United then leaves the child alone until it has
+// the owner again.
 func (w *Workload) losesItsOwner(subset string) {
 	w.t.Helper()
 	before := w.Child(subset)
@@ -156,9 +154,9 @@ func (w *Workload) losesItsOwner(subset string) {
 	w.Settle()
 }
 
-// TestHeldByAFinalizer: the child of a subset that was removed stays in the status until
-// it is gone. So does one that a user has deleted, which comes back then; and both say by what
-// they are held.
+// TestHeldByAFinalizer checks that the child of a removed subset stays in the status until it is gone,
+// and so does a child that a user has deleted, which comes back then. The status of both names the
+// finalizer.
 func TestHeldByAFinalizer(t *testing.T) {
 	t.Parallel()
 	for name, removed := range map[string]bool{"the subset is removed": true, "the child is deleted": false} {
@@ -193,10 +191,10 @@ func TestHeldByAFinalizer(t *testing.T) {
 	}
 }
 
-// TestStrippedWhileNoManagerRuns: while no manager runs somebody lowers the partition of a child, and
-// removes what United has written on it, or forges it. The child's controller moves what was protected.
-// That was no release: the protected replicas come back as they were. It does not run beside other
-// tests: they share the manager.
+// TestStrippedWhileNoManagerRuns lowers the partition of a child while no manager runs, and removes or
+// forges the annotations that United wrote on it. The child's controller moves protected replicas. That
+// is not a release: the protected replicas come back as they were. The test does not run in parallel
+// with other tests, because they share the manager.
 func TestStrippedWhileNoManagerRuns(t *testing.T) {
 	open := `"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}`
 	patches := map[string]string{
@@ -234,9 +232,9 @@ func TestStrippedWhileNoManagerRuns(t *testing.T) {
 	}
 }
 
-// TestOldRecordPutBack: what United wrote on a child at an earlier time is put back, as from a backup,
-// along with another template. What it protects is not known then: no replica moves for it, it is
-// said, and what is to be put back is enough.
+// TestOldRecordPutBack restores annotations that United wrote on a child earlier, as from a backup,
+// together with another template. United then does not know what the child protects: no replica moves,
+// the status reports that, and restoring what the status asks for is enough.
 func TestOldRecordPutBack(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]edit{"Manual": hold(), "RollingUpdate": rolling(`{maxUnavailable: 1, partition: "100%"}`)} {
@@ -281,9 +279,9 @@ func TestOldRecordPutBack(t *testing.T) {
 	}
 }
 
-// TestPutBackOnAReplacedChild: a child is replaced, with the pods or around them, from a manifest that
-// has none of the annotations. What its subset stalls with says what to put back; when that is done
-// the protected replicas run what they ran, and come back so.
+// TestPutBackOnAReplacedChild replaces a child, with or without its pods, from a manifest without the
+// annotations. The status of the stalled subset says what to restore. After that, the protected
+// replicas run what they ran, and come back on it.
 func TestPutBackOnAReplacedChild(t *testing.T) {
 	t.Parallel()
 	for name, propagation := range map[string]metav1.DeletionPropagation{
@@ -314,7 +312,7 @@ func TestPutBackOnAReplacedChild(t *testing.T) {
 }
 
 // replaceBare replaces a child by one without annotations, as kubectl replace --force does. United
-// makes it anew as well: should it be the faster, it is replaced again.
+// recreates the child as well: if United is faster, replaceBare replaces the child again.
 func (w *Workload) replaceBare(child *appsv1.StatefulSet, propagation metav1.DeletionPropagation) {
 	w.t.Helper()
 	bare := child.DeepCopy()

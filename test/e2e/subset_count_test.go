@@ -13,7 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestHundredSubsets is a canary over as many subsets as there can be.
+// TestHundredSubsets checks a canary over the maximum number of subsets.
 func TestHundredSubsets(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -69,7 +69,8 @@ func TestHundredSubsets(t *testing.T) {
 	e.Expect(status.CurrentRevision).To(Equal(status.UpdateRevision))
 }
 
-// TestNoSubsets: with nowhere to run it is not ready and says so, and goes on when there is a subset.
+// TestNoSubsets checks that a parent without subsets is not ready and reports that, and continues when
+// it gets a subset.
 func TestNoSubsets(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)

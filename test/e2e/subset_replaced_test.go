@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestSubsetReplaced removes a subset and at once adds one of its name, in
-// another zone and with another patch.
+// TestSubsetReplaced removes a subset and immediately adds one with the same name, in another zone and
+// with another patch.
 func TestSubsetReplaced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -56,10 +56,10 @@ func TestSubsetReplaced(t *testing.T) {
 	}
 }
 
-// TestSubsetReplacedUnseen: the subset was removed and added again on other nodes
-// while no manager looked. A manager that comes back cannot know, and deletes
-// nothing on a guess: what is held stays where it is, what is released moves. The
-// test does not run beside others: they share the manager.
+// TestSubsetReplacedUnseen removes a subset and adds it again on other nodes while no manager runs. A
+// manager that comes back cannot know that, and does not delete anything on a guess: held replicas stay
+// where they are, released ones move. The test does not run in parallel with others, because they share
+// the manager.
 func TestSubsetReplacedUnseen(t *testing.T) {
 	e := newEnv(t)
 	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", "", ""), hold()))

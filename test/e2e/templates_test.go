@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// TestUnknownFields: what no type knows reaches the API server as it was written,
-// and is refused there by its name.
+// TestUnknownFields checks that a field which no type knows reaches the API server unchanged, and that
+// the refusal there names it.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	for _, unknown := range []struct{ name, path, words string }{
@@ -45,8 +45,8 @@ func TestUnknownFields(t *testing.T) {
 			e.Expect(stored).To(ContainSubstring(`{"list":[{"name":"a"},null,7],"number":1000,"text":"é"}`), "it is stored as it was written")
 			w.StallsWhole(v1alpha1.ReasonApplyRefused, unknown.words, "All subsets: ")
 			none.Holds()
-			// A patch may speak of it too: there is no schema to merge it by. Of two
-			// unknown fields the server names whichever it finds first.
+			// A patch may contain such a field too, which then has no schema for merging. If there are
+			// two unknown fields, the server names the first one that it finds.
 			w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"template":{"spec":
 				{"containers":[{"name":"web","warmUp":{"list":[{"name":"b"}],"number":null}}],"warmUp":{"list":[1]}}}}}}]`)
 			w.StallsWhole(v1alpha1.ReasonApplyRefused, "field not declared in schema")
@@ -60,7 +60,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// TestPatches: each subset has a patch of another kind.
+// TestPatches checks subsets that each have a different kind of patch.
 func TestPatches(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -178,7 +178,7 @@ func TestPatches(t *testing.T) {
 		},
 		{
 			"ours-stays-ours", `{"metadata":{"labels":{"united.dev/name":"x"},"annotations":{"united.dev/revision":"x"}},
-				"spec":{"replicas":null,"selector":null,"updateStrategy":{"rollingUpdate":{"partition":null}},"template":{"metadata":{"labels":{"united.dev/subset":"x"}}}}}`, // with values they are refused
+				"spec":{"replicas":null,"selector":null,"updateStrategy":{"rollingUpdate":{"partition":null}},"template":{"metadata":{"labels":{"united.dev/subset":"x"}}}}}`, // the API server refuses them with values
 			func(g Gomega, set *appsv1.StatefulSet, _ corev1.PodSpec) {
 				g.Expect(*set.Spec.Replicas).To(BeEquivalentTo(1))
 				g.Expect(*set.Spec.UpdateStrategy.RollingUpdate.Partition).To(BeZero())
@@ -201,7 +201,7 @@ func TestPatches(t *testing.T) {
 	})(base)
 	replicas(int32(len(base.Spec.Topology.Subsets)))(base)
 	w := e.Create(base)
-	w.Eventually(func(g Gomega) { // ordinals that start at 5 are no gap
+	w.Eventually(func(g Gomega) { // ordinals that start at 5 do not count as a gap
 		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
 	}).Should(Succeed())
 	for _, c := range cases {
@@ -227,15 +227,14 @@ func TestPatches(t *testing.T) {
 				all = append(all, s.Name)
 			}
 		}
-		all = append(all, "none") // whose label app is put right
+		all = append(all, "none") // United restores its label app
 		bringToRest(w, all...)
 		expectRest(w, all...)
 	})
 }
 
-// TestBareTemplates: what a template may look like when nothing has looked at it
-// before. The admission policy is absent, as it may be: each is told of, none
-// makes the manager panic.
+// TestBareTemplates checks templates that nothing has validated before, because the admission policy is
+// absent, which is allowed: the status reports each of them, and none makes the manager panic.
 func TestBareTemplates(t *testing.T) {
 	t.Parallel()
 	e := soundEnv(t)
@@ -312,8 +311,7 @@ func TestBareTemplates(t *testing.T) {
 	})
 }
 
-// createRaw creates a UnitedDeployment of a template and of subsets with patches,
-// all as JSON.
+// createRaw creates a UnitedDeployment from a template and subsets with patches, all as JSON.
 func (e *env) createRaw(name, template, patches string) {
 	e.t.Helper()
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
@@ -334,7 +332,7 @@ func (e *env) createRaw(name, template, patches string) {
 	e.Expect(e.Client.Create(e.ctx, parent)).To(Succeed(), template)
 }
 
-// isRefused waits until the parent tells clearly that it cannot be carried out.
+// isRefused waits until the parent reports clearly that it cannot be carried out.
 func (w *Workload) isRefused(what string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -347,8 +345,7 @@ func (w *Workload) isRefused(what string) {
 	}).Should(Succeed())
 }
 
-// Unchecked exempts the namespace from the admission policy, as if it were not
-// installed.
+// Unchecked exempts the namespace from the admission policy, as if the policy were not installed.
 func (e *env) Unchecked() {
 	e.t.Helper()
 	const label = "united.dev/e2e-unchecked"

@@ -28,10 +28,10 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestUnreadable: what a tenant can store and Go cannot decode costs that object only.
-// The control is a parent of somebody else, which reacts while it is there, also when the
-// manager starts. The test does not run beside others: it restarts the manager, and takes
-// away for a moment what refuses such objects.
+// TestUnreadable checks that an object which a tenant can store but Go cannot decode affects only that
+// object. The control is another parent, which reacts while the object exists, also after a start of
+// the manager. The test does not run in parallel with others: it restarts the manager, and temporarily
+// removes the checks that refuse such objects.
 func TestUnreadable(t *testing.T) {
 	control := soundEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
 	control.Settle()
@@ -75,7 +75,7 @@ func TestUnreadable(t *testing.T) {
 		junk.Workload("nested").Stalls("zone-b", v1alpha1.ReasonApplyRefused)
 	})
 	e.Step("nothing of them is touched", func() {
-		e.Kubectl("patch", "united", "aged", "--type=json", "-p", fmt.Sprintf( // which reads no times
+		e.Kubectl("patch", "united", "aged", "--type=json", "-p", fmt.Sprintf( // a JSON patch does not decode times
 			`[{"op":"replace","path":%q,"value":%q},{"op":"add","path":"/spec/updateStrategy/manualUpdate/partitions","value":{"zone-a":0,"zone-b":0}}]`,
 			imagePath, image("v2")))
 		deep.Scale(5)
@@ -110,7 +110,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// reacts changes the partition, and sees the child change.
+// reacts changes the partition, and checks that the child changes.
 func (w *Workload) reacts() {
 	w.t.Helper()
 	of := func() int32 { return *w.Child("zone-a").Spec.UpdateStrategy.RollingUpdate.Partition }
@@ -124,7 +124,7 @@ func (w *Workload) reacts() {
 	w.t.Logf("the control reacts in %s", time.Since(began).Round(time.Millisecond))
 }
 
-// statusTime sets a time of the status.
+// statusTime sets a time in the status.
 func (w *Workload) statusTime(value string) error {
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 	return w.send(http.MethodPatch, w.path(parent)+"/status", fmt.Sprintf(`{"status":{"lastProgressTime":%q}}`, value))
@@ -134,7 +134,7 @@ func (e *env) path(parent *v1alpha1.UnitedDeployment) string {
 	return fmt.Sprintf("/apis/%s/namespaces/%s/uniteddeployments/%s", v1alpha1.GroupVersion, e.Namespace, parent.Name)
 }
 
-// tellsUnreadable: there is an event, one, and the log has the name.
+// tellsUnreadable checks that there is exactly one event, and that the log contains the name.
 func (w *Workload) tellsUnreadable() {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -154,7 +154,7 @@ func (w *Workload) tellsUnreadable() {
 	w.Expect(string(log)).To(MatchRegexp(`cannot decode UnitedDeployment.*"name": ?"%s"`, w.Name))
 }
 
-// refuses: the CRD refuses every time that Go does.
+// refuses checks that the CRD refuses every time that Go refuses.
 func (e *env) refuses(w *Workload) {
 	e.t.Helper()
 	for _, value := range []string{"2026-01-01t00:00:00z", "2026-01-01T00:00:00+25:00", "2026-01-01T00:00:00x5Z"} {
@@ -162,8 +162,8 @@ func (e *env) refuses(w *Workload) {
 	}
 }
 
-// withoutChecks does something while the CRD has a mere format for times and the admission
-// policy is not bound, as where they are older.
+// withoutChecks calls do while the CRD has only a format for times and the admission policy is not
+// bound, as in older installations.
 func (e *env) withoutChecks(do func()) {
 	e.t.Helper()
 	const binding = "validatingadmissionpolicybinding/united-templates"
@@ -193,14 +193,14 @@ func (e *env) withoutChecks(do func()) {
 	do()
 }
 
-// nested is JSON of so many objects in each other.
+// nested returns JSON of n nested objects.
 func nested(n int) string {
 	return strings.Repeat(`{"a":`, n-1) + `{}` + strings.Repeat("}", n-1)
 }
 
-// deepen gives the first subset a patch with which the whole object is so many levels
-// deep. The API server would write owners of its fields that are deeper still, and then
-// could not read the object itself: so the request takes the owners away.
+// deepen gives the first subset a patch that makes the whole object as deep as the given number of
+// levels. The API server would add managedFields that are even deeper, and then could not read the
+// object itself: so the request removes them.
 func (w *Workload) deepen(levels int) {
 	w.t.Helper()
 	w.Eventually(func() error {
@@ -217,17 +217,17 @@ func (w *Workload) deepen(levels int) {
 	}).Should(Succeed())
 }
 
-// storeDeep creates a UnitedDeployment whose own owners of fields are too deep for a list.
+// storeDeep creates a UnitedDeployment whose managedFields are too deep for a list.
 func (e *env) storeDeep(name string, levels int) {
 	e.t.Helper()
 	d := draft(name, replicas(2), zones("", ""), hold())
-	const above = 8 // the patch is the sixth level, as above
+	const above = 8 // as above, the patch is the sixth level
 	d.Spec.Topology.Subsets[1].Patch = fromJSON[*v1alpha1.Subset](e, `{"name":"x","patch":{"spec":{"template":{"spec":`+nested(levels-above)+`}}}}`).Patch
 	e.Create(d)
 }
 
-// storeOwner creates a StatefulSet with a label of ours, and an owner of its fields that
-// no list of JSON can hold.
+// storeOwner creates a StatefulSet with a label of United, and with managedFields that no JSON list can
+// hold.
 func (e *env) storeOwner(name string) {
 	e.t.Helper()
 	set := foreignSet(e.Namespace, name)
@@ -240,8 +240,7 @@ func (e *env) storeOwner(name string) {
 	e.Expect(e.send(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/statefulsets", asJSON(set.Object))).To(Succeed())
 }
 
-// storeRevision creates a ControllerRevision with a label of ours that is as deep as any
-// object can be.
+// storeRevision creates a ControllerRevision with a label of United and the maximum depth of an object.
 func (e *env) storeRevision(name string) {
 	e.t.Helper()
 	e.Expect(e.send(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/controllerrevisions", fmt.Sprintf(
@@ -249,7 +248,7 @@ func (e *env) storeRevision(name string) {
 		name, v1alpha1.LabelName, nested(9995)))).To(Succeed())
 }
 
-// send sends JSON as it is: a typed client could not make or read it.
+// send sends JSON unchanged: a typed client could not encode or decode it.
 func (e *env) send(method, path, body string) error {
 	request := e.rest().Verb(method).AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json")
 	if method == http.MethodPatch {
@@ -264,7 +263,7 @@ func (e *env) rest() rest.Interface {
 	return clients.RESTClient()
 }
 
-// decodable reports whether Go reads a list.
+// decodable returns an error if Go cannot read a list.
 func decodable(e *env, path string) error {
 	raw, err := e.rest().Get().AbsPath(path).DoRaw(e.ctx)
 	e.Expect(err).NotTo(HaveOccurred())

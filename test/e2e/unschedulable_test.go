@@ -20,10 +20,10 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestUnschedulable: the real scheduler finds no node for the replicas of a zone, because the
+// TestUnschedulable checks replicas of a zone for which the real scheduler finds no node, because the
 // zone has no nodes, or because they are full. The status quotes the scheduler at once; after 30
-// seconds the reason is Unschedulable, and there is an event. When a node gets the label of the
-// zone, everything recovers without help.
+// seconds the reason is Unschedulable, and there is an event. When a node gets the label of the zone,
+// everything recovers without help.
 func TestUnschedulable(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]edit{"Manual": hold(), "RollingUpdate": rolling(`{order: Sequential}`)}
@@ -42,7 +42,7 @@ func TestUnschedulable(t *testing.T) {
 	}
 }
 
-// testZoneWithoutNodes: no replica of the zone can start before its first node is there.
+// testZoneWithoutNodes checks that no replica of the zone can start before its first node exists.
 func testZoneWithoutNodes(e *env, strategy edit) {
 	node := e.addNodeWithoutZone("1")
 	mark := e.AuditMark()
@@ -56,7 +56,7 @@ func testZoneWithoutNodes(e *env, strategy edit) {
 	e.Expect(w.Images()).To(Equal(images{"own": "v1 v1", "elsewhere": "v1 v1"}))
 }
 
-// testZoneFull: the new template requests more than is left on the only node of the zone.
+// testZoneFull checks a new template that requests more than the only node of the zone has left.
 func testZoneFull(e *env, strategy edit) {
 	e.giveZone(e.addNodeWithoutZone("1"))
 	second := e.addNodeWithoutZone("2")
@@ -83,8 +83,8 @@ func testZoneFull(e *env, strategy edit) {
 	e.Expect(w.Images()).To(Equal(images{"own": "v2 v2", "elsewhere": "v2 v2"}))
 }
 
-// inOwnZone is a parent with two replicas on nodes of a zone that only this test has, and two on
-// any other node. Each requests so much CPU; a node has 1000.
+// inOwnZone returns a parent with two replicas on nodes of a zone that only this test has, and two on
+// any other node. Each replica requests the given CPU; a node has 1000.
 func inOwnZone(e *env, strategy edit, cpu string) *Draft {
 	own := v1alpha1.Subset{Name: "own", NodeSelector: inZone(e.Namespace), Tolerations: []corev1.Toleration{{Key: e.Namespace, Operator: corev1.TolerationOpExists}}}
 	containers := []any{map[string]any{
@@ -94,7 +94,8 @@ func inOwnZone(e *env, strategy edit, cpu string) *Draft {
 		templateField(containers, "spec", "template", "spec", "containers"))
 }
 
-// addNodeWithoutZone adds a node that only pods of this test tolerate, in a zone that nothing selects.
+// addNodeWithoutZone adds a node that only pods of this test tolerate, in a zone that no subset
+// selects.
 func (e *env) addNodeWithoutZone(suffix string) string {
 	e.t.Helper()
 	name := e.Namespace + "-" + suffix
@@ -103,16 +104,16 @@ func (e *env) addNodeWithoutZone(suffix string) string {
 	return name
 }
 
-// giveZone labels a node as one of the zone of this test.
+// giveZone labels a node as part of the zone of this test.
 func (e *env) giveZone(node string) {
 	e.t.Helper()
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, e.Namespace)
 	e.Expect(e.Client.Patch(e.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, label))).To(Succeed())
 }
 
-// IsUnschedulable waits until replicas of the subset "own" are Unschedulable, so many of them as count
-// says, and everything that users read quotes what the scheduler said of the pod: with these words. The
-// writes of the status since the mark must show that it was quoted before, for another reason.
+// IsUnschedulable waits until the wanted number of replicas of the subset "own" is Unschedulable, and
+// the messages for users quote what the scheduler said about the pod, with the given words. The writes
+// of the status since the mark must show that it quoted the scheduler before, under another reason.
 func (w *Workload) IsUnschedulable(mark int64, count, words string) {
 	w.t.Helper()
 	var pod *corev1.Pod
@@ -149,8 +150,8 @@ func (w *Workload) IsUnschedulable(mark int64, count, words string) {
 	w.Expect(quoted).To(BeNumerically(">", 0), "the subset quotes the scheduler before that")
 }
 
-// pending is the replica of the subset "own" that has been unschedulable for the longest time, as the API
-// server has it.
+// pending returns the replica of the subset "own" that has been unschedulable for the longest time,
+// according to the API server.
 func (w *Workload) pending(g Gomega) *corev1.Pod {
 	var first *corev1.Pod
 	pods := w.podsOf("own")
@@ -163,7 +164,8 @@ func (w *Workload) pending(g Gomega) *corev1.Pod {
 	return first
 }
 
-// quoteOf is what the scheduler says of a pod that fits on no node, as the status quotes it; "" of another pod.
+// quoteOf returns what the scheduler says about a pod that fits on no node, as the status quotes it; ""
+// for any other pod.
 func quoteOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
@@ -192,7 +194,7 @@ func quotes(status v1alpha1.UnitedDeploymentStatus, words string) bool {
 	return false
 }
 
-// eventsOf are the events of a reason about the UnitedDeployment.
+// eventsOf returns the events with a reason about the UnitedDeployment.
 func (w *Workload) eventsOf(g Gomega, reason string) []eventsv1.Event {
 	list := &eventsv1.EventList{}
 	g.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -205,13 +207,13 @@ func (w *Workload) eventsOf(g Gomega, reason string) []eventsv1.Event {
 	return events
 }
 
-// schedulesAgain waits until the parent is Ready, and checks that the status quotes the scheduler
-// no more.
+// schedulesAgain waits until the parent is Ready, and checks that the status no longer quotes the
+// scheduler.
 func (w *Workload) schedulesAgain() {
 	w.t.Helper()
 	w.Disturbed()
 	w.Settle()
-	w.Eventually(func(g Gomega) { // a rollout goes on after the first replica is ready
+	w.Eventually(func(g Gomega) { // a rollout continues after the first replica is ready
 		parent := w.Parent()
 		ready := condition(parent, v1alpha1.ConditionReady)
 		g.Expect(ready.Reason).To(BeElementOf(v1alpha1.ReasonRolloutComplete, v1alpha1.ReasonRolloutHeld))

@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// condition gives a condition of the parent, an empty one when it is not there.
+// condition returns a condition of the parent, an empty one if it is missing.
 func condition(parent *v1alpha1.UnitedDeployment, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(parent.Status.Conditions, kind); c != nil {
 		return *c
@@ -25,8 +25,8 @@ func condition(parent *v1alpha1.UnitedDeployment, kind string) metav1.Condition 
 	return metav1.Condition{}
 }
 
-// Stalls waits until the status of this generation says that the subset, and no
-// other, cannot be brought on: with the reason, and all of the words.
+// Stalls waits until the status of this generation reports that exactly this subset cannot make
+// progress, with the reason and all of the words.
 func (w *Workload) Stalls(subset, reason string, words ...string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -79,7 +79,7 @@ func (w *Workload) Runs(want images) {
 	}).Should(Succeed())
 }
 
-// Raw is an object as the API server has it, every byte.
+// Raw returns every byte of an object as the API server has it.
 func (e *env) Raw(kind, name string) string {
 	e.t.Helper()
 	path := fmt.Sprintf("/apis/apps/v1/namespaces/%s/%s/%s", e.Namespace, kind, name)
@@ -96,7 +96,7 @@ func (e *env) Kubectl(args ...string) string {
 	return out
 }
 
-// remade forbids that a pod that exists is made anew.
+// remade forbids that an existing pod is recreated.
 func remade(living []pod) rule {
 	return func(i incarnation) string {
 		if slices.ContainsFunc(living, func(p pod) bool { return p.Name == i.Name }) {
@@ -106,13 +106,13 @@ func remade(living []pod) rule {
 	}
 }
 
-// PodSpec is the pod spec in the template of a child.
+// PodSpec returns the pod spec in the template of a child.
 func (w *Workload) PodSpec(subset string) corev1.PodSpec {
 	w.t.Helper()
 	return w.Child(subset).Spec.Template.Spec
 }
 
-// podsOf are the whole pods of a subset.
+// podsOf returns the complete pods of a subset.
 func (w *Workload) podsOf(subset string) []corev1.Pod {
 	w.t.Helper()
 	list := &corev1.PodList{}
@@ -121,10 +121,10 @@ func (w *Workload) podsOf(subset string) []corev1.Pod {
 	return list.Items
 }
 
-// rawJSON is JSON that is left as it is.
+// rawJSON is JSON that is not decoded.
 type rawJSON = json.RawMessage
 
-// fromJSON reads JSON, or fails the test.
+// fromJSON decodes JSON, or fails the test.
 func fromJSON[T any](e *env, text string) T {
 	e.t.Helper()
 	var v T

@@ -28,8 +28,8 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// env is a test's namespace. Expect and Eventually are gomega's; they, and all
-// that fails, speak of the step that runs.
+// env is a test's namespace. Expect and Eventually are those of gomega; they, and all failures, refer
+// to the current step.
 type env struct {
 	*WithT
 	t   *testing.T
@@ -39,8 +39,8 @@ type env struct {
 	History   History
 }
 
-// newEnv makes a namespace in which pods can be created. When the test fails,
-// what is in it is logged.
+// newEnv creates a namespace in which pods can be created. If the test fails, it logs the objects in
+// the namespace.
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{WithT: NewWithT(t), t: t, ctx: t.Context(), Client: shared.client}
@@ -59,8 +59,8 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// Step runs a part of the test as a subtest, in the same namespace. The parts
-// build on each other: when one fails, the test ends.
+// Step runs a part of the test as a subtest, in the same namespace. Parts depend on each other: if one
+// fails, the test ends.
 func (e *env) Step(name string, run func()) {
 	e.t.Helper()
 	fixtures.Step(&e.t, &e.WithT, name, run)
@@ -74,8 +74,8 @@ func (e *env) key(name string) types.NamespacedName {
 type Workload struct {
 	*env
 	Name string
-	// disturbed: something was done to the cluster, not to the spec, since the
-	// manager last told that all is well.
+	// disturbed: a test changed the cluster, not the spec, since the manager last reported that
+	// everything matches.
 	disturbed bool
 }
 
@@ -97,7 +97,7 @@ func (e *env) TryCreate(d *Draft) (*Workload, error) {
 	return e.Workload(parent.Name), e.Client.Create(e.ctx, parent)
 }
 
-// Workload is a UnitedDeployment that was created by other means.
+// Workload returns a UnitedDeployment that was created by other means.
 func (e *env) Workload(name string) *Workload { return &Workload{env: e, Name: name} }
 
 // Parent reads the UnitedDeployment.
@@ -108,19 +108,19 @@ func (w *Workload) Parent() *v1alpha1.UnitedDeployment {
 	return parent
 }
 
-// Patch is kubectl patch --type=merge.
+// Patch works like kubectl patch --type=merge.
 func (w *Workload) Patch(patch string, args ...any) {
 	w.t.Helper()
 	w.Expect(w.TryPatch(types.MergePatchType, fmt.Sprintf(patch, args...))).To(Succeed())
 }
 
-// JSONPatch is kubectl patch --type=json.
+// JSONPatch works like kubectl patch --type=json.
 func (w *Workload) JSONPatch(patch string, args ...any) {
 	w.t.Helper()
 	w.Expect(w.TryPatch(types.JSONPatchType, fmt.Sprintf(patch, args...))).To(Succeed())
 }
 
-// TryPatch is for a patch that may be refused.
+// TryPatch sends a patch that may be refused.
 func (w *Workload) TryPatch(kind types.PatchType, patch string) error {
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 	return w.Client.Patch(w.ctx, parent, client.RawPatch(kind, []byte(patch)), client.FieldOwner("kubectl-patch"))
@@ -132,14 +132,14 @@ func (w *Workload) SetImage(tag string) {
 	w.JSONPatch(`[{"op":"replace","path":%q,"value":%q}]`, imagePath, image(tag))
 }
 
-// SetPartitions names partitions by a merge patch: those it does not name stay,
-// nil un-names one.
+// SetPartitions sets partitions by a merge patch: it keeps those that it does not name, and removes a
+// nil one.
 func (w *Workload) SetPartitions(p parts) {
 	w.t.Helper()
 	w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":%s}}}}`, asJSON(p))
 }
 
-// Scale goes through the scale subresource, as kubectl scale and an HPA do.
+// Scale uses the scale subresource, as kubectl scale and an HPA do.
 func (w *Workload) Scale(n int32) {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n))
@@ -155,7 +155,7 @@ func (w *Workload) Child(subset string) *appsv1.StatefulSet {
 	return child
 }
 
-// Status reads what the parent's status says of a subset.
+// Status reads the status of a subset.
 func (w *Workload) Status(subset string) v1alpha1.SubsetStatus {
 	w.t.Helper()
 	for _, s := range w.Parent().Status.Subsets {
@@ -166,21 +166,21 @@ func (w *Workload) Status(subset string) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{}
 }
 
-// PatchChild changes a child by a merge patch, as somebody else.
+// PatchChild changes a child by a merge patch, as another client.
 func (w *Workload) PatchChild(subset, patch string, args ...any) {
 	w.t.Helper()
 	child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-" + subset}}
 	w.Expect(w.Client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, args...)))).To(Succeed())
 }
 
-// DeleteChild deletes the child of a subset and waits until there is another.
+// DeleteChild deletes the child of a subset and waits until there is another one.
 func (w *Workload) DeleteChild(subset string, propagation metav1.DeletionPropagation) {
 	w.t.Helper()
 	w.DeleteChildren(propagation, subset)
 }
 
-// DeleteChildren deletes the children of several subsets, and then waits until
-// each of them is there again.
+// DeleteChildren deletes the children of several subsets, and then waits until each of them exists
+// again.
 func (w *Workload) DeleteChildren(propagation metav1.DeletionPropagation, subsets ...string) {
 	w.t.Helper()
 	w.disturbed = true
@@ -200,7 +200,7 @@ func (w *Workload) DeleteChildren(propagation metav1.DeletionPropagation, subset
 	}
 }
 
-// DeletePod deletes the pod of an ordinal and waits until there is another.
+// DeletePod deletes the pod of an ordinal and waits until there is another one.
 func (w *Workload) DeletePod(subset string, ordinal int) {
 	w.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal)
@@ -215,7 +215,7 @@ func (w *Workload) DeletePod(subset string, ordinal int) {
 	}).Should(Succeed())
 }
 
-// MarkUnready patches a pod's Ready condition to False, which stays so.
+// MarkUnready patches a pod's Ready condition to False; the pod stays unready.
 func (w *Workload) MarkUnready(subset string, ordinal int) {
 	w.t.Helper()
 	w.mark(subset, ordinal, corev1.ConditionFalse)
@@ -232,7 +232,7 @@ func (w *Workload) mark(subset string, ordinal int, ready corev1.ConditionStatus
 	w.markPod(fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal), ready)
 }
 
-// markPod has the kubelet say whether a pod is ready.
+// markPod sets, as the kubelet, whether a pod is ready.
 func (w *Workload) markPod(name string, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
@@ -251,7 +251,7 @@ func (w *Workload) WipeStatus() {
 	w.Expect(w.Client.Status().Patch(w.ctx, parent, patch)).To(Succeed())
 }
 
-// pod is what the tests look at in a pod.
+// pod is the part of a pod that the tests use.
 type pod struct {
 	Namespace, Name string
 	UID             types.UID
@@ -261,13 +261,13 @@ type pod struct {
 	Hash            string // the child's own revision
 	Node, Zone      string
 	Running         bool
-	Crashing        bool // a container waits to be started again
+	Crashing        bool // a container waits for its restart
 	Ready           bool
-	ReadySince      time.Time // a whole second; zero when it is not ready
+	ReadySince      time.Time // in whole seconds; zero if the pod is not ready
 	Terminating     bool
 	Parent          string // the UnitedDeployment
-	// Leader is the name of the leader of its group, its own if it is that; "" of a pod that is a
-	// replica by itself. Members is how many pods the group is of.
+	// Leader is the name of the leader of its group, or its own name if it is the leader; "" for a pod
+	// that is a replica by itself. Members is the number of pods in the group.
 	Leader  string
 	Members int
 }
@@ -299,13 +299,14 @@ func readPod(p *corev1.Pod) pod {
 	return read
 }
 
-// Pods reads the replicas of the workload from the API server, by subset and ordinal: its pods, or its groups of pods.
+// Pods reads the replicas of the workload from the API server, by subset and ordinal: its pods, or its
+// groups of pods.
 func (w *Workload) Pods() []pod {
 	w.t.Helper()
 	return asReplicas(w.members())
 }
 
-// members are the pods of the workload, those of groups each by itself.
+// members returns the pods of the workload, including each pod of a group.
 func (w *Workload) members() []pod {
 	w.t.Helper()
 	list := &corev1.PodList{}
@@ -320,11 +321,11 @@ func (w *Workload) members() []pod {
 	return pods
 }
 
-// images are the tags that run, by subset, in the order of the ordinals: "v1 v1
-// v2". A terminating pod has a tilde behind it.
+// images are the running tags, by subset, in the order of the ordinals: "v1 v1 v2". A tilde follows the
+// tag of a terminating pod.
 type images = map[string]string
 
-// Images reads what runs, from the pods. A subset without pods is not in it.
+// Images reads the images from the pods. It omits a subset without pods.
 func (w *Workload) Images() images {
 	w.t.Helper()
 	running := images{}
@@ -338,10 +339,9 @@ func (w *Workload) Images() images {
 	return running
 }
 
-// Writes gives what the manager wrote in the namespace since a mark of
-// AuditMark, also what was refused. A kind is a resource, with its subresource
-// if it has one ("statefulsets", "uniteddeployments/status"); without kinds it is
-// everything but events.
+// Writes returns what the manager wrote in the namespace since a mark of AuditMark, including refused
+// writes. A kind is a resource, with its subresource if it has one ("statefulsets",
+// "uniteddeployments/status"); without kinds Writes returns all writes except events.
 func (e *env) Writes(since int64, kinds ...string) []cluster.Event {
 	e.t.Helper()
 	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
@@ -360,7 +360,7 @@ const (
 	statuses = "uniteddeployments/status"
 )
 
-// AuditMark is the place in the audit log after all that was written so far.
+// AuditMark returns the place in the audit log after everything that was written so far.
 func (e *env) AuditMark() int64 {
 	e.t.Helper()
 	mark, err := shared.cluster.AuditMark(e.ctx)
@@ -368,7 +368,7 @@ func (e *env) AuditMark() int64 {
 	return mark
 }
 
-// describe tells what is in the namespace, for the log of a failed test.
+// describe describes the objects in the namespace, for the log of a failed test.
 func (e *env) describe(ctx context.Context) string {
 	var text strings.Builder
 	for _, args := range [][]string{
@@ -382,7 +382,7 @@ func (e *env) describe(ctx context.Context) string {
 		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
 		fmt.Fprintf(&text, "$ kubectl %s\n%s\n", strings.Join(args, " "), out)
 		if err != nil {
-			fmt.Fprintln(&text, err) // LeaderWorkerSets need not be served
+			fmt.Fprintln(&text, err) // the cluster need not serve LeaderWorkerSets
 		}
 	}
 	log, err := os.ReadFile(shared.manager.LogPath())
@@ -397,14 +397,13 @@ func (e *env) describe(ctx context.Context) string {
 	return text.String()
 }
 
-// Count is how many pods a subset has.
+// Count returns how many pods a subset has.
 func (w *Workload) Count(subset string) int {
 	w.t.Helper()
 	return len(strings.Fields(w.Images()[subset]))
 }
 
-// eachPolicy runs a test with both pod management policies at once, each in a
-// namespace of its own.
+// eachPolicy runs a test with both pod management policies in parallel, each in its own namespace.
 func eachPolicy(t *testing.T, run func(e *env, p appsv1.PodManagementPolicyType)) {
 	t.Helper()
 	t.Parallel()

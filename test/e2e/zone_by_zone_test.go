@@ -14,8 +14,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestZoneByZone is the main job: a canary that is moved on with kubectl patch
-// --type=merge.
+// TestZoneByZone checks the main use case: a canary that proceeds with kubectl patch --type=merge.
 func TestZoneByZone(t *testing.T) {
 	eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(draft("web", replicas(10), policy(p), zones("2", "50%", ""), hold()))
@@ -96,8 +95,8 @@ func TestZoneByZone(t *testing.T) {
 	})
 }
 
-// expectOneChildWrite expects that a change of one subset's partition is written
-// to its child, once, and to no other. The subset's partition must differ.
+// expectOneChildWrite checks that a change of one subset's partition causes one write of its child, and
+// no write of another child. The subset's partition must differ.
 func expectOneChildWrite(w *Workload, subset string, change func()) {
 	w.t.Helper()
 	mark := w.AuditMark()
@@ -108,38 +107,36 @@ func expectOneChildWrite(w *Workload, subset string, change func()) {
 	w.Expect(writes[0].Name).To(Equal(w.Name + "-" + subset))
 }
 
-// expectRest touches all children of a workload at rest and expects that the
-// manager writes nothing. That it has looked at them is seen by what it does
-// about a label that is taken from the last one, in the same order of events:
-// one write, to that child alone.
+// expectRest touches all children of a workload at rest and checks that the manager writes nothing. To
+// see that the manager has processed them, it then removes a label from the last child, which comes
+// later in the same order of events and causes one write, of that child alone.
 func expectRest(w *Workload, subsets ...string) {
 	w.t.Helper()
 	w.Expect(notResting(w, subsets)).To(BeEmpty())
 }
 
-// comesToRest is expectRest for a workload of which nothing says that all has
-// been done: it is looked at again until nothing is written.
+// comesToRest is expectRest for a workload that does not show when all work is done: it repeats the
+// check until the manager writes nothing.
 func comesToRest(w *Workload, subsets ...string) {
 	w.t.Helper()
 	w.Eventually(func() []cluster.Event { return notResting(w, subsets) }).Should(BeEmpty())
 }
 
-// bringToRest waits until nobody has anything more to say of the children: their
-// controller has told of all of their pods, and the manager has taken that in.
-// What is written afterwards has its cause afterwards.
+// bringToRest waits until the controllers have reported the state of all pods of their children, and
+// the manager has processed that. Any later write has a later cause.
 func bringToRest(w *Workload, subsets ...string) {
 	w.t.Helper()
 	w.AwaitObserved()
 	comesToRest(w, subsets...)
 }
 
-// notResting gives the writes of the manager when all children are touched, but
-// for those about the label.
+// notResting touches all children, and returns the writes of the manager, except for those that restore
+// the label.
 func notResting(w *Workload, subsets []string) []cluster.Event {
 	w.t.Helper()
 	last := w.Name + "-" + subsets[len(subsets)-1]
 	mark := w.AuditMark()
-	for round := range 2 { // the second sees what the first wrote too late
+	for round := range 2 { // the second round sees writes of the first that came too late
 		for _, subset := range subsets {
 			w.PatchChild(subset, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, round)
 		}

@@ -20,8 +20,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// Helm runs helm with all rights and returns its standard output. An error has
-// the standard error.
+// Helm runs helm with all rights and returns its standard output. An error contains the standard error.
 func Helm(ctx context.Context, c *cluster.Cluster, args ...string) (string, error) {
 	bin, err := cluster.BinDir()
 	if err != nil {
@@ -37,13 +36,13 @@ func Helm(ctx context.Context, c *cluster.Cluster, args ...string) (string, erro
 	return stdout.String(), nil
 }
 
-// StartHelm starts helm with all rights and --debug, and does not wait for it. name
-// names its log file.
+// StartHelm starts helm with all rights and --debug, and does not wait for it. name is the name of its
+// log file.
 func StartHelm(c *cluster.Cluster, name string, args ...string) (*cluster.Process, error) {
 	return c.StartProcessWithEnv(helmEnv(c), name, "helm", append(args, "--debug", "--kubeconfig="+c.Kubeconfig())...)
 }
 
-// helmEnv keeps helm away from all that is the user's own.
+// helmEnv keeps helm away from the user's own configuration.
 func helmEnv(c *cluster.Cluster) []string {
 	home := filepath.Join(c.Dir(), "helm")
 	return []string{
@@ -52,25 +51,24 @@ func helmEnv(c *cluster.Cluster) []string {
 	}
 }
 
-// ChartDir is the directory of a chart of this repository.
+// ChartDir returns the directory of a chart of this repository.
 func ChartDir(name string) (string, error) {
 	root, err := cluster.Root()
 	return filepath.Join(root, "charts", name), err
 }
 
-// Deployed is how a release of the chart runs its manager.
+// Deployed describes how a release of the chart runs its manager.
 type Deployed struct {
-	// Options have the ServiceAccount and the arguments of the chart's Deployment,
-	// but for the ports.
+	// Options have the ServiceAccount and the arguments of the chart's Deployment, except for the
+	// ports.
 	Options
-	// Metrics and Probes are the addresses where it serves them, in place of the
-	// container's ports; Metrics is empty when they are off.
+	// Metrics and Probes are the addresses at which the manager serves them, in place of the
+	// container's ports; Metrics is empty when they are disabled.
 	Metrics, Probes string
 }
 
-// FromChart reads from the Deployment of a release how its manager is to be run:
-// kwok marks the pods ready without running anything. Each call gives ports of
-// its own.
+// FromChart reads from the Deployment of a release how to run its manager: kwok marks the pods ready
+// without running anything. Each call returns different ports.
 func FromChart(ctx context.Context, c *cluster.Cluster, namespace, deployment string) (*Deployed, error) {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {

@@ -1,10 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install installs United into a cluster of test/cluster with its Helm
-// chart, and runs its manager there as it runs in production: the real binary,
-// with the arguments of the chart's Deployment, under the token and the rights of
-// its own ServiceAccount, with leader election. The pods of that Deployment are
+// Package install installs United into a cluster of test/cluster with its Helm chart, and runs its
+// manager there as in production: the real binary, with the arguments of the chart's Deployment, the
+// token and the rights of its own ServiceAccount, and leader election. The pods of that Deployment are
 // simulated, and do nothing.
 //
 // Suite is the TestMain of packages whose tests share a cluster.
@@ -31,7 +30,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// Where and as whom the manager runs.
+// The namespace and the user of the manager.
 const (
 	Namespace      = "united-system"
 	ServiceAccount = "united-manager"
@@ -39,14 +38,13 @@ const (
 	Lease          = "united-manager"
 )
 
-// startTimeout is how long a manager may take to hold the Lease, also when
-// another one died with it.
+// startTimeout is how long a manager may take to acquire the Lease, even if another manager died while
+// holding it.
 const startTimeout = time.Minute
 
-// Chart installs charts/united as release united in the namespace
-// united-system, which it creates with the restricted Pod Security Standard, and
-// waits until the admission policy is in force. Args are added to those of helm,
-// such as --set=....
+// Chart installs charts/united as release united in the namespace united-system, which it creates with
+// the restricted Pod Security Standard, and waits until the admission policy is in force. It adds args
+// to those of helm, such as --set=....
 func Chart(ctx context.Context, c *cluster.Cluster, args ...string) error {
 	chart, err := ChartDir("united")
 	if err != nil {
@@ -65,8 +63,8 @@ func Chart(ctx context.Context, c *cluster.Cluster, args ...string) error {
 	return WaitPolicy(ctx, c)
 }
 
-// WaitPolicy waits until the admission policy refuses what it should: the API
-// server learns of a policy by a watch, a moment after it was created.
+// WaitPolicy waits until the admission policy refuses what it should: the API server learns about a
+// policy through a watch, a moment after its creation.
 func WaitPolicy(ctx context.Context, c *cluster.Cluster) error {
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
@@ -79,7 +77,7 @@ func WaitPolicy(ctx context.Context, c *cluster.Cluster) error {
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "probe"}},
 			"template": map[string]any{"statefulSetTemplate": map[string]any{"spec": map[string]any{
-				"replicas": int64(1), // only the policy minds
+				"replicas": int64(1), // only the policy refuses it
 				"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "probe"}}},
 			}}},
 		},
@@ -98,26 +96,25 @@ func WaitPolicy(ctx context.Context, c *cluster.Cluster) error {
 // Manager is a running manager.
 type Manager struct {
 	*cluster.Process
-	// Identity is what it calls itself in the Lease; known once it holds it.
+	// Identity is the name of the manager in the Lease; known once it holds the Lease.
 	Identity string
-	// logFrom is where its part of the log file begins.
+	// logFrom is where the manager's part of the log file begins.
 	logFrom int
 }
 
-// Options say as whom and how a manager runs. FromChart has those of a release.
+// Options describe how a manager runs, and as which user. FromChart returns those of a release.
 type Options struct {
 	// Namespace of the ServiceAccount and of the Lease.
 	Namespace      string
 	ServiceAccount string
-	// Args are added to those that make it run here, and win over them.
+	// Args are added to the arguments that a manager needs here, and override them.
 	Args []string
-	// Env are environment variables beside those of the test, each KEY=value.
+	// Env are environment variables in addition to those of the test, each KEY=value.
 	Env []string
 }
 
-// Start starts the manager as the Deployment of the release that Chart has
-// installed runs it, and waits until it holds the Lease. name tells it from
-// others and names its log file.
+// Start starts the manager as the Deployment of the release that Chart has installed runs it, and waits
+// until it holds the Lease. name identifies the manager and names its log file.
 func Start(ctx context.Context, c *cluster.Cluster, name string) (*Manager, error) {
 	d, err := FromChart(ctx, c, Namespace, Deployment)
 	if err != nil {
@@ -178,11 +175,10 @@ func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*
 	return &Manager{Process: process, logFrom: len(earlier)}, nil
 }
 
-// Leads reports whether this process holds the Lease. What stands in the Lease does
-// not say it: a process chooses its identity, of the host name, which all of a
-// test have in common, and a random part that it tells nobody. But each says in
-// its log (at the level info) when it acquires the Lease, and ends when it loses
-// it.
+// Leads reports whether this process holds the Lease. The Lease itself does not show that: a process
+// derives its identity from the host name, which all processes of a test share, and a random part that
+// it does not reveal. But each process logs (at the level info) when it acquires the Lease, and ends
+// when it loses it.
 func (m *Manager) Leads() (bool, error) {
 	select {
 	case <-m.Done():
@@ -196,7 +192,7 @@ func (m *Manager) Leads() (bool, error) {
 	return bytes.Contains(log[m.logFrom:], []byte("Successfully acquired lease")), nil
 }
 
-// Holder is who holds the Lease of a namespace; empty when nobody does.
+// Holder returns the holder of the Lease of a namespace; empty if there is none.
 func Holder(ctx context.Context, client kubernetes.Interface, namespace string) (string, error) {
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

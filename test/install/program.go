@@ -14,13 +14,12 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// Main runs a program that has to clean up after itself, and exits: with 0, with
-// 1 when run fails, with 130 when run fails because it was interrupted.
+// Main runs a program that has to clean up after itself, and exits: with 0, with 1 if run fails, or
+// with 130 if run fails because it was interrupted.
 //
-// The context ends with the first signal. Later ones change nothing: whoever
-// presses Ctrl-C twice must not be left with half a cluster. (Under make one
-// Ctrl-C arrives twice anyway, from the terminal and from make.) SIGPIPE is
-// among the signals, because `make demo | head` has to be cleaned up too.
+// The context ends with the first signal. Later signals change nothing: a second Ctrl-C must not leave
+// half a cluster behind. (Under make one Ctrl-C arrives twice anyway, from the terminal and from make.)
+// SIGPIPE is among the signals, because `make demo | head` must be cleaned up too.
 func Main(name string, run func(ctx context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx)
@@ -37,9 +36,8 @@ func Main(name string, run func(ctx context.Context) error) {
 	}
 }
 
-// Up starts a cluster with United installed and a manager that holds the Lease.
-// When it fails it leaves nothing running. Args are added to those of helm, such
-// as --set=....
+// Up starts a cluster with United installed and a manager that holds the Lease. If it fails it leaves
+// nothing running. It adds args to those of helm, such as --set=....
 func Up(ctx context.Context, o cluster.Options, args ...string) (*cluster.Cluster, *Manager, error) {
 	c, err := cluster.Start(ctx, o)
 	if err != nil {

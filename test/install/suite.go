@@ -18,23 +18,22 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// Suite is how the tests of a package run that share one cluster.
+// Suite configures how the tests of a package that share one cluster run.
 type Suite struct {
 	Cluster cluster.Options
-	// Timeout bounds the start: of the cluster, and SetUp.
+	// Timeout bounds the start of the cluster, and SetUp.
 	Timeout time.Duration
-	// Parallel is how many tests run at once, unless -parallel says otherwise: they
-	// wait more than they work, so the number of processors is not the limit. Empty:
-	// as go test does.
+	// Parallel is how many tests run at once, unless -parallel overrides it: they wait more than they
+	// compute, so the number of processors is not the limit. The default is that of go test.
 	Parallel string
-	// SetUp is called when the cluster is up.
+	// SetUp is called when the cluster has started.
 	SetUp func(ctx context.Context, c *cluster.Cluster) error
 	// TearDown, if any, is called after the tests and before the cluster is stopped.
 	TearDown func() error
 }
 
-// Run is for TestMain: it runs the tests of m and gives the code to exit with,
-// which is 1 also when something else failed.
+// Run is for TestMain: it runs the tests of m and returns the exit code, which is also 1 if anything
+// else failed.
 func (s Suite) Run(m interface{ Run() int }) (code int) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
@@ -79,8 +78,8 @@ func (s Suite) setParallel() error {
 	return flag.Set("test.parallel", s.Parallel)
 }
 
-// NewClient makes a client with all rights that knows Kubernetes' own kinds and the
-// UnitedDeployment, also when its CRD comes later.
+// NewClient returns a client with all rights that knows the kinds of Kubernetes and the
+// UnitedDeployment, even if its CRD is installed later.
 func NewClient(c *cluster.Cluster) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {

@@ -63,7 +63,7 @@ func TestAccepted(t *testing.T) {
 		"null strategy":        put(`null`, inTemplate("spec", "updateStrategy")...),
 		"null rolling update":  put(`{rollingUpdate: null}`, inTemplate("spec", "updateStrategy")...),
 		"fields nobody knows":  put(`{a: [1, {b: null}]}`, inTemplate("spec", "someday")...),
-		"a pod without a spec": drop(inTemplate("spec", "template", "spec")...), // for the API server to refuse, in the child
+		"a pod without a spec": drop(inTemplate("spec", "template", "spec")...), // the API server refuses it later, in the child
 
 		"empty patch":                  put(`{}`, inPatch()...),
 		"patch of metadata alone":      put(`{metadata: {labels: {a: b}}}`, inPatch()...),
@@ -112,7 +112,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestEveryPercentage walks the three rules that spell out what a percentage is.
+// TestEveryPercentage checks the three rules that list all percentages.
 func TestEveryPercentage(t *testing.T) {
 	g := NewWithT(t)
 	for p := 0; p <= 100; p++ {
@@ -124,7 +124,8 @@ func TestEveryPercentage(t *testing.T) {
 	}
 }
 
-// largest has as much of everything as fits, so that it would exceed a budget at run time if anything could.
+// largest makes everything as large as allowed, so that the object would exceed a budget at run time if
+// any object could.
 func largest(object map[string]any) {
 	list := subsets(100, strings.Repeat("s", 40))
 	partitions := map[string]any{}
@@ -155,12 +156,13 @@ func TestTheLargestIsUpdated(t *testing.T) {
 		[]string{"spec.topology.subsets: ", "the nodeSelector of the existing subset " + strings.Repeat("s", 40) + "99 is immutable"})
 }
 
-// onlySubset makes a subset the only one.
+// onlySubset removes all other subsets.
 func onlySubset(name string) edit {
 	return all(set([]any{map[string]any{"name": name}}, "spec", "topology", "subsets"), set(map[string]any{name: int64(0)}, inManual("partitions")...))
 }
 
-// decode is what the controller does with every object of its cache: one that does not decode would stop it for all.
+// decode decodes an object as the cache of the controller does: an object that does not decode would
+// stop the controller for everybody.
 func decode(g *WithT, object *unstructured.Unstructured) *v1alpha1.UnitedDeployment {
 	data, err := json.Marshal(object)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -179,7 +181,7 @@ func TestDefaults(t *testing.T) {
 		delete(spec, "selector")
 		g.Expect(spec).To(Equal(parse(`{replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600, versionLabel: None, topology: {subsets: []},
 			updateStrategy: {type: Manual, manualUpdate: {defaultPartition: "100%"}}}`)))
-		// kstatus takes an object without status for finished.
+		// kstatus regards an object without a status as finished.
 		g.Expect(object.Object["status"]).To(Equal(map[string]any{"observedGeneration": int64(-1)}))
 	}
 	without, err := deployments().Create(t.Context(), with(t, "none", drop("spec", "updateStrategy")), metav1.CreateOptions{DryRun: dryRun})

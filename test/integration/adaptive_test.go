@@ -15,16 +15,17 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// scheduled gives the sample a schedule strategy.
+// scheduled sets a schedule strategy in the sample.
 func scheduled(strategy string) edit { return put(strategy, "spec", "topology", "scheduleStrategy") }
 
-// TestScheduleStrategy: at admission, and as the controller repeats it.
+// TestScheduleStrategy checks schedule strategies at admission, and in the controller, which repeats
+// the checks.
 func TestScheduleStrategy(t *testing.T) {
 	const field = "spec.topology.scheduleStrategy"
 	unbounded := bounded(``, ``, ``)
 	refusals := []struct {
 		refusal
-		// schema: only the schema minds.
+		// schema: only the schema refuses it.
 		schema bool
 	}{
 		{refusal{"replicas beside Adaptive", scheduled(`{type: Adaptive}`),

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// bounded gives the three subsets of the sample these members in place of replicas.
+// bounded sets these members in the three subsets of the sample, in place of replicas.
 func bounded(a, b, c string) edit {
 	edits := []edit{}
 	for i, members := range []string{a, b, c} {
@@ -29,7 +29,8 @@ func bounded(a, b, c string) edit {
 	return all(edits...)
 }
 
-// TestBounds: the minimums and maximums of subsets, at admission and as the controller repeats it.
+// TestBounds checks the minimums and maximums of subsets at admission, and in the controller, which
+// repeats the checks.
 func TestBounds(t *testing.T) {
 	const (
 		below   = "must not be above maxReplicas"
@@ -39,7 +40,7 @@ func TestBounds(t *testing.T) {
 	)
 	refusals := []struct {
 		refusal
-		// schema: only the schema minds.
+		// schema: only the schema refuses it.
 		schema bool
 	}{
 		{refusal{"a minimum above the maximum", bounded(`minReplicas: 3, maxReplicas: 2`, ``, ``), []string{"spec.topology.subsets[0].minReplicas: ", below}}, false},
@@ -55,7 +56,7 @@ func TestBounds(t *testing.T) {
 		t.Run(r.title, func(t *testing.T) {
 			expectRefused(t, "", r.refusal)
 			if r.schema {
-				return // the controller takes it for absent, and says so
+				return // the controller treats it as absent, and reports that
 			}
 			g := NewWithT(t)
 			_, err := planner.ReadSpec(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
@@ -65,7 +66,7 @@ func TestBounds(t *testing.T) {
 	for title, edit := range map[string]edit{
 		"numbers":                bounded(`minReplicas: 1, maxReplicas: 2`, `minReplicas: 2, maxReplicas: 2`, `minReplicas: 1`),
 		"percentages":            bounded(`minReplicas: "10%", maxReplicas: "10%"`, `maxReplicas: "100%"`, ``),
-		"one of each":            bounded(`minReplicas: 5, maxReplicas: "10%"`, ``, ``), // rounding and scaling decide
+		"one of each":            bounded(`minReplicas: 5, maxReplicas: "10%"`, ``, ``), // the result depends on rounding and scaling
 		"minimums above the sum": bounded(`minReplicas: 100`, `minReplicas: 100`, ``),
 	} {
 		t.Run(title, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// etcdLimit is what etcd stores: what is larger is refused for its size.
+// etcdLimit is the size that etcd stores: a larger object is refused.
 const etcdLimit = 1_500_000
 
-// growth makes the sample grow with n. Up to most it is not refused for its size; beyond, it is, with the text want. Without
-// want there is no bound but etcd's.
+// growth makes the sample grow with n. Up to most the API server does not refuse it for its size;
+// beyond, it refuses it with the text want. Without want the only bound is that of etcd.
 type growth struct {
 	title string
 	grow  func(n int) edit
@@ -25,7 +25,7 @@ type growth struct {
 	want  string
 }
 
-// many makes a map of n keys to one value.
+// many returns a map of n keys with the same value.
 func many(n int, value any) map[string]any {
 	out := make(map[string]any, n)
 	for i := range n {
@@ -34,7 +34,7 @@ func many(n int, value any) map[string]any {
 	return out
 }
 
-// repeat repeats a value in a list.
+// repeat returns a list that repeats a value.
 func repeat(n int, value any) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -43,7 +43,7 @@ func repeat(n int, value any) []any {
 	return out
 }
 
-// everywhere is an edit in each of 100 subsets.
+// everywhere applies an edit to each of 100 subsets.
 func everywhere(of func(i int) edit) edit {
 	return func(object map[string]any) {
 		list := subsets(100, "s")
@@ -54,7 +54,7 @@ func everywhere(of func(i int) edit) edit {
 	}
 }
 
-// growing are the things that a user can make large and that a rule goes through.
+// growing returns the values that a user can make large and that a rule iterates over.
 func growing() []growth {
 	const entries = ": must have at most %d entries"
 	text := func(path string, most int) string { return path + fmt.Sprintf(entries, most) }
@@ -115,7 +115,7 @@ func growing() []growth {
 	return list
 }
 
-// steps are those of a path that begins with a dot.
+// steps splits a path that begins with a dot.
 func steps(path string) []any {
 	var out []any
 	for step := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
@@ -126,7 +126,8 @@ func steps(path string) []any {
 	return out
 }
 
-// expressions makes a selector of n expressions with as many values each, that no pod matches.
+// expressions makes a selector of n expressions with the given number of values each, which no pod
+// matches.
 func expressions(n, values int) edit {
 	list := make([]any, n)
 	for i := range list {
@@ -139,8 +140,9 @@ func expressions(n, values int) edit {
 	return set(list, "spec", "selector", "matchExpressions")
 }
 
-// TestTooLarge: what would be over the cost budget of the rules is refused before, in words that name it. Nothing below
-// the bounds is over the budget, nor is anything that etcd could store and that has no bound.
+// TestTooLarge checks that an object which would exceed the cost budget of the rules is refused before
+// that, with a message that names the value. Nothing within the bounds exceeds the budget, and neither
+// does anything unbounded that etcd can store.
 func TestTooLarge(t *testing.T) {
 	for _, growth := range growing() {
 		t.Run(growth.title, func(t *testing.T) {
@@ -158,14 +160,15 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestTheLargestSelector that no pod of 100 subsets matches is refused for that.
+// TestTheLargestSelector checks that a selector which no pod of 100 subsets matches is refused for that
+// reason.
 func TestTheLargestSelector(t *testing.T) {
 	g := NewWithT(t)
 	said := refusalOf(t, all(expressions(50, 50), everywhere(func(int) edit { return all() })))
 	g.Expect(said).To(And(ContainSubstring(podLabelsPath+": must match spec.selector, which asks for "), Not(budget())))
 }
 
-// TestTheMostEntries: everything at its bound at once, created and updated.
+// TestTheMostEntries checks an object with everything at its bound at once, on create and on update.
 func TestTheMostEntries(t *testing.T) {
 	most := all(largest, set("most", "metadata", "name"), set(many(1000, "v"), inTemplate("spec", "template", "metadata", "annotations")...), func(object map[string]any) {
 		for i := range 100 {
@@ -181,7 +184,8 @@ func TestTheMostEntries(t *testing.T) {
 		[]string{"spec.topology.subsets[" + strings.Repeat("s", 40) + "99].patch.spec.replicas: must not be set"})
 }
 
-// TestTheLargestThatIsStored is updated: the rules that compare it with what it was do not mind its size.
+// TestTheLargestThatIsStored checks updates of the largest stored object: the rules that compare it
+// with its old version accept its size.
 func TestTheLargestThatIsStored(t *testing.T) {
 	text := strings.Repeat("x", 100)
 	store(t, with(t, "stored", all(
@@ -196,12 +200,13 @@ func TestTheLargestThatIsStored(t *testing.T) {
 		[]string{"spec.topology.subsets: ", "the nodeSelector of the existing subset zone-c is immutable"})
 }
 
-// budget matches a refusal that is not about the object.
+// budget matches a refusal because of the cost budget instead of the object.
 func budget() types.GomegaMatcher {
 	return Or(ContainSubstring("budget"), ContainSubstring("cost limit"), ContainSubstring("resulted in error"), ContainSubstring("failed expression"))
 }
 
-// TestBudgetIsSeen is the positive control of budget: what the API server of Kubernetes 1.37 said before there were bounds.
+// TestBudgetIsSeen checks that budget matches the message that the API server of Kubernetes 1.37
+// returned before there were bounds, as the positive control of budget.
 func TestBudgetIsSeen(t *testing.T) {
 	g := NewWithT(t)
 	for _, said := range []string{
@@ -212,7 +217,7 @@ func TestBudgetIsSeen(t *testing.T) {
 	}
 }
 
-// refusalOf is how an object is refused; "" when it is not.
+// refusalOf returns the error with which an object is refused; "" if it is accepted.
 func refusalOf(t *testing.T, e edit) string {
 	t.Helper()
 	_, err := deployments().Create(t.Context(), with(t, "grown", e), metav1.CreateOptions{DryRun: dryRun})

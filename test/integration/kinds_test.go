@@ -29,8 +29,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united"
 )
 
-// gadgets makes the children Gadgets of example.com/v1, which are StatefulSets by another name
-// that nobody serves yet.
+// gadgets makes the children Gadgets of example.com/v1, a copy of StatefulSets that the API server does
+// not serve yet.
 type gadgets struct{ adapters.Adapter }
 
 func (gadgets) GroupVersionKind() schema.GroupVersionKind {
@@ -85,8 +85,8 @@ func manage(t *testing.T, g *WithT, scheme *runtime.Scheme, namespace string) {
 	})
 }
 
-// TestKindNotInstalled: a parent that asks for a kind that is not served says so, and keeps
-// no other one back. When the CustomResourceDefinition comes it goes on, without a restart.
+// TestKindNotInstalled checks that a parent with a kind that is not served reports that, and does not
+// block other parents. When the CustomResourceDefinition is created, it continues without a restart.
 func TestKindNotInstalled(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)
@@ -137,7 +137,7 @@ spec:
 		g.Expect(stalled(g).Status).To(Equal(metav1.ConditionFalse))
 	}).Should(Succeed())
 
-	// It is watched: a child that goes comes back at once.
+	// The controller watches the kind: a deleted child comes back at once.
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(gadgets{}.GroupVersionKind())
 	g.Expect(api.Get(t.Context(), client.ObjectKey{Namespace: namespace.Name, Name: "gadget-a"}, gadget)).To(Succeed())

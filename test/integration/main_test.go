@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package integration tests the API of United, as the CRD and the admission policy make it, against a real API server.
-// Of United a controller runs in one namespace of one test alone (kinds_test.go).
+// Package integration tests the API of United, as the CRD and the admission policy define it, against a
+// real API server. Only kinds_test.go runs a controller of United, in the namespace of one test.
 package integration
 
 import (
@@ -23,7 +23,8 @@ import (
 
 const startTimeout = 3 * time.Minute
 
-// fixture is the control plane of this package. Tests share it: each uses names of its own, or only dry runs.
+// fixture is the control plane of this package. Tests share it: each test uses its own names, or only
+// dry runs.
 var fixture struct {
 	cluster *cluster.Cluster
 	client  dynamic.Interface
@@ -55,7 +56,7 @@ func deployments() dynamic.ResourceInterface {
 	return fixture.client.Resource(resource).Namespace(metav1.NamespaceDefault)
 }
 
-// store creates an object and has it deleted at the end of the test.
+// store creates an object and deletes it at the end of the test.
 func store(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	stored, err := deployments().Create(t.Context(), object, metav1.CreateOptions{FieldValidation: "Strict"})
@@ -63,7 +64,7 @@ func store(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstru
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The context of the test has ended by now.
+		// The context of the test has already ended.
 		if err := deployments().Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 )
 
-// TestMetadataIsRefusedAlike: of all metadata that an object can have, a template and a patch may have labels and
-// annotations. The policy and the controller refuse the same, with the path of the field.
+// TestMetadataIsRefusedAlike checks that, of all metadata that an object can have, a template and a
+// patch may have only labels and annotations, and that the policy and the controller refuse the same
+// fields, with their paths.
 func TestMetadataIsRefusedAlike(t *testing.T) {
 	values := map[string]any{
 		"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"},
@@ -53,7 +54,7 @@ func TestMetadataIsRefusedAlike(t *testing.T) {
 	}
 }
 
-// checkedByTheController is what the controller says of the template, or of the patch of zone-b.
+// checkedByTheController returns the controller's error for the template, or for the patch of zone-b.
 func checkedByTheController(g Gomega, object *unstructured.Unstructured, path string) error {
 	if path == templatePath {
 		template, _, err := unstructured.NestedMap(object.Object, "spec", "template", "statefulSetTemplate")

@@ -31,10 +31,11 @@ var (
 	bindingResource = admission.WithResource("validatingadmissionpolicybindings")
 )
 
-// TestPolicyHasNoWarnings reads what the control plane finds when it checks the types of the policy's expressions against
-// the CRD: a field that does not exist, for one. A copy of the policy is checked, which nothing is bound to: it has the
-// variables and conditions among what is checked, and in the end an error. Without that a policy that was there before
-// the schema of the CRD was published, and so was not checked at all, would pass.
+// TestPolicyHasNoWarnings reads the warnings of the control plane, which checks the types of the
+// policy's expressions against the CRD and finds, for example, fields that do not exist. The test uses
+// a copy of the policy without a binding, in which the variables and conditions are validations too,
+// and the last validation is an error. Without that error the test would also pass if the policy had
+// not been checked at all, because it existed before the schema of the CRD was published.
 func TestPolicyHasNoWarnings(t *testing.T) {
 	const name = "type-checked"
 	g := NewWithT(t)
@@ -53,7 +54,7 @@ func TestPolicyHasNoWarnings(t *testing.T) {
 	const control = "object.spec.nothing"
 	round := int64(0)
 	g.Eventually(func(g Gomega) {
-		round++ // a policy that changes is checked anew
+		round++ // a changed policy is checked again
 		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/validations/%d/message","value":"round %d"}]`, len(checks)-1, round)
 		_, err := policies.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -61,7 +62,8 @@ func TestPolicyHasNoWarnings(t *testing.T) {
 	}, waitTimeout).Should(Succeed())
 }
 
-// validationsOf are those of a policy, and its variables and conditions as if they were.
+// validationsOf returns the validations of a policy, and its variables and conditions in the form of
+// validations.
 func validationsOf(g Gomega, policy *unstructured.Unstructured) []any {
 	lists := map[string][]any{}
 	for _, field := range []string{"validations", "variables", "matchConditions"} {
@@ -78,7 +80,7 @@ func validationsOf(g Gomega, policy *unstructured.Unstructured) []any {
 	return checks
 }
 
-// warningsOf waits until the policy is checked as it is now.
+// warningsOf waits until the current version of the policy has been checked, and returns the warnings.
 func warningsOf(ctx context.Context, g Gomega, name string) []string {
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
 	g.Eventually(func(g Gomega) {
@@ -126,7 +128,7 @@ func TestScale(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-// TestSubresources: spec and status are written apart.
+// TestSubresources checks that spec and status are written separately.
 func TestSubresources(t *testing.T) {
 	const name = "apart"
 	g := NewWithT(t)
@@ -201,7 +203,8 @@ func tableOf(t *testing.T, name string) *metav1.Table {
 	return table
 }
 
-// TestApplyTwice: what is applied is what is stored, so a second time changes nothing.
+// TestApplyTwice checks that the API server stores what is applied, so that a second apply changes
+// nothing.
 func TestApplyTwice(t *testing.T) {
 	g := NewWithT(t)
 	kubectl := func(args ...string) string {
@@ -217,7 +220,8 @@ func TestApplyTwice(t *testing.T) {
 		apply := append([]string{"apply", "-f", file}, flags...)
 
 		kubectl(apply...)
-		// As the controller does. Before that, the first update of any kind stores the default of the status.
+		// This is what the controller does. Before that, the first update of any kind stores the
+		// default of the status.
 		object := get(t, name)
 		_, err = deployments().UpdateStatus(t.Context(), object, metav1.UpdateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPolicyOnAnything: whatever a template and a patch hold, the policy accepts it, and then it decodes, or refuses it
-// with a message that begins with the path of a field; no expression fails.
+// TestPolicyOnAnything checks that the policy, for any content of a template and a patch, either
+// accepts it, and then it decodes, or refuses it with a message that begins with the path of a field;
+// no expression fails.
 func TestPolicyOnAnything(t *testing.T) {
 	var accepted, refused int
 	rapid.Check(t, func(rt *rapid.T) {
@@ -41,7 +42,7 @@ func TestPolicyOnAnything(t *testing.T) {
 	NewWithT(t).Expect(min(accepted, refused)).To(BeNumerically(">", 0), "accepted %d, refused %d", accepted, refused)
 }
 
-// anObject is an object of the fields that the policy looks at, nested as they should be and otherwise.
+// anObject returns an object of the fields that the policy reads, nested correctly or incorrectly.
 func anObject() *rapid.Generator[any] {
 	keys := []string{"metadata", "spec", "template", "labels", "app", "updateStrategy", "rollingUpdate", "partition", "type",
 		"replicas", "selector", "matchLabels", "matchExpressions", "$patch", "other"}

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is a change of the sample that must be refused. The message must contain every text of want, the path of the
-// field first.
+// refusal is a change of the sample that must be refused. The message must contain every text of want,
+// starting with the path of the field.
 type refusal struct {
 	title string
 	edit  edit
@@ -27,11 +27,11 @@ const (
 	templatePath   = "spec.template.statefulSetTemplate"
 	podLabelsPath  = templatePath + ".spec.template.metadata.labels"
 	partitionsPath = "spec.updateStrategy.manualUpdate.partitions"
-	// zone-b of the sample
+	// patchPath is the path of zone-b's patch in the sample.
 	patchPath = "spec.topology.subsets[zone-b].patch"
 )
 
-// Makers of paths in the sample.
+// These functions return paths in the sample.
 func inTemplate(steps ...any) []any { return at("spec", "template", "statefulSetTemplate")(steps...) }
 func inSubset(i int, steps ...any) []any {
 	return at("spec", "topology", "subsets", i)(steps...)
@@ -219,7 +219,7 @@ func TestRefusedByThePolicy(t *testing.T) {
 	}
 }
 
-// directives are patch directives where they are not understood.
+// directives returns patch directives in places where they are not supported.
 func directives() []refusal {
 	const why = ": patch directives are supported only inside patch.spec.template"
 	var refusals []refusal
@@ -245,7 +245,7 @@ func directives() []refusal {
 	return refusals
 }
 
-// misshapen are values of a wrong type on the way to what the policy looks at.
+// misshapen returns values of a wrong type in the fields that lead to those that the policy reads.
 func misshapen() []refusal {
 	var refusals []refusal
 	for _, value := range []string{`x`, `1`, `true`, `[]`, `[{}]`} {
@@ -296,12 +296,12 @@ func misshapen() []refusal {
 	)
 }
 
-// expression makes an expression on label app the selector.
+// expression makes the selector an expression on label app.
 func expression(rest string) edit {
 	return put(`{matchExpressions: [{key: app, operator: `+rest+`}]}`, "spec", "selector")
 }
 
-// subsets are n subsets; the number of each is appended to prefix.
+// subsets returns n subsets; each name is the prefix and the number of the subset.
 func subsets(n int, prefix string) []any {
 	list := make([]any, n)
 	for i := range list {
@@ -323,7 +323,8 @@ func TestRefusedUnknownTemplates(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(`unknown field "spec.template.` + member + `"`)))
 		})
 	}
-	// A client that asks for no validation gets what the schema knows: the member is pruned before anything sees it.
+	// If a client asks for no validation, the API server stores only what the schema knows: it prunes
+	// the member before anything else sees it.
 	t.Run("another template, not strict", func(t *testing.T) {
 		expectRefused(t, "", refusal{edit: other, want: []string{"spec.template: ", "must hold exactly one template"}})
 	})
@@ -337,8 +338,8 @@ func expectRefused(t *testing.T, prefix string, r refusal) {
 	expectInvalid(g, err, prefix, r.want)
 }
 
-// expectInvalid expects the answer 422 with a message, prefix directly before the first text, that speaks of the object and
-// not of expressions that fail.
+// expectInvalid expects the status 422 with a message that contains prefix directly before the first
+// text, and that is about the object, not about failing expressions.
 func expectInvalid(g *WithT, err error, prefix string, want []string) {
 	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "refused as Invalid: %v", err)
 	message := err.Error()

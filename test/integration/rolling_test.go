@@ -25,7 +25,7 @@ const (
 	badSkew     = `must be a percentage from "0%" to "100%", such as "10%"`
 )
 
-// rolling makes the strategy of the sample RollingUpdate, with these members.
+// rolling sets the strategy RollingUpdate with these members in the sample.
 func rolling(members string) edit {
 	return put(`{type: RollingUpdate, rollingUpdate: `+members+`}`, "spec", "updateStrategy")
 }
@@ -33,7 +33,7 @@ func rolling(members string) edit {
 // rollingRefusal is a strategy that must be refused.
 type rollingRefusal struct {
 	refusal
-	// schema: only the schema minds; the controller can work with it, or cannot even read it.
+	// schema: only the schema refuses it; the controller can work with it, or cannot even decode it.
 	schema bool
 }
 
@@ -65,7 +65,7 @@ func rollingRefusals() []rollingRefusal {
 		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a]}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
 		schema("more than 20 steps", `{steps: [`+strings.Repeat("{},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
 		schema("maxSkew is a number", `{maxSkew: 5}`, rollingPath+".maxSkew: ", badSkew),
-		schema("maxUnavailable 0%", `{maxUnavailable: "0%"}`, rollingPath+".maxUnavailable: ", fromOne), // stored, it counts as 1
+		schema("maxUnavailable 0%", `{maxUnavailable: "0%"}`, rollingPath+".maxUnavailable: ", fromOne), // if it is stored, it counts as 1
 		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
 		schema("pause is no object", `{steps: [{pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
 		schema("duration is a number", `{steps: [{pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
@@ -77,7 +77,7 @@ func rollingRefusals() []rollingRefusal {
 			refused("maxUnavailablePerSubset "+value, `{maxUnavailablePerSubset: `+value+`}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
 			refused("partition of a step "+value, `{steps: [{}, {partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
 		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", badSkew)
-		skew.schema = value == `""` // an absent one, to the controller
+		skew.schema = value == `""` // the controller treats it as absent
 		list = append(list, skew)
 	}
 	for _, value := range []string{`2147483648`, `1.5`, `true`, `[]`, `{}`} {
@@ -90,7 +90,7 @@ func rollingRefusals() []rollingRefusal {
 	for _, value := range []string{"0s", "0h0m", "-1s", "10", "1d", "m", "1.s", ".5s", "1s ", "1h-5m", "ten", "10M", "1us", "9999999999h"} {
 		pause := refused("pause of "+value, `{steps: [{}, {pause: {duration: "`+value+`"}}]}`,
 			rollingPath+".steps[1].pause.duration: ", badDuration)
-		pause.schema = slices.Contains([]string{"1.s", ".5s", "1us"}, value) // the controller reads what Go does
+		pause.schema = slices.Contains([]string{"1.s", ".5s", "1us"}, value) // the controller accepts what Go parses
 		list = append(list, pause)
 	}
 	return append(list, schema("an empty duration", `{steps: [{pause: {duration: ""}}]}`, rollingPath+".steps[0].pause.duration: ", badDuration))
@@ -103,7 +103,7 @@ func TestRefusedRolling(t *testing.T) {
 			if r.schema {
 				return
 			}
-			// The controller repeats it: an object may be older than a rule.
+			// The controller repeats the check, because an object may be older than a rule.
 			g := NewWithT(t)
 			errs := check(g, with(t, "refused", r.edit))
 			g.Expect(errs).NotTo(BeEmpty())
@@ -116,7 +116,7 @@ func TestRefusedRolling(t *testing.T) {
 	}
 }
 
-// check is what the controller says of the strategy of an object.
+// check returns the controller's errors for the strategy of an object.
 func check(g *WithT, object *unstructured.Unstructured) field.ErrorList {
 	typed := decode(g, object)
 	known := func(name string) bool {
@@ -203,7 +203,8 @@ func TestRollingDefaults(t *testing.T) {
 	g.Expect(without.Object["spec"].(map[string]any)["updateStrategy"]).To(Equal(map[string]any{"type": "RollingUpdate"}))
 }
 
-// TestTheLargestSteps has as many steps and subsets as fit, so that the rules would exceed a budget if they could.
+// TestTheLargestSteps checks the maximum number of steps and subsets, so that the rules would exceed a
+// budget if they could.
 func TestTheLargestSteps(t *testing.T) {
 	var names []any
 	list := subsets(100, strings.Repeat("s", 40))
@@ -219,7 +220,7 @@ func TestTheLargestSteps(t *testing.T) {
 		set(names, "spec", "updateStrategy", "rollingUpdate", "maxSkewSubsets"))
 	_, err := deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	g.Expect(err).NotTo(HaveOccurred())
-	// The last name of all is the one that is not there. The message does not list all of the others.
+	// Only the very last name is unknown. The message does not list all of the others.
 	steps[19] = map[string]any{"subsets": append(slices.Clone(names[1:]), "unknown")}
 	_, err = deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	expectInvalid(g, err, "", []string{rollingPath + ".steps: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})

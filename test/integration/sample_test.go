@@ -66,14 +66,14 @@ func sample(name string) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(json); err != nil { // which keeps integers integers
+	if err := object.UnmarshalJSON(json); err != nil { // keeps integers as integers
 		return nil, err
 	}
 	object.SetName(name)
 	return object, nil
 }
 
-// with is the sample under another name, changed.
+// with returns the sample under another name, with edits.
 func with(t *testing.T, name string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
 	object, err := sample(name)
@@ -86,7 +86,7 @@ func with(t *testing.T, name string, edits ...edit) *unstructured.Unstructured {
 	return object
 }
 
-// parse is a JSON or YAML value as the client decodes it.
+// parse returns a JSON or YAML value as the client decodes it.
 func parse(text string) any {
 	json, err := yaml.YAMLToJSON([]byte("{apiVersion: v1, kind: x, value: " + text + "}"))
 	if err != nil {
@@ -102,7 +102,7 @@ func parse(text string) any {
 // edit changes an object.
 type edit func(object map[string]any)
 
-// set puts a value at a path of keys and indexes; missing objects on the way are made.
+// set sets a value at a path of keys and indexes; it creates missing objects on the path.
 func set(value any, path ...any) edit {
 	return func(object map[string]any) {
 		parent, last := walk(object, path)
@@ -125,7 +125,7 @@ func drop(path ...any) edit {
 	}
 }
 
-// all makes several edits one.
+// all combines several edits.
 func all(edits ...edit) edit {
 	return func(object map[string]any) {
 		for _, e := range edits {
@@ -134,7 +134,7 @@ func all(edits ...edit) edit {
 	}
 }
 
-// walk returns what holds the last step of a path.
+// walk returns the parent of the last step of a path, and that step.
 func walk(object map[string]any, path []any) (parent, last any) {
 	parent = object
 	for _, step := range path[:len(path)-1] {
@@ -153,7 +153,7 @@ func walk(object map[string]any, path []any) (parent, last any) {
 	return parent, path[len(path)-1]
 }
 
-// at puts a prefix before paths.
+// at returns a function that adds a prefix to paths.
 func at(prefix ...any) func(steps ...any) []any {
 	return func(steps ...any) []any { return append(prefix[:len(prefix):len(prefix)], steps...) }
 }

@@ -30,12 +30,12 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// The values that are put into the fields, as JSON: of each type, at and beyond the
-// bounds that a schema and a Go type may have, and written in more than one way.
+// The values that the test puts into the fields, as JSON: values of each type, at and beyond the bounds
+// of schemas and Go types, and in more than one notation.
 var (
-	// anywhere: into every field.
+	// anywhere are the values for every field.
 	anywhere = []string{`null`, `true`, `1`, `1.5`, `""`, `"x"`, `{}`, `{"a":null}`, `[]`, `[null]`, `[{}]`, `[[1]]`, `["x"]`}
-	// numbers and texts: into every field without fields of its own.
+	// numbers and texts are the values for every field without fields of its own.
 	numbers = []string{
 		`0`, `-1`, `-0`, `1.0`, `1e3`, `-0.0`, `2147483647`, `2147483648`, `-2147483649`, `9007199254740993`, `9223372036854775807`,
 		`9223372036854775808`, `-9223372036854775809`, `1e19`, `1e25`, `1e308`, `1e400`, `1e-400`, `2147483647.0`, `3e9`,
@@ -44,10 +44,10 @@ var (
 		`" "`, `"0"`, `"1"`, `"50%"`, `"100%"`, `"1e400"`, `"+1"`, `"0x10"`, `"٣%"`, `"\u0000"`, `"\ud800"`, "\"\xff\xfe\"", "\"\u2028\"",
 		`"true"`, `"10m"`, `"9999999999h"`, `"1µs"`, `"-1s"`, `"` + strings.Repeat("9", 30) + `h"`, `"` + strings.Repeat("x", 5000) + `"`,
 	}
-	// objects: into every field that has or may have fields.
+	// objects are the values for every field that has or may have fields.
 	objects = []string{`{"":1}`, `{"a":{"b":[]}}`, `{"a":1,"a":2}`, `{"a":1e400}`, `{"a":1e308}`, `{"a":9223372036854775808}`, "{\"a\":\"\xff\"}",
 		`{"metadata":null,"spec":null}`, `{"metadata":[],"spec":1}`, `{"spec":` + nested(9_000) + `}`, `{"metadata":` + nested(200) + `}`}
-	// times: into every one.
+	// times are the values for every time.
 	times = []string{
 		"2026-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2024-02-29T00:00:00Z", "2026-02-29T00:00:00Z", "2026-01-01t00:00:00z",
 		"2026-01-01T00:00:00z", "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z", "2026-01-01T23:59:60Z", "2026-01-01T00:00:00+25:00",
@@ -60,7 +60,7 @@ var (
 
 func nested(n int) string { return strings.Repeat(`{"a":`, n) + `1` + strings.Repeat(`}`, n) }
 
-// full objects: between them they have every field of the schema.
+// full has objects that together have every field of the schema.
 var full = []string{`
 apiVersion: apps.united.dev/v1alpha1
 kind: UnitedDeployment
@@ -153,8 +153,8 @@ spec:
   updateStrategy: {type: Manual, manualUpdate: {partitions: {a: "0%"}}}
 `}
 
-// TestEveryField: whatever is put into a field, the API server refuses it; or Go reads what
-// is stored, in a list, and a pass over it does not panic.
+// TestEveryField checks that the API server refuses a value of a field, whatever the value is, or that
+// Go decodes the stored object in a list and a pass over it does not panic.
 func TestEveryField(t *testing.T) {
 	g := NewWithT(t)
 	var schema apiextensionsv1.CustomResourceDefinition
@@ -192,7 +192,7 @@ func TestEveryField(t *testing.T) {
 	g.Expect(min(s.refused, s.read)).To(BeNumerically(">", 500), "the control")
 }
 
-// collect gives the schema of every field, by its path.
+// collect stores the schema of every field by its path.
 func collect(into map[string]*apiextensionsv1.JSONSchemaProps, path string, schema *apiextensionsv1.JSONSchemaProps) {
 	into[path] = schema
 	for name, property := range schema.Properties {
@@ -206,7 +206,7 @@ func collect(into map[string]*apiextensionsv1.JSONSchemaProps, path string, sche
 	}
 }
 
-// place is where in an object a field is.
+// place is the position of a field in an object.
 type place struct {
 	field string
 	steps []any
@@ -250,7 +250,7 @@ func valuesFor(field *apiextensionsv1.JSONSchemaProps) []string {
 	return list
 }
 
-// server is the API server, asked with JSON as it is: Go would not write all of it.
+// server sends raw JSON to the API server, because Go could not encode all of it.
 type server struct {
 	t             *testing.T
 	client        rest.Interface
@@ -282,7 +282,7 @@ func (s *server) create(g *WithT, object map[string]any, name string) {
 	})
 }
 
-// send gives what is stored; nil when it is refused.
+// send returns the stored object; nil if it is refused.
 func (s *server) send(method, path string, body []byte, dry string) []byte {
 	request := s.client.Verb(method).AbsPath(path).Body(body).SetHeader("Content-Type", "application/json")
 	if method == http.MethodPatch {
@@ -298,7 +298,7 @@ func (s *server) send(method, path string, body []byte, dry string) []byte {
 	return stored
 }
 
-// try puts a value into a place.
+// try puts a value into a place, and checks the result.
 func (s *server) try(name string, object map[string]any, at place, value string) {
 	const here = "\"@here\""
 	var copied map[string]any
@@ -341,7 +341,7 @@ func (s *server) try(name string, object map[string]any, at place, value string)
 	s.pass(&list.Items[0], at.field+": "+value)
 }
 
-// pass is one pass of the controller over the object, in a world with a child.
+// pass runs one pass of the controller over the object, in a world with a child.
 func (s *server) pass(parent *v1alpha1.UnitedDeployment, what string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -353,5 +353,5 @@ func (s *server) pass(parent *v1alpha1.UnitedDeployment, what string) {
 	s.world.API.PutParent(parent)
 	s.world.API.Refresh()
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}}
-	_, _ = s.world.Reconciler.Reconcile(s.t.Context(), request) // an error is an answer
+	_, _ = s.world.Reconciler.Reconcile(s.t.Context(), request) // an error is a valid result
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestTyposInTemplates runs the script that docs/troubleshooting.md has for CI: it finds a
-// misspelled field in a template, which a dry run of the UnitedDeployment does not.
+// TestTyposInTemplates runs the CI script of docs/troubleshooting.md, and checks that it finds a
+// misspelled field in a template, which a dry run of the UnitedDeployment does not find.
 func TestTyposInTemplates(t *testing.T) {
 	g := NewWithT(t)
 	root, err := cluster.Root()

@@ -83,8 +83,8 @@ func TestAcceptedUpdates(t *testing.T) {
 	}
 }
 
-// TestOlderThanThePolicy stores an object that the policy refuses while it is not there. What does not touch the fields it
-// looks at must go on.
+// TestOlderThanThePolicy stores an object that the policy refuses while the policy does not exist, and
+// checks that changes of other fields are still accepted.
 func TestOlderThanThePolicy(t *testing.T) {
 	const name = "older"
 	g := NewWithT(t)
@@ -136,7 +136,8 @@ func installPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Also at the end of a test, when its context is no more.
+	// Use another context, because this also runs at the end of a test, when the test's context has
+	// ended.
 	if err := fixture.cluster.Apply(context.Background(), filepath.Join(root, "config", "admission")); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// reversed turns the order of the subsets.
+// reversed reverses the order of the subsets.
 func reversed(object map[string]any) { setSubsets(2, 1, 0)(object) }
 
 // setSubsets keeps the subsets with these indexes, in this order.

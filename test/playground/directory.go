@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ground is the directory of a playground. One process at a time has it.
+// ground is the directory of a playground. Only one process at a time can claim it.
 type ground struct {
 	dir  string
 	lock *os.File
 }
 
-// claim takes the directory and clears away what an earlier playground left
-// there. The claim is a lock on a file, which ends with the process in whatever
-// way: that a kubeconfig or a process id is there says nothing after a kill -9.
+// claim claims the directory and removes what an earlier playground left there. The claim is a lock on
+// a file, which ends with the process, however the process ends: an existing kubeconfig or process id
+// proves nothing after a kill -9.
 func claim(dir string) (*ground, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (g *ground) take() error {
 		return fmt.Errorf("no playground runs, but the API server of an earlier one still answers at %s: it was killed, and its "+
 			"processes are still running; stop the processes that have %s in their arguments, then start again", server, g.clusterDir())
 	}
-	// The kubeconfig first: it must not point to a cluster that is half removed.
+	// Remove the kubeconfig first: it must not point to a cluster that is half removed.
 	for _, path := range []string{g.kubeconfig(), g.kubeconfig() + ".new", g.clusterDir()} {
 		if err := os.RemoveAll(path); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (g *ground) take() error {
 	return err
 }
 
-// taken says who has the directory.
+// taken returns an error that names the process that has the directory.
 func (g *ground) taken() error {
 	who := "another process"
 	if pid, err := os.ReadFile(g.lock.Name()); err == nil && len(pid) > 0 {
@@ -79,8 +79,8 @@ func (g *ground) taken() error {
 		who, g.kubeconfig())
 }
 
-// release gives the directory up. The lock file stays: removing it could take it
-// from under a process that has just opened it.
+// release releases the directory. The lock file stays: its removal could affect a process that has just
+// opened it.
 func (g *ground) release() {
 	_ = g.lock.Truncate(0)
 	_ = g.lock.Close()
@@ -89,7 +89,7 @@ func (g *ground) release() {
 func (g *ground) clusterDir() string { return filepath.Join(g.dir, "cluster") }
 func (g *ground) kubeconfig() string { return filepath.Join(g.dir, "kubeconfig") }
 
-// publish copies a kubeconfig to where users find it, whole.
+// publish copies a kubeconfig atomically to the place where users find it.
 func (g *ground) publish(from string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -104,9 +104,9 @@ func (g *ground) publish(from string) error {
 
 func (g *ground) unpublish() { _ = os.Remove(g.kubeconfig()) }
 
-// answering is the address in a kubeconfig if anything listens there; "" when
-// not, or when there is no such file. Where the kernel does not end the parts of
-// a control plane with the process that started them, they outlive a kill -9.
+// answering returns the address in a kubeconfig if anything listens there; "" if not, or if there is no
+// such file. If the kernel does not end the parts of a control plane together with the process that
+// started them, they survive a kill -9.
 func answering(kubeconfig string) string {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The playground is a throw-away cluster with United in it, to try things by
-// hand. It runs until it is interrupted and leaves nothing behind but its logs.
+// The playground is a temporary cluster with United in it, for experiments by hand. It runs until it is
+// interrupted and leaves nothing behind except its logs.
 package main
 
 import (
@@ -37,7 +37,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		// Whoever finds the kubeconfig may rely on a cluster behind it.
+		// If the kubeconfig exists, users can rely on a cluster behind it.
 		ground.unpublish()
 		fmt.Println("stopping")
 		if stopErr := c.Stop(); err == nil {
@@ -45,7 +45,7 @@ func run(ctx context.Context) (err error) {
 		}
 		fmt.Println("stopped; the logs are in", filepath.Join(c.Dir(), "logs"))
 	}()
-	// Written last: that it is there says that all is ready.
+	// Write it last: its existence means that everything is ready.
 	if err := ground.publish(c.Kubeconfig()); err != nil {
 		return err
 	}
