@@ -12,7 +12,7 @@ import (
 )
 
 // Annotation is on an object that stands in for one that cannot be read, only in memory. It has the reason. Nobody can
-// forge it, because a stand-in has no spec. See Why.
+// forge it, because a stand-in has no spec.
 const Annotation = "united.dev/unreadable"
 
 var errTooDeep = errors.New("it is nested deeper than can be read")
