@@ -391,8 +391,8 @@ func TestForgedRecordIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestLabelsAgainAndAgain: labels that are removed each time are restored less and less often. The message, once there
-// is one, is in every error.
+// TestLabelsAgainAndAgain: labels that are removed each time are restored less and less often. That is still reported
+// after the next write.
 func TestLabelsAgainAndAgain(t *testing.T) {
 	for _, key := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
 		lost := set(func(s *appsv1.StatefulSet) { s.Labels[key] = "x" })
