@@ -47,7 +47,7 @@ func (s *scene) unreadable(subset string) (readable func()) {
 	return func() { s.Reconciler.Client = all }
 }
 
-// goesOn lets all children except those of the given subsets continue for a while.
+// goesOn runs everything for a while, but only the StatefulSets of the given subsets.
 func (s *scene) goesOn(subsets ...string) *scene {
 	for range 6 {
 		s.pass().moves(subsets...)
@@ -58,7 +58,7 @@ func (s *scene) goesOn(subsets ...string) *scene {
 	return s.pass()
 }
 
-// specOf returns the spec of a child, and its identity.
+// specOf identifies a child and its version.
 func (s *scene) specOf(subset string) string {
 	set := s.API.Live.Sets[s.Child(subset)]
 	if set == nil {
