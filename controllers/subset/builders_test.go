@@ -15,11 +15,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// epoch is when everything in these tests happens.
+// epoch is the current time in these tests.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// childBuilder makes a child as it was read: web-zone-a with 4 replicas and
-// partition 0 on revision r1, which it protects, settled.
+// childBuilder builds an observed child: web-zone-a with 4 replicas and partition 0 on revision r1, which it protects,
+// settled.
 type childBuilder struct{ adapters.Observed }
 
 func aChild() *childBuilder {
@@ -35,13 +35,13 @@ func (b *childBuilder) on(revision string) *childBuilder {
 	return b
 }
 
-// protecting notes a protected revision on the child, "" none.
+// protecting records a protected revision on the child, "" for none.
 func (b *childBuilder) protecting(revision string) *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationProtectedRevision] = revision
 	return b
 }
 
-// without takes annotations from the child, as somebody else might.
+// without removes annotations from the child, as somebody else might.
 func (b *childBuilder) without(annotations ...string) *childBuilder {
 	for _, a := range annotations {
 		delete(b.Meta.Annotations, a)
@@ -54,8 +54,8 @@ func (b *childBuilder) writtenFrom(generation int64) *childBuilder {
 	return b
 }
 
-// recorded notes what United wrote: the partition, the child's own revision that is
-// protected, and from which position on its template was released.
+// recorded records what United wrote: the partition, the child's own protected revision, and the position from which
+// its template was released.
 func (b *childBuilder) recorded(partition int32, hash string, from int32) *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationPartition] = strconv.Itoa(int(partition))
 	b.Meta.Annotations[v1alpha1.AnnotationProtectedHash] = hash
@@ -64,7 +64,7 @@ func (b *childBuilder) recorded(partition int32, hash string, from int32) *child
 	return b
 }
 
-// releasedBefore notes also from which position on earlier templates were.
+// releasedBefore also records the position from which earlier templates were released.
 func (b *childBuilder) releasedBefore(from, before int32) *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationReleasedFrom] = adapters.ReleasedText(from, before)
 	return b
@@ -80,19 +80,19 @@ func (b *childBuilder) replicas(n int32) *childBuilder  { b.Replicas = n; return
 func (b *childBuilder) partition(p int32) *childBuilder { b.Partition = p; return b }
 func (b *childBuilder) ordered() *childBuilder          { b.Ordered = true; return b }
 
-// hashes are the child's own revisions, below its partition and from it on.
+// hashes sets the child's own revisions, below its partition and from it on.
 func (b *childBuilder) hashes(current, update string) *childBuilder {
 	b.CurrentHash, b.UpdateHash = current, update
 	return b
 }
 
-// unseen: the child's controller has not seen the spec as it is.
+// unseen: the child's controller has not observed the current spec.
 func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
 
-// unmade is that of a child whose controller can make nothing of its template.
+// unmade: the child's controller cannot apply its template.
 func (b *childBuilder) unmade() *childBuilder { b.Unmade = true; return b }
 
-// outdated: its status counts other replicas than are seen.
+// outdated: the child's status does not match the observed replicas.
 func (b *childBuilder) outdated() *childBuilder { b.StatusOutdated = true; return b }
 
 func (b *childBuilder) deleted(heldBy ...string) *childBuilder {
@@ -100,16 +100,16 @@ func (b *childBuilder) deleted(heldBy ...string) *childBuilder {
 	return b
 }
 
-// deadline is that of the replicas.
+// deadline is the progress deadline of the replicas.
 const deadline = 10 * time.Minute
 
-// members adds replicas, each "<position> <hash>" and what it is: unready (but ready
-// before), new (never ready), failed, crashed, overdue, terminating, relabelled.
+// members adds replicas, each "<position> <hash>" and its state: unready (but ready before), new (never ready), failed,
+// crashed, overdue, terminating, relabelled.
 func (b *childBuilder) members(list ...string) *childBuilder {
 	for _, text := range list {
 		r := adapters.Replica{Ready: true, ReadySince: epoch()}
 		var words [2]string
-		// What is not given stays empty.
+		// Missing words remain empty.
 		_, _ = fmt.Sscan(text, &r.Position, &r.Hash, &words[0], &words[1])
 		for _, word := range words {
 			switch word {
@@ -138,11 +138,11 @@ func (b *childBuilder) members(list ...string) *childBuilder {
 	return b
 }
 
-// observed is the child.
+// observed returns the child.
 func (b *childBuilder) observed() *adapters.Observed { return &b.Observed }
 
-// goalBuilder makes a goal: 4 replicas and partition 3 of web-zone-a, on r2,
-// with r1 protected, from generation 5 of a parent that is initialized.
+// goalBuilder builds a goal: 4 replicas and partition 3 of web-zone-a, on r2, with r1 protected, from generation 5 of a
+// parent that is initialized.
 type goalBuilder struct{ Goal }
 
 func versionOf(revision string) Version {
@@ -173,10 +173,10 @@ func (b *goalBuilder) update(revision string) *goalBuilder {
 	return b
 }
 
-// sameTemplate: the child's template makes the pods of the update revision.
+// sameTemplate: the child's template has the pods of the update revision.
 func (b *goalBuilder) sameTemplate() *goalBuilder { b.SameTemplate = true; return b }
 
-// after: the child that was there before protected that, and was released from there on.
+// after: the previous child protected that revision, and was released from that position on.
 func (b *goalBuilder) after(protected, releasedFrom string) *goalBuilder {
 	b.Before = &v1alpha1.ChildRecord{Annotations: map[string]string{
 		v1alpha1.AnnotationProtectedRevision: protected, v1alpha1.AnnotationReleasedFrom: releasedFrom,
@@ -184,15 +184,15 @@ func (b *goalBuilder) after(protected, releasedFrom string) *goalBuilder {
 	return b
 }
 
-// lost: the protected revision is not kept any more.
+// lost: the protected revision no longer exists.
 func (b *goalBuilder) lost() *goalBuilder { b.Protected = nil; return b }
 
-// has: the child's template is that revision, and it is kept.
+// has: the child's template has that revision, which still exists.
 func (b *goalBuilder) has(revision string) *goalBuilder {
 	version := versionOf(revision)
 	b.Has = &version
 	return b
 }
 
-// hasLost: it is not kept any more.
+// hasLost: the revision of the child's template no longer exists.
 func (b *goalBuilder) hasLost() *goalBuilder { b.Has = nil; return b }

@@ -10,14 +10,14 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// byCount makes a child one whose controller counts.
+// byCount changes the child to one whose controller counts replicas.
 func (b *childBuilder) byCount() *childBuilder {
 	b.Traits = adapters.Traits{Partition: adapters.ByCount, Protection: adapters.Remembered, Hasty: true, Paced: true}
 	return b
 }
 
-// A child that counts has come up unreleased as far as more of its replicas are on another
-// revision than the protected one than were released, wherever they rank.
+// In a child that counts replicas, those on other revisions than the protected one that exceed the number of released
+// ones have come up unreleased, whatever their positions are.
 func TestUnreleasedByCount(t *testing.T) {
 	// On r3 with 4 replicas, of which two were never released; they run h1.
 	child := func() *childBuilder {
@@ -57,7 +57,7 @@ func (b *childBuilder) byOrdinal() *childBuilder {
 	return b
 }
 
-// How many available replicas a child that counts takes at a time is its template's.
+// The template of a child that counts replicas decides how many available ones are updated at a time.
 func TestStuckByCount(t *testing.T) {
 	barred := func() *childBuilder {
 		return aChild().on("r2").partition(1).hashes("h1", "h2").members("0 h1 unready", "1 h1", "2 h1", "3 h2")
@@ -74,7 +74,7 @@ func TestStuckByCount(t *testing.T) {
 	}
 }
 
-// A hasty child has settled on what was never ready: it has not finished before it is.
+// A hasty child may settle on a revision that was never ready: it has not finished until it is.
 func TestProtectedOfAHastyChild(t *testing.T) {
 	settled := func() *childBuilder {
 		return aChild().on("r2").protecting("r1").hashes("h2", "h2").recorded(0, "h1", 0)
@@ -98,8 +98,8 @@ func TestProtectedOfAHastyChild(t *testing.T) {
 	}
 }
 
-// One that is hasty forgets again as soon as all are updated, ready or not: then it is taught,
-// and not reminded.
+// A hasty child forgets again as soon as all replicas are updated, ready or not: then it must relearn, because a
+// reminder does not help.
 func TestSettles(t *testing.T) {
 	unready := func() *childBuilder {
 		return aChild().on("r2").hashes("h2", "h2").members("0 h2", "1 h2", "2 h2", "3 h2 unready")

@@ -14,17 +14,16 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Forgot reports whether the child has forgotten what its protected replicas run, so
-// that it would make them again of something else: of what its template is, or, once it
-// has got another one, of what that was.
+// Forgot reports whether the child has forgotten what its protected replicas run. If it has, it would create them again
+// with another revision: that of its template or, if it got another template since, that of the previous one.
 //
-// Trap: a child that has forgotten what its template is not looks like one that has
-// finished. But it finishes only when all its replicas are updated, and those that were
-// never released cannot be; nor is any replica of a third revision left then.
+// Trap: a child that has forgotten a revision other than that of its template looks like one that has finished. But a
+// child finishes only when all its replicas are updated, which those that were never released cannot be, and then no
+// replica of a third revision is left either.
 func Forgot(o *adapters.Observed) bool {
 	protected := ProtectedHash(o)
 	if o.Traits.Protection == adapters.Withheld {
-		return false // it remembers nothing
+		return false // it does not remember anything
 	}
 	if !o.SpecObserved || o.CurrentHash == "" || o.Replicas == 0 || protected == "" || protected == o.CurrentHash {
 		return false
@@ -37,25 +36,25 @@ func Forgot(o *adapters.Observed) bool {
 	}))
 }
 
-// unfinishable reports whether the child cannot finish what its template is, since some of its
-// replicas were never released to it. Should all run it nevertheless, they came up on
-// it while the child had forgotten what else to make them of.
+// unfinishable reports whether the child cannot finish its template, because some of its replicas were never released
+// to it. If all replicas run the template nevertheless, some of them came up on it while the child had forgotten the
+// protected revision.
 func unfinishable(o *adapters.Observed) bool { return o.Replicas > 0 && neverWhole(o) }
 
-// neverWhole reports whether some replicas of the child were never released to what its template is.
+// neverWhole reports whether some replicas of the child were never released to its template.
 func neverWhole(o *adapters.Observed) bool {
 	return protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
 }
 
-// remind makes a child remember what it has forgotten. Until it does, it gets nothing
-// that would release a replica, or make one; what protects more it gets at once.
+// remind returns the step for a child that has forgotten what its protected replicas run. Until the child remembers
+// that, it gets nothing that would release or create a replica; but it gets at once what protects more replicas.
 func (g *Goal) remind(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	child.Partition = max(child.Partition, RecordedPartition(o))
 	child.Replicas = min(child.Replicas, o.Replicas)
 	protects := child.Partition > o.Partition || child.Replicas < o.Replicas
-	// Somebody has opened it, and it is to get another template: it gets that now, since
-	// what came up cannot be undone before it is closed, nor be reminded before that.
+	// Somebody has lowered the partition, and the child is due for another template. It gets that now: what came up
+	// cannot be undone, and the child cannot be reminded, before the partition is raised again.
 	opened := o.Partition < RecordedPartition(o)
 	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, RecordedProtectedRevision(o))
 	switch {
@@ -65,31 +64,30 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 		return g.relearn(o)
 	}
 	if held, ok := g.holdFirst(o, why); ok {
-		return held // reminding it may take seconds
+		return held // the reminder may take seconds
 	}
 	step := Step{
 		Action: ActionRemind, Hash: ProtectedHash(o),
 		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, RecordedProtectedRevision(o)),
 	}
 	if again := g.relearn(o); again.Action == ActionRelearn {
-		step.Instead = &again // its controller makes that revision anew
+		step.Instead = &again // the child's controller creates that revision again
 	}
 	return step
 }
 
-// relearn gives a child back the template of what it protects, with all of its replicas
-// protected, so that none moves. There it can be reminded, and what came up unreleased be
-// undone.
+// relearn returns a child to the template of its protected revision, with all of its replicas protected, so that none
+// is replaced. With that template the child can be reminded, and replicas that came up unreleased can be replaced.
 //
-// Trap: a child all of whose replicas run what its template is, and are ready where its
-// kind asks for that, has finished that, and forgets again as soon as it is reminded.
+// Trap: if all replicas of a child run its template (and are ready, if its kind requires that), the child has finished
+// the template, and forgets again as soon as it is reminded.
 func (g *Goal) relearn(o *adapters.Observed) Step {
 	if g.Protected == nil {
 		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
 	if !statusSettled(o) || RevisionOf(o) != g.ProtectedRevision {
-		// It would make new ones of what it has not forgotten yet.
+		// The child would create new replicas on the revision that it has not forgotten yet.
 		child.Replicas = min(child.Replicas, o.Replicas)
 	}
 	child.Partition = max(child.Partition, RecordedPartition(o), child.Replicas, o.Replicas)
@@ -98,8 +96,8 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 		"returning %s to %s until one of its protected replicas runs that", o.Meta.Name, g.ProtectedRevision)}
 }
 
-// relearning reports whether the child has the template of what it protects, and none of its replicas
-// runs that, though some should. With another template now it might finish that.
+// relearning reports whether the child has the template of its protected revision, but none of its replicas runs that,
+// though some should. If it got another template now, it might finish that one.
 func (g *Goal) relearning(o *adapters.Observed) bool {
 	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && statusSettled(o) && len(Unreleased(o)) > 0 &&
 		!slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool {
@@ -107,10 +105,9 @@ func (g *Goal) relearning(o *adapters.Observed) bool {
 		})
 }
 
-// Unreleased gives the replicas that came up on another revision than the protected one
-// without having been released: on what the child's template is, or was when they did.
-// They are to be deleted, so that they come back on what is protected, and that is of use
-// only when the child remembers it: there are none while it has forgotten.
+// Unreleased returns the replicas that came up on another revision than the protected one without having been released:
+// on the child's template, or on what that was at the time. They are deleted so that they come back on the protected
+// revision. That helps only if the child remembers it, so the list is empty while the child has forgotten it.
 func Unreleased(o *adapters.Observed) []adapters.Replica {
 	switch {
 	case !remembers(o):
@@ -127,8 +124,8 @@ func Unreleased(o *adapters.Observed) []adapters.Replica {
 	return list
 }
 
-// Relabelled gives the replicas that would pass for Unreleased by the label which says what they run,
-// and that label was changed or removed by somebody. What they run is not known, so they are left alone.
+// Relabelled returns the replicas that would count as Unreleased by the label for their revision, but somebody has
+// changed or removed that label. It is not known what they run, so they are left alone.
 func Relabelled(o *adapters.Observed) []adapters.Replica {
 	if !remembers(o) {
 		return nil
@@ -144,24 +141,24 @@ func Relabelled(o *adapters.Observed) []adapters.Replica {
 	return list
 }
 
-// remembers reports whether the child makes its protected replicas of what is on record.
+// remembers reports whether the child creates its protected replicas from the recorded revision.
 func remembers(o *adapters.Observed) bool {
 	return o.SpecObserved && ProtectedHash(o) != "" && o.CurrentHash == ProtectedHash(o)
 }
 
-// unreleased reports whether a replica that has an ordinal is of another revision than the protected one,
-// by its label, and was not released.
+// unreleased reports whether a replica with an ordinal has another revision than the protected one, according to its
+// label, and was not released.
 func unreleased(o *adapters.Observed, m *adapters.Replica) bool {
 	return m.Position >= 0 && m.Position < min(o.Partition, o.Replicas) && m.Hash != ProtectedHash(o) && !m.Terminating && neverReleased(o, m)
 }
 
-// unreleasedByCount is Unreleased of a child whose replicas have no ordinals: as many as there
-// are on another revision than the protected one beyond those that were released: as many as the
-// template was, or as there are that earlier templates were released to. They are the lowest of
-// those: what is neither protected nor updated is taken back first.
+// unreleasedByCount is Unreleased for a child whose replicas have no ordinals. It returns the replicas on other
+// revisions than the protected one that exceed the number of released ones: either as many as the current template was
+// released to, or as many as still run earlier templates that were released. It returns the lowest of them, because
+// replicas that are neither protected nor updated are replaced first.
 //
-// While its controller is about to update some, it is not known which; and what were deleted
-// then would come back updated.
+// While the child's controller is about to update some replicas, it is not known which, and replicas that are deleted
+// then would come back updated. So the list is empty then.
 func unreleasedByCount(o *adapters.Observed) []adapters.Replica {
 	protected := ProtectedHash(o)
 	var others []adapters.Replica
@@ -174,7 +171,7 @@ func unreleasedByCount(o *adapters.Observed) []adapters.Replica {
 			old++
 		}
 		if m.HashChanged != "" {
-			continue // what it runs is not known
+			continue // it is not known what the replica runs
 		}
 		if m.Hash != protected {
 			others = append(others, m)
@@ -191,13 +188,12 @@ func unreleasedByCount(o *adapters.Observed) []adapters.Replica {
 	return others[:max(0, len(others)-int(max(above(from), min(between, above(before)))))]
 }
 
-// reminderDelay is how long after a reminder the child's controller may still act on what it
-// had forgotten: its cache lags behind the reminder, and it would make of that what is
-// deleted now.
+// reminderDelay is how long after a reminder the child's controller may still act on what it had forgotten. Its cache
+// lags behind the reminder, and it would create replicas that are deleted now on the wrong revision.
 const reminderDelay = 3 * time.Second
 
-// ReminderSeenBy is when what came up unreleased may be deleted, since the child's controller
-// knows by then of the last reminder that is in the child's managedFields; zero if now.
+// ReminderSeenBy returns when unreleased replicas may be deleted, because by then the child's controller has seen the
+// last reminder in the child's managedFields. It is zero if they may be deleted now.
 func ReminderSeenBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Time {
 	var last time.Time
 	for _, entry := range managed {
@@ -205,17 +201,16 @@ func ReminderSeenBy(managed []metav1.ManagedFieldsEntry, now time.Time) time.Tim
 			last = entry.Time.Time
 		}
 	}
-	// A clock that is ahead of ours must not make us wait until then.
+	// If a clock is ahead of ours, we must not wait until it is that time here.
 	if until := last.Add(reminderDelay); last.Before(now.Add(reminderDelay)) && until.After(now) {
 		return until
 	}
 	return time.Time{}
 }
 
-// DeletableUnreleased gives the one of the Unreleased replicas to delete now where no ledger
-// decides: one that is not available costs nobody anything, one that is goes while
-// all others are available. From a child that works in order nothing is taken above a
-// replica that is not ready, since it would not be made again.
+// DeletableUnreleased returns the one of the Unreleased replicas to delete now if no ledger decides. A replica that is
+// not available can be deleted at no cost. One that is available is deleted only while all others are available too. In
+// an ordered child no replica above an unready one is deleted, because it would not be created again.
 func DeletableUnreleased(o *adapters.Observed, now time.Time) []adapters.Replica {
 	unreleased := Unreleased(o)
 	if len(unreleased) == 0 {

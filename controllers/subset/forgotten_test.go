@@ -48,8 +48,8 @@ func TestForgot(t *testing.T) {
 	}
 }
 
-// relearning is a child all of whose replicas run h2, most of them unreleased, and that
-// has gone back to the template of what it protects.
+// relearning returns a child whose replicas all run h2, most of them unreleased, and that was returned to the template
+// of its protected revision.
 func relearning(members ...string) *childBuilder {
 	if len(members) == 0 {
 		members = []string{"0 h2", "1 h2", "2 h2", "3 h2"}
@@ -57,8 +57,7 @@ func relearning(members ...string) *childBuilder {
 	return forgetful(members...).on("r1").hashes("h1", "h1").partition(4).recorded(4, "h1", 3)
 }
 
-// A child that has forgotten looks as if it had finished: nothing is concluded from
-// that.
+// A child that has forgotten looks as if it had finished: that must not lead to conclusions.
 func TestForgottenIsNotFinished(t *testing.T) {
 	for _, known := range []string{"", "r1"} {
 		if got := Protected(forgetful().observed(), known, 9); got != "r1" {
@@ -84,7 +83,7 @@ func TestUnreleased(t *testing.T) {
 		name  string
 		child *childBuilder
 		want  string
-		// undo is the one that goes first.
+		// undo is the one that is deleted first.
 		undo string
 	}{
 		{"none", reminded(), "", ""},
@@ -130,8 +129,8 @@ func TestUnreleased(t *testing.T) {
 	}
 }
 
-// What a replica runs is not known where somebody has changed the label that tells it. That is said where
-// it would pass for one that came up unreleased, and nowhere else.
+// It is not known what a replica runs if somebody has changed the label for that. It is reported if the replica would
+// count as unreleased, and otherwise not.
 func TestRelabelled(t *testing.T) {
 	reminded := func(members ...string) *childBuilder { return forgetful(members...).hashes("h1", "h2") }
 	counted := func(members ...string) *childBuilder {
@@ -154,7 +153,7 @@ func TestRelabelled(t *testing.T) {
 			if got := names(Relabelled(tc.child.observed())); got != tc.want {
 				t.Errorf("want %q, have %q", tc.want, got)
 			}
-			// Nor does it pass for a sign that the child has forgotten, or for one that was released.
+			// Nor does it count as a sign that the child has forgotten, or as a released replica.
 			o := tc.child.observed()
 			c := aGoal().partition(o.Partition).child(versionOf("r3"))
 			aGoal().partition(o.Partition).record(&c, o)
@@ -204,7 +203,7 @@ func TestHeededBy(t *testing.T) {
 	}
 }
 
-// One that is ready and not available yet may go as one that is not ready.
+// A replica that is ready but not available yet may be deleted like one that is not ready.
 func TestUndoCountsAvailability(t *testing.T) {
 	child := forgetful("0 h1", "1 h2", "2 h1", "3 h2").hashes("h1", "h2").observed()
 	child.MinReadySeconds = 60

@@ -5,14 +5,15 @@ package subset
 
 import "github.com/unitedworkloads/united/adapters"
 
-// holdFirst is the step of a child that cannot get its next template yet, but is to protect
-// more than it does by now: it gets that at once, on the template that it has. ok is false when it
-// protects all of that already. A write that raises protection is never delayed: meanwhile its
-// controller would go on to release what was released of a template that nobody asks for anymore.
+// holdFirst returns the step for a child that cannot get its next template yet, but should protect more replicas than
+// it does now: it gets the higher partition at once, with its current template. ok is false if it protects all of those
+// already. A write that raises protection is never delayed; otherwise, the child's controller would meanwhile continue
+// to update replicas to a template that nobody wants anymore.
 //
-// The way back protects all: what runs the update revision is not to leave it. So does a goal that
-// protects all that is left of the child. Replicas, and what is released, wait for the template.
-// A child that has yet to come up for the first time is not held, or it would be on what never worked.
+// During a rollback all replicas are protected, because those that run the update revision must not leave it. The same
+// is true if the goal protects all remaining replicas of the child. Changes of the replicas, and releases, wait for the
+// template. A child that has not come up for the first time is not held, because that would keep it on a revision that
+// never worked.
 func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) {
 	if g.Has == nil || RevisionOf(o) == g.Update.Revision || FirstRolloutPending(o) || g.MissedProtectedRevision || g.lacksOrdinals(o) {
 		return Step{}, false
@@ -29,11 +30,11 @@ func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) 
 	return Step{Action: ActionApply, Child: child, Reason: reason}, true
 }
 
-// lacksOrdinals reports whether a child whose replicas have ordinals has fewer of them than it is to get.
+// lacksOrdinals reports whether a child whose replicas have ordinals has fewer of them than its goal.
 //
-// Trap: the controller of a StatefulSet counts a replica above these as an updated one until that is gone. With fewer
-// replicas it may so have finished its template while a protected one is missing, and held, that
-// replica would come back on it.
+// Trap: the controller of a StatefulSet counts a replica with a higher ordinal as updated until it is gone. So a
+// StatefulSet with fewer replicas may have finished its template while a protected one is missing. If it were held
+// then, that replica would come back on the template.
 func (g *Goal) lacksOrdinals(o *adapters.Observed) bool {
 	return o.Traits.Partition != adapters.ByCount && o.Replicas < g.Child.Replicas
 }

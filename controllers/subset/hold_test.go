@@ -10,14 +10,14 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// releasedUnseen is a child on r2, released from position 1 on, and not seen by its controller since.
+// releasedUnseen returns a child on r2 that was released from position 1 on, which its controller has not observed.
 func releasedUnseen() *childBuilder { return aChild().on("r2").recorded(1, "h1", 1).unseen() }
 
-// back is a goal that goes back to what is protected.
+// back returns a goal that goes back to the protected revision.
 func back() *goalBuilder { return aGoal().update("r1").samePods().has("r2") }
 
-// What protects more than the child does is written at once, on the template that it has, also while
-// it cannot get its next one.
+// A write that protects more replicas is made at once, with the child's current template, even while it cannot get its
+// next one.
 func TestHoldFirst(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
@@ -61,7 +61,7 @@ func TestHoldFirst(t *testing.T) {
 	}
 }
 
-// It is written once: the same goal waits after that.
+// It is written only once: after that, the same goal waits.
 func TestHoldFirstOnce(t *testing.T) {
 	for _, goal := range []*goalBuilder{back(), back().partition(0), aGoal().update("r3").has("r2"), aGoal().update("r3").has("r2").replicas(3).partition(2)} {
 		child := releasedUnseen()
@@ -76,8 +76,8 @@ func TestHoldFirstOnce(t *testing.T) {
 	}
 }
 
-// What was released stays on record, whether it has been observed or not; and nothing more is, whatever
-// the next template is to release.
+// What was released remains recorded, whether it has been observed or not. Nothing is added, whatever the next template
+// will release.
 func TestHoldFirstRecords(t *testing.T) {
 	for _, goal := range []*goalBuilder{back(), back().partition(0), back().partition(4), aGoal().update("r3").has("r2")} {
 		c := Next(goal.Goal, releasedUnseen().recorded(2, "h1", 2).releasedBefore(2, 1).members("0 h1", "1 h1", "2 h1", "3 h1").observed()).Child
@@ -87,7 +87,7 @@ func TestHoldFirstRecords(t *testing.T) {
 	}
 }
 
-// A child that has one template waits for no observation: it is stopped at once.
+// A child with a single template does not wait for an observation: it is stopped at once.
 func TestWithheldIsHeldAtOnce(t *testing.T) {
 	goal := aGoal().update("r1").samePods().has("r2").partition(4)
 	goal.Protection, goal.Held = adapters.Withheld, true

@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Version is what one revision makes of one subset's pods.
+// Version is the pod template that one revision has for one subset.
 type Version struct {
 	// Revision is the name of the parent revision.
 	Revision string
@@ -25,95 +25,89 @@ type Version struct {
 	VersionLabel string
 }
 
-// Of makes a child of the version.
+// Of sets the version in a child.
 func (v *Version) Of(c *adapters.Child) {
 	c.Revision, c.RevisionTemplate, c.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
 	c.Tolerations, c.VersionLabel = v.Tolerations, v.VersionLabel
 }
 
-// Goal is what a subset shall come to.
+// Goal is the desired state of a subset.
 type Goal struct {
-	// Child is what the child shall be, but for the revision: Next fills that in.
+	// Child is the desired child, without the revision, which Next sets.
 	Child adapters.Child
-	// Update is what replicas from the partition on run.
+	// Update is the version of the replicas from the partition on.
 	Update Version
 	// Held: the partition protects all replicas, whatever the scale.
 	Held bool
-	// Frozen: what is under way stops where it is.
+	// Frozen: a rollout in progress stops where it is.
 	Frozen bool
-	// Protection is how the kind keeps what is protected.
+	// Protection is how the kind protects replicas.
 	Protection adapters.Protection
-	// ProtectedRevision names what those below it run, Protected holds it; nil
-	// when the revision is lost. Has is what the child's template is now; nil when there is
-	// no child, or that is lost.
+	// ProtectedRevision is the revision of the protected replicas, and Protected is its version, or nil if the revision
+	// is lost. Has is the version that the child's template has now; nil if there is no child, or that revision is
+	// lost.
 	ProtectedRevision string
 	Protected, Has    *Version
-	// SamePods: both make the same pods, so there is nothing to tell apart.
+	// SamePods: both versions have the same pods, so they need not be distinguished.
 	SamePods bool
-	// SameTemplate: what the child's template is makes the pods of Update.
+	// SameTemplate: the child's template has the same pods as Update.
 	SameTemplate bool
-	// Initialized: a replica of the parent was ready once. Before that there is
-	// nothing to protect.
+	// Initialized: a replica of the parent has been ready once. Before that nothing needs protection.
 	Initialized bool
-	// Before is the copy of what was written on the child that is or was there, nil when
-	// there is none.
+	// Before is the copy of the record of the child that exists or existed; nil if there is none.
 	Before *v1alpha1.ChildRecord
-	// MissedProtectedRevision: the child still has a template from before that, and so nothing that
+	// MissedProtectedRevision: the child still has a template from before the protected revision, and so nothing that
 	// ever worked.
 	MissedProtectedRevision bool
-	// Contested: somebody lowers the partition of the child again and again. Update is what
-	// the child has then.
+	// Contested: somebody lowers the partition of the child again and again. Then Update is what the child has.
 	Contested bool
 }
 
-// Action says what kind of write is next.
+// Action is the kind of the next write.
 type Action string
 
 // Actions.
 const (
-	// ActionApply brings an existing child to what it shall be, if it differs.
+	// ActionApply updates an existing child if it differs from Child.
 	ActionApply Action = "Apply"
-	// ActionCreate makes a child that starts on the revision it shall have.
+	// ActionCreate creates a child directly on its desired revision.
 	ActionCreate Action = "Create"
-	// ActionSeed makes a child, or resets one without replicas, so that it
-	// remembers the protected revision, and has the replicas that run it.
+	// ActionSeed creates a child, or resets one without replicas, so that it remembers the protected revision and has
+	// the replicas that run it.
 	ActionSeed Action = "Seed"
-	// ActionRelearn gives a child back the template of what it protects, until one of its
-	// replicas runs that.
+	// ActionRelearn returns a child to the template of its protected revision, until one of its replicas runs that.
 	ActionRelearn Action = "Relearn"
-	// ActionRemind makes a child that has forgotten what its protected replicas run
-	// remember it.
+	// ActionRemind restores the protected revision in the status of a child that has forgotten what its protected
+	// replicas run.
 	ActionRemind Action = "Remind"
-	// ActionShrink takes replicas from the child of a subset that is gone. Of Child only
-	// the replicas are given: nothing else of it can be written.
+	// ActionShrink removes replicas from the child of a removed subset. Only the replicas of Child are set; nothing
+	// else of the child can be written.
 	ActionShrink Action = "Shrink"
-	// ActionRemove deletes the child of a subset that is gone.
+	// ActionRemove deletes the child of a removed subset.
 	ActionRemove Action = "Remove"
-	// ActionSeek looks whether the child of a subset that is gone is gone too. One that
-	// has only lost its labels gets them back, and is removed when it is seen.
+	// ActionSeek checks whether the child of a removed subset is gone too. If it has only lost its labels, they are
+	// restored, and the child is removed once it is in the cache.
 	ActionSeek Action = "Seek"
 	// ActionWait: nothing can be done before something else has happened.
 	ActionWait Action = "Wait"
-	// ActionHalt: nothing can be done without help.
+	// ActionHalt: nothing can be done without a user's help.
 	ActionHalt Action = "Halt"
 )
 
 // Step is the next write to a child.
 type Step struct {
 	Action Action
-	// Child is what to write; empty for Remind, Remove and Wait. Of one that is to be
-	// looked for, as by Seek, it says who it is.
+	// Child is what to write; it is empty for Remind, Remove and Wait. For Seek it only identifies the child.
 	Child adapters.Child
-	// Hash is the child's own revision that it is reminded of. Instead is the step when that
-	// is gone; nil if there is none.
+	// Hash is the child's own revision for a reminder. Instead is the step to take if that revision no longer exists;
+	// nil if there is none.
 	Hash    string
 	Instead *Step
-	// Reason says why, for people; empty for an Apply at rest.
+	// Reason explains the step to users; it is empty for an Apply if nothing is in progress.
 	Reason string
 }
 
-// Next names the next write that brings the child o, nil when there is none, to
-// the goal.
+// Next returns the next write that moves the child o, which is nil if it does not exist, towards the goal.
 func Next(g Goal, o *adapters.Observed) Step {
 	s := g.next(o)
 	switch s.Action {
@@ -139,7 +133,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case g.Initialized && o.Replicas > 0 && g.protectedReplicas() > 0 && len(lostAnnotations(o)) > 0:
 		return g.recordLost(o)
 	case WrittenLater(o, g.Child.ParentGeneration):
-		// A cache that lags behind another controller's, or behind our own past.
+		// Our cache lags behind a write of another controller, or of our own.
 		return Step{Action: ActionWait, Reason: "waiting for the cache: " + o.Meta.Name + " was written from a later generation of the spec"}
 	case g.Protection == adapters.Withheld:
 		return g.withhold(o)
@@ -154,8 +148,8 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case Seeding(o) && o.Replicas > 0 && g.needsProtectedRevision() && RevisionOf(o) == g.ProtectedRevision:
 		return g.raise(o)
 	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
-		// Another template now, and what they all run would be forgotten: those that
-		// are protected would come back on what was before it.
+		// If the child got another template now, it would forget the revision that all its replicas run, and protected
+		// replicas would come back on the one before it.
 		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + RevisionOf(o) + ", which it has finished"}
 	case g.mustObserveProtected(o):
 		return g.awaitObserved(o)
@@ -165,7 +159,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	return g.apply(o)
 }
 
-// DeletionReason says that a child is being deleted, and what it is held by.
+// DeletionReason says that a child is being deleted, and which finalizers it has.
 func DeletionReason(child metav1.Object) string {
 	reason := "waiting for " + child.GetName() + " to be deleted"
 	if held := child.GetFinalizers(); len(held) > 0 {
@@ -174,18 +168,17 @@ func DeletionReason(child metav1.Object) string {
 	return reason
 }
 
-// mustObserveProtected reports whether the child's controller has yet to take note of the
-// revision that it is to remember, before it is shown another. That holds while
-// nothing is protected too: the partition may be raised before the end. And on the way
-// back: it may have finished what it is to leave, and then that is what it protects. Of what
-// cannot be made there is nothing to take note of.
+// mustObserveProtected reports whether the child's controller must first observe the revision that it should remember,
+// before the child gets another template. That is necessary even while nothing is protected, because the partition may
+// be raised later in the rollout. It is also necessary for a rollback: the child may have finished the revision that it
+// is leaving, and then protects that one. If the template cannot be applied, there is nothing to observe.
 func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
 	unseen := (!o.SpecObserved || o.CurrentHash == "") && !o.Unmade
 	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
 	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
 }
 
-// awaitObserved is the step of such a child.
+// awaitObserved returns the step for such a child.
 func (g *Goal) awaitObserved(o *adapters.Observed) Step {
 	if s, ok := g.holdFirst(o, "protecting replicas of "+o.Meta.Name+" before it gets "+g.Update.Revision); ok {
 		return s
@@ -193,34 +186,33 @@ func (g *Goal) awaitObserved(o *adapters.Observed) Step {
 	return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec"}
 }
 
-// protectedReplicas is how many replicas the partition protects.
+// protectedReplicas returns the number of replicas that the partition protects.
 func (g *Goal) protectedReplicas() int32 { return min(g.Child.Partition, g.Child.Replicas) }
 
-// needsProtectedRevision reports whether the child will have replicas to which its protected
-// revision matters. It does also while nothing is protected: the partition may be
-// raised before the subset has finished. One that is lost is missed only by
-// replicas that it should protect.
+// needsProtectedRevision reports whether the child will have replicas for which its protected revision matters. That
+// includes the case that nothing is protected yet, because the partition may be raised before the subset has finished.
+// A revision that is lost matters only if some replicas should be protected.
 func (g *Goal) needsProtectedRevision() bool {
 	return g.Initialized && g.Child.Replicas > 0 && (g.Protected != nil || g.protectedReplicas() > 0)
 }
 
-// start is the first step of a child that does not exist.
+// start returns the first step for a child that does not exist.
 func (g *Goal) start() Step {
 	if g.needsProtectedRevision() && !g.SamePods {
 		return g.seed(g.protectedReplicas(), "creating %s on %s first, because its protected replicas run that")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {
-		// What starts from nothing with nothing to tell apart never knew another.
+		// A child that starts from nothing, with only one version of its pods, never had another revision.
 		child.ProtectedRevision = g.Update.Revision
 	}
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
 }
 
-// completeFirstRollout lets a child come up on the one revision it has before its partition
-// changes: it may be open so that a corrected template reaches every replica.
+// completeFirstRollout lets a child come up on the only revision that it has before its partition changes. The
+// partition may be low so that a corrected template reaches every replica.
 func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
-	version := g.Protected // what the child has: it never had another that worked
+	version := g.Protected // the version that the child has: it never had another one that worked
 	if version == nil {
 		version = &g.Update
 	}
@@ -236,10 +228,10 @@ func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 	}
 }
 
-// keepAsIs leaves a child as it is, and closes it again, while somebody opens it again and
-// again: a template that it gets meanwhile reaches replicas that are not released, and so
-// it would be restarted with each that is written in turn to teach it what it protects.
-// Nor does it get replicas, which would come up on whatever it remembers in that moment.
+// keepAsIs leaves a child as it is, except that it raises the partition again, while somebody keeps lowering it. A
+// template that the child gets meanwhile would reach replicas that are not released, so each template that is written
+// to teach it the protected revision would restart them. The child does not get more replicas either, because they
+// would come up on whatever revision it remembers at that moment.
 func (g *Goal) keepAsIs(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	child.Partition = max(child.Partition, RecordedPartition(o))
@@ -257,10 +249,10 @@ func (g *Goal) apply(o *adapters.Observed) Step {
 	case !g.Initialized && RevisionOf(o) == g.Update.Revision:
 		child.ProtectedRevision = RecordedProtectedRevision(o)
 	case o.Replicas > 0 && FirstRolloutPending(o):
-		child.ProtectedRevision = "" // what it remembers is not that yet
+		child.ProtectedRevision = "" // the child does not remember that yet
 	}
 	if o.Replicas == 0 && child.Replicas > 0 && !g.needsProtectedRevision() && g.Initialized && statusSettled(o) {
-		// It starts from nothing with nothing to tell apart, as if it were new.
+		// The child starts from nothing, with only one version of its pods, as if it were new.
 		child.ProtectedRevision = g.Update.Revision
 	}
 	return Step{Action: ActionApply, Child: child}

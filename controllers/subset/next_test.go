@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// asText is a step in one line: the action, what of the child differs from step
-// to step, and what it protects.
+// asText returns a step as one line: the action, the fields of the child that differ between steps, and the protected
+// revision.
 func asText(s Step) string {
 	switch s.Action {
 	case ActionWait, ActionHalt:
@@ -31,7 +31,7 @@ func asText(s Step) string {
 	return text
 }
 
-// finished is a child on r3, which protects r1.
+// finished returns a child on r3, which protects r1.
 func finished(members ...string) *childBuilder {
 	return aChild().on("r3").hashes("h1", "h3").members(members...)
 }
@@ -40,9 +40,9 @@ func TestNext(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		goal  *goalBuilder
-		child *childBuilder // nil: none
+		child *childBuilder // nil if there is none
 		want  string
-		says  string // is in the reason; "" where there is none to give
+		says  string // says is part of the reason; "" if there is no reason
 	}{
 		// There is no child.
 		{"the first one is created", aGoal().uninitialized(), nil, "Create r2 x4 p3 protects r2", "creating web-zone-a on r2"},
@@ -55,7 +55,7 @@ func TestNext(t *testing.T) {
 		{"one whose protected revision is lost is halted", aGoal().lost(), nil, "Halt", "revision r1, which the protected replicas of web-zone-a run, is lost; to move to r2, lower the partition to 0 with updateStrategy.type Manual"},
 		{"a lost revision does not matter with nothing to protect", aGoal().lost().partition(0), nil, "Create r2 x4 p0 protects r2", "creating"},
 
-		// There is one, but it is not ours to write now.
+		// There is one, but we cannot write it now.
 		{"being deleted", aGoal(), aChild().deleted(), "Wait", "waiting for web-zone-a to be deleted"},
 		{"deleted, and held", aGoal(), aChild().deleted("example.com/a", "example.com/b"), "Wait", "waiting for web-zone-a to be deleted; its finalizers are example.com/a, example.com/b"},
 		{"written from a later generation", aGoal(), aChild().writtenFrom(6), "Wait", "later generation"},
@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 		{"written from this generation", aGoal(), aChild().writtenFrom(5), "Apply r2 x4 p3 protects r1", ""},
 		{"a generation that cannot be read is none", aGoal(), withAnnotation(aChild(), "x"), "Apply r2 x4 p3 protects r1", ""},
 
-		// It runs.
+		// It is running.
 		{"the update revision is staged", aGoal(), aChild(), "Apply r2 x4 p3 protects r1", ""},
 		{"at rest", aGoal(), aChild().on("r2").hashes("h1", "h2"), "Apply r2 x4 p3 protects r1", ""},
 		{"nothing is protected", aGoal().partition(0), aChild(), "Apply r2 x4 p0 protects r1", ""},
@@ -84,7 +84,7 @@ func TestNext(t *testing.T) {
 		{"before the first replica a corrected template protects nothing", aGoal().uninitialized().partition(0), aChild().protecting("r1"), "Apply r2 x4 p0", ""},
 		{"before the first replica nothing is protected", aGoal().uninitialized(), aChild().protecting(""), "Apply r2 x4 p3", ""},
 
-		// It has finished r3 this moment, and its controller has not settled on that.
+		// It has just finished r3, and its controller has not settled on that.
 		{"another template waits until what is finished is noted", aGoal(), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "to record revision r3, which it has finished"},
 		{"also one that makes the pods of before", aGoal().samePods(), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "to record revision r3"},
 		{"and one that nothing is protected from", aGoal().partition(0), finished("0 h3", "1 h3", "2 h3", "3 h3"), "Wait", "to record revision r3"},
@@ -97,7 +97,7 @@ func TestNext(t *testing.T) {
 		{"one is missing", aGoal(), finished("0 h3", "1 h3", "2 h3"), "Apply r2 x4 p3 protects r1", ""},
 		{"one is surplus", aGoal(), finished("0 h3", "1 h3", "2 h3", "3 h3", "4 h3"), "Apply r2 x4 p3 protects r1", ""},
 
-		// It has no replicas and shall have some to protect.
+		// It has no replicas and should get some that are protected.
 		{"back from 0 on another revision", aGoal(), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p3 protects r1", "returning web-zone-a to r1 first"},
 		{"back from 0 on another revision, before it was seen", aGoal(), aChild().on("r2").replicas(0).unseen(), "Seed r1 x0 p3 protects r1", "returning web-zone-a to r1 first"},
 		{"back from 0 on another revision, which is lost", aGoal().lost(), aChild().on("r2").replicas(0), "Halt", "is lost"},
@@ -113,12 +113,12 @@ func TestNext(t *testing.T) {
 		{"back from 0 on the revision that is protected", aGoal().update("r1").samePods(), aChild().replicas(0), "Apply r1 x4 p3 protects r1", ""},
 		{"back from 0 with nothing to protect, on the update revision", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Seed r1 x0 p0 protects r1", "returning web-zone-a to r1 first"},
 		{"back from 0 with nothing to protect, and the protected revision is lost", aGoal().lost().partition(0), aChild().on("r2").replicas(0).hashes("h2", "h2"), "Apply r2 x4 p0 protects r2", ""},
-		// It still remembers r1 then, and makes replicas of that should the
-		// partition rise before it has settled on r2.
+		// It still remembers r1 then, and would create replicas from that if the partition rose before it has settled
+		// on r2.
 		{"back from 0 with nothing to protect, on another revision", aGoal().partition(0), aChild().replicas(0), "Apply r2 x4 p0 protects r1", ""},
 		{"back from 0 with nothing to protect, unsettled", aGoal().partition(0), aChild().on("r2").replicas(0).hashes("h1", "h2"), "Seed r1 x0 p0 protects r1", "returning web-zone-a to r1 first"},
 
-		// It is being seeded, and its protected replicas are on their way.
+		// It is being seeded, and its protected replicas are being created.
 		{"none of the protected exists", aGoal(), seeded(3), "Wait", "waiting for replica 0 of web-zone-a to be created on r1"},
 		{"one is missing", aGoal(), seeded(3, "0 h1", "2 h1"), "Wait", "replica 1 of web-zone-a"},
 		{"one is of before, and goes", aGoal(), seeded(3, "0 h1", "1 h2 terminating", "2 h1"), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-1 (terminating)"},
@@ -207,12 +207,12 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// seeded is a child that is being seeded on r1, with so many replicas.
+// seeded returns a child that is being seeded on r1, with that many replicas.
 func seeded(replicas int32, members ...string) *childBuilder {
 	return aChild().seeding().replicas(replicas).partition(3).members(members...)
 }
 
-// forgetful is a child on r2 that protects 3 replicas on r1, and has forgotten that.
+// forgetful returns a child on r2 that protects 3 replicas on r1, and has forgotten that.
 func forgetful(members ...string) *childBuilder {
 	if len(members) == 0 {
 		members = []string{"0 h1", "1 h1", "2 h1", "3 h2"}
@@ -220,7 +220,7 @@ func forgetful(members ...string) *childBuilder {
 	return aChild().on("r2").recorded(3, "h1", 3).hashes("h2", "h2").members(members...)
 }
 
-// Somebody opens the child again and again: it is closed, and nothing else comes of it.
+// Somebody lowers the partition of the child again and again: it is raised again, and nothing else is done.
 func TestNextContested(t *testing.T) {
 	all := []string{"0 h2", "1 h2", "2 h2", "3 h2"}
 	for _, tc := range []struct {
@@ -260,7 +260,7 @@ func TestNextContested(t *testing.T) {
 	}
 }
 
-// protecting makes another revision the one that is protected.
+// protecting sets another protected revision.
 func protecting(b *goalBuilder, revision string) *goalBuilder {
 	v := versionOf(revision)
 	b.ProtectedRevision, b.Protected = revision, &v
@@ -272,8 +272,8 @@ func withAnnotation(b *childBuilder, generation string) *childBuilder {
 	return b
 }
 
-// checkChild: a step writes the goal's child with one revision whole, never the
-// template of one and the patch of another.
+// checkChild checks that a step writes the goal's child with one complete revision, never with the template of one and
+// the patch of another.
 func checkChild(t *testing.T, asked adapters.Child, s Step) {
 	t.Helper()
 	if s.Action == ActionWait || s.Action == ActionHalt || s.Action == ActionRemind {
@@ -292,9 +292,8 @@ func checkChild(t *testing.T, asked adapters.Child, s Step) {
 	}
 }
 
-// A child that its controller has never seen would forget, when shown another
-// template, that it ever had this one: also while nothing is protected, because
-// the partition may rise before its controller looks.
+// If a child gets another template before its controller has ever observed it, it never remembers the first one. So it
+// waits even while nothing is protected, because the partition may rise before its controller observes the child.
 func TestNextWaitsForAChildThatWasNeverSeen(t *testing.T) {
 	never := func() *childBuilder { return aChild().unseen().hashes("", "") }
 	for name, partition := range map[string]int32{"held": 4, "released": 0} {

@@ -5,15 +5,14 @@ package subset
 
 import "time"
 
-// Failure is why a subset's child could not be written, or why nothing can be done for
-// the parent.
+// Failure describes why a subset's child could not be written, or why nothing can be done for the parent.
 type Failure struct {
 	// Reason is a reason of the condition Stalled.
 	Reason string
-	// Message is in the API server's own words where it spoke.
+	// Message is the API server's own message if the error is from there.
 	Message string
-	// Stalled reports whether it is beyond hope that it passes by itself soon.
+	// Stalled reports whether the failure is unlikely to pass by itself soon.
 	Stalled bool
-	// RetryAt is when the write is tried again, if nothing changes before.
+	// RetryAt is when the write is tried again if nothing changes before.
 	RetryAt time.Time
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// model is a StatefulSet with its controller (test/statefulset, which does what the real ones were
-// seen to do), its kubelets, and the controller of United as far as Next goes, each of which moves
-// when it is told to. Revisions are named as the parent's are: the set's own of r1 is h1.
+// model is a StatefulSet with its controller (test/statefulset, which behaves as the real ones were observed to), its
+// kubelets, and the part of United's controller that is in Next. Each of these acts only when the test calls it.
+// Revisions have the names of the parent's: the set's own revision for r1 is h1.
 type model struct {
 	t    *rapid.T
 	goal goalBuilder
-	// child is what United wrote on the set; nil: there is none.
+	// child is what United wrote on the set; nil if there is none.
 	child *childBuilder
 	set   statefulset.Set
 	kind  statefulset.Kind
-	// blind: the StatefulSet controller does not see the revisions that it made, as
-	// after a restart of the API server.
+	// blind: the StatefulSet controller does not see the revisions that it created, as after a restart of the API
+	// server.
 	blind bool
-	// lapsed: it has made a revision the current one for that reason.
+	// lapsed: for that reason it has made a revision the current one.
 	lapsed bool
-	// outlived are pods of a child that was orphaned.
+	// outlived: there are pods of a child that was orphaned.
 	outlived bool
 	trace    []string
 }
@@ -61,7 +61,7 @@ func hashOf(v statefulset.Version) string {
 	return fmt.Sprint("h", v)
 }
 
-// observe is the child as it is, with its pods.
+// observe returns the child as it is, with its pods.
 func (m *model) observe() *adapters.Observed {
 	if m.child == nil {
 		return nil
@@ -82,7 +82,7 @@ func (m *model) observe() *adapters.Observed {
 	return &o
 }
 
-// united is a pass of the controller: it has one thing to do at most.
+// united is a pass of United's controller, which makes at most one write.
 func (m *model) united() {
 	o := m.observe()
 	g := m.goal.Goal
@@ -169,8 +169,8 @@ func (m *model) sync() {
 	m.note("sync: %s x%d p%d current %s update %s; %s", RevisionOf(c), c.Replicas, c.Partition, c.CurrentHash, c.UpdateHash, m.describe())
 }
 
-// judge: a protected replica comes up on what is protected, whatever is asked for
-// meanwhile, unless the child has forgotten.
+// judge checks that a protected replica comes up on the protected revision, whatever the goal was meanwhile, unless the
+// child has forgotten that revision.
 func (m *model) judge(position int32, hash string) {
 	if asked := &m.goal.Child; position < asked.Partition && position < m.child.Partition && hash != "h1" && !m.lapsed {
 		m.fail("%d comes up on %s, below the partition %d: %s", position, hash, asked.Partition, m.describe())
@@ -193,7 +193,7 @@ func (m *model) describe() string {
 	return strings.Join(text, ", ")
 }
 
-// kubelet brings each pod on, or one.
+// kubelet advances each pod, or only one.
 func (m *model) kubelet(only int) {
 	for position := range m.set.Pods {
 		switch p := &m.set.Pods[position]; {
@@ -206,17 +206,16 @@ func (m *model) kubelet(only int) {
 	}
 }
 
-// gone: the child was deleted, and its pods with it or not.
+// gone deletes the child, with or without its pods.
 func (m *model) gone(orphan bool) {
 	m.note("the child is deleted, orphan %v", orphan)
 	m.child, m.outlived = nil, orphan && m.describe() != ""
-	if m.set.Remove(orphan); !orphan { // United makes no other before they are gone
+	if m.set.Remove(orphan); !orphan { // United does not create another child before they are gone
 		m.set = statefulset.Set{}
 	}
 }
 
-// settle lets everybody do what there is to do, when the StatefulSet controller sees
-// again what there is.
+// settle lets all controllers finish, after the StatefulSet controller sees the revisions again.
 func (m *model) settle() {
 	m.blind = false
 	m.note("settles")
@@ -245,7 +244,7 @@ func (m *model) settle() {
 	}
 }
 
-// step does one thing, of all that can happen.
+// step does one of all the things that can happen.
 func (m *model) step() {
 	asked := &m.goal.Child
 	switch rapid.IntRange(0, 19).Draw(m.t, "what") {
@@ -269,7 +268,7 @@ func (m *model) step() {
 		asked.Replicas = rapid.Int32Range(0, 5).Draw(m.t, "replicas")
 		m.note("asked: x%d p%d", asked.Replicas, asked.Partition)
 	case 16:
-		// Never released whole: r1 is what is protected, to the end.
+		// Never released completely: r1 remains the protected revision.
 		asked.Partition = rapid.SampledFrom([]int32{1, 1, 2, 3, 5, 2147483647}).Draw(m.t, "partition")
 		m.note("asked: x%d p%d", asked.Replicas, asked.Partition)
 	case 17:
@@ -278,7 +277,7 @@ func (m *model) step() {
 	case 18:
 		if m.child != nil {
 			m.child.Partition = rapid.Int32Range(0, 3).Draw(m.t, "foreign partition")
-			m.lapsed = m.lapsed || m.child.Partition < asked.Partition // what it releases is not our doing
+			m.lapsed = m.lapsed || m.child.Partition < asked.Partition // United is not responsible for what that releases
 			m.note("somebody sets the partition to %d", m.child.Partition)
 			m.apply()
 		}
@@ -286,9 +285,8 @@ func (m *model) step() {
 	}
 }
 
-// Whatever happens, no protected replica comes up on another revision than its own,
-// unless the child had forgotten that; and in the end each that was never released
-// runs it.
+// Whatever happens, no protected replica comes up on another revision than its own, unless the child had forgotten
+// that; and in the end each replica that was never released runs it.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t, aGoal().update("r1").partition(2147483647))
@@ -307,8 +305,8 @@ func TestWalk(t *testing.T) {
 	})
 }
 
-// A child that forgets is reminded, and what came up wrong in between goes back; the
-// model can forget, so that the walks are worth something.
+// A child that forgets is reminded, and replicas that came up wrong meanwhile go back. This also shows that the model
+// can forget, without which the walks would prove little.
 func TestForgottenAndRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t, aGoal().partition(2))
@@ -326,7 +324,7 @@ func TestForgottenAndRestored(t *testing.T) {
 		if !Forgot(m.observe()) {
 			m.fail("it remembers though its controller saw no revision")
 		}
-		// With both of them gone, all that there is is updated, and it would settle again.
+		// Without these two, all existing replicas are updated, so it would settle again.
 		for position := range rapid.IntRange(1, 2).Draw(t, "lost") {
 			m.set.Pods[position] = statefulset.Pod{}
 		}

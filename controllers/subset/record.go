@@ -10,8 +10,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// RecordedPartition is the child's partition as United wrote it, which another may
-// have changed since in its spec; that where nothing is on record.
+// RecordedPartition returns the child's partition as United wrote it; somebody else may have changed the one in the
+// spec since. It returns the one in the spec if none is recorded.
 func RecordedPartition(o *adapters.Observed) int32 {
 	if n, ok := writtenPartition(o.Meta.Annotations); ok {
 		return n
@@ -19,39 +19,37 @@ func RecordedPartition(o *adapters.Observed) int32 {
 	return o.Partition
 }
 
-// ProtectedHash is the child's own revision that its protected replicas run, "" when
-// that is not on record.
+// ProtectedHash returns the child's own revision of its protected replicas, "" if that is not recorded.
 func ProtectedHash(o *adapters.Observed) string {
 	return o.Meta.Annotations[v1alpha1.AnnotationProtectedHash]
 }
 
-// releasedFrom is the position below which no replica was released to another revision
-// than the protected one, nor had run one before.
+// releasedFrom returns the position below which no replica was released to another revision than the protected one, or
+// had such a revision before.
 func releasedFrom(o *adapters.Observed) int32 {
 	from, _ := released(o)
 	return from
 }
 
-// released gives, beside releasedFrom, the position below which no replica was released to a
-// revision that the template was between the protected one and the one that it is.
+// released returns releasedFrom, and also the position below which no replica was released to a revision that the
+// template had between the protected one and the current one.
 func released(o *adapters.Observed) (from, before int32) {
 	from, before, _ = adapters.ReadReleased(o.Meta.Annotations[v1alpha1.AnnotationReleasedFrom])
 	return from, before
 }
 
-// writtenPartition is the partition that is on record, of a child or in the copy of its record.
+// writtenPartition returns the recorded partition of a child, or of the copy of its record.
 func writtenPartition(annotations map[string]string) (n int32, ok bool) {
 	v, err := strconv.ParseInt(annotations[v1alpha1.AnnotationPartition], 10, 32)
 	return int32(v), err == nil && v >= 0
 }
 
-// record adds to a child that is written in place of o, nil when there is none, what
-// is to be known of it later.
+// record sets in a child, which is written in place of o, what must be known about it later. o is nil if the child does
+// not exist.
 func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	if o == nil {
-		// It knows no revision yet, and its first one is not to be told apart from any. But
-		// pods that outlived an earlier child can be there, which had the same name and so
-		// names its revisions alike.
+		// The child has no revision yet, and its first one need not be distinguished from others. But there may be pods
+		// that outlived an earlier child of the same name, which therefore named its revisions in the same way.
 		c.ReleasedFrom, c.ReleasedBefore = releasedOfEarlier(g.Before, c.ProtectedRevision)
 		if c.ReleasedFrom > 0 && !c.Seeding {
 			c.ProtectedHash = g.Before.Annotations[v1alpha1.AnnotationProtectedHash]
@@ -60,20 +58,20 @@ func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 	}
 	c.ProtectedHash = hashToRecord(c.ProtectedRevision, o)
 	if g.Protection == adapters.Withheld {
-		return // nothing of it can come up unreleased
+		return // none of its replicas can come up unreleased
 	}
 	from, before := g.releasedThen(c, o)
 	if c.Revision == g.Update.Revision || c.Revision == g.ProtectedRevision {
-		// What the partition is raised over only until the child remembers is released. But to a
-		// template on which it is only held (holdFirst) nothing more is.
+		// A partition that is raised only until the child remembers does not change what is released. But no more is
+		// released to a template on which the child is only held (holdFirst).
 		from = min(from, g.Child.Partition)
 	}
 	c.ReleasedFrom = from
 	c.ReleasedBefore = min(before, c.ReleasedFrom)
 }
 
-// hashToRecord is the child's own revision that is the given parent revision, when
-// that is certain or was when it was last written.
+// hashToRecord returns the child's own revision for the given parent revision, if that is certain, or was at the last
+// write.
 func hashToRecord(protected string, o *adapters.Observed) string {
 	switch {
 	case protected == "":
@@ -90,15 +88,15 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 	return ""
 }
 
-// releasedThen is released of o when c is written. A replica of another revision than the
-// protected one was released before, and may go on as it is; unless it is below what
-// releasedFrom is now: it came up so by itself.
+// releasedThen returns what released returns for o after c is written. A replica of another revision than the protected
+// one was released before, and may stay as it is, unless it is below the current releasedFrom: then it came up like
+// that by itself.
 //
-// Trap: what the replicas are seen to run may be old, and what was released and not seen to
-// move may move until the child's controller has seen c. So what the earlier template was
-// released to goes on record, as far as it was, whatever its replicas look like: before. Not on the
-// way to what is protected, or from there: a child that relearns that has unreleased replicas
-// of the template that it leaves, and must know them.
+// Trap: the observed revisions of the replicas may be outdated, and replicas that were released, but are not yet
+// observed to be updated, may be updated until the child's controller has observed c. So the position to which the
+// earlier template was released is recorded in before, whatever its replicas run. That does not apply to a change to
+// the protected revision, or from it: a child that relearns has unreleased replicas of the template that it leaves, and
+// these must be recognized.
 func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, before int32) {
 	from, before = released(o)
 	switch {
@@ -107,8 +105,8 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	case c.ProtectedHash == "":
 		return 0, 0 // nothing is known
 	}
-	// While it is seeded it has no revision of its own on record, and knows from the child
-	// before it.
+	// While a child is seeded, it has not recorded a revision of its own, and uses what is known from the child before
+	// it.
 	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && RecordedProtectedRevision(o) == c.ProtectedRevision
 	seen := c.Partition
 	for _, m := range o.Pods {
@@ -122,16 +120,16 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	return seen, before
 }
 
-// neverReleased reports whether a replica of another revision than the protected one lies where
-// none was released to that: to the template, or to those before it.
+// neverReleased reports whether a replica of another revision than the protected one has a position at which no replica
+// was released to that revision, be that the template or an earlier one.
 func neverReleased(o *adapters.Observed, m *adapters.Replica) bool {
 	from, before := released(o)
 	return m.Position < before || m.Position < from && m.Hash == o.UpdateHash
 }
 
-// releasedOfEarlier is released of the child that was there before, when that protected
-// the same revision; 0, which is nothing, when it did not or is not known. What had come up
-// on another revision unreleased, and outlived that child, is known by it.
+// releasedOfEarlier returns what was released in the child that existed before, if that protected the same revision;
+// otherwise, or if that is unknown, it returns 0, which means nothing. It identifies pods that came up unreleased on
+// another revision, and outlived that child.
 func releasedOfEarlier(was *v1alpha1.ChildRecord, protected string) (from, before int32) {
 	if was == nil || protected == "" || was.Annotations[v1alpha1.AnnotationProtectedRevision] != protected {
 		return 0, 0

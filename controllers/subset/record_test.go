@@ -35,13 +35,12 @@ func TestRecordedPartition(t *testing.T) {
 	}
 }
 
-// What is on record after a write: the child's own revision that is protected, and
-// below which position its template was never released.
+// A write records the child's own protected revision, and below which position its template was never released.
 func TestRecord(t *testing.T) {
-	staged := func(members ...string) *childBuilder { // r2, of which r1 is protected
+	staged := func(members ...string) *childBuilder { // r2, with r1 protected
 		return aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2").members(members...)
 	}
-	third := func(members ...string) *childBuilder { // r3, held, after r2 was released whole
+	third := func(members ...string) *childBuilder { // r3, held, after r2 was released completely
 		return aChild().on("r3").recorded(2147483647, "h1", 0).releasedBefore(2147483647, 0).hashes("h1", "h3").members(members...)
 	}
 	for _, tc := range []struct {
@@ -49,7 +48,7 @@ func TestRecord(t *testing.T) {
 		goal  *goalBuilder
 		child *childBuilder
 		hash  string
-		// released is what is on record of what was released.
+		// released is the recorded text of what was released.
 		released string
 	}{
 		{"a new child knows nothing", aGoal(), nil, "", "0"},

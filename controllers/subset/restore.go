@@ -15,21 +15,19 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// What a child runs is written on the child, and so is in the hands of everybody who may
-// edit it. An annotation that is not there any more is not one that was never there:
-// taken for that, a child in mid-canary looks like one of which nothing ever worked, and
-// is rolled over. So all of them are always written, with a checksum; what another has
-// taken or changed is told by managedFields, and what admission has changed as they were
-// written by the checksum. A copy of them is in the parent's status.
+// The record of what a child runs is in its annotations, so everybody who may edit the child can change it. A missing
+// annotation does not mean that it never existed: with that assumption a child in the middle of a canary looks like one
+// in which nothing ever worked, and all its replicas would be updated. So all of the annotations are always written,
+// with a checksum. managedFields show which of them others have removed or changed, and the checksum shows whether
+// admission changed them when they were written. A copy of them is in the parent's status.
 
-// Record is the copy of what was written on the child, for the status of its parent. was
-// is the one before, nil if none. The parent's generation is not in it: a copy in a stale
-// parent tells nobody that it is stale.
+// Record returns the copy of the child's record for the status of its parent. was is the previous copy, nil if there is
+// none. The copy does not have the parent's generation, because a copy in a stale parent cannot show that it is stale.
 //
-// What nobody knows any more does not take the place of a copy that may tell later.
+// If the record is lost, it does not replace a copy that may help later.
 func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildRecord {
 	if was != nil && len(lostAnnotations(o)) > 0 && unaltered(was) {
-		return was // also one of the child before
+		return was // even if it is of the previous child
 	}
 	if !isCopyOf(was, o) {
 		was = nil
@@ -41,7 +39,7 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 		}
 	}
 	if _, ok := o.Meta.Annotations[v1alpha1.AnnotationRecordChecksum]; ok || checked(was) {
-		// That there is one, and not which: the generation is in it, and changes alone.
+		// Only the existence of a checksum is recorded, not its value: it includes the generation, which changes alone.
 		record.Annotations[v1alpha1.AnnotationRecordChecksum] = ""
 	}
 	switch {
@@ -51,13 +49,13 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 		record.Hash = was.Hash
 	}
 	if was != nil && was.Generation == record.Generation && was.Hash == record.Hash && maps.Equal(was.Annotations, record.Annotations) {
-		return was // also one of an earlier version, which is not worth a write of its own
+		return was // even if it is from an earlier version of United; that alone does not justify a write
 	}
 	record.Checksum = checksumOf(record)
 	return record
 }
 
-// checksumOf is the checksum over a copy.
+// checksumOf returns the checksum of a copy.
 func checksumOf(record *v1alpha1.ChildRecord) string {
 	keys := make([]string, 0, len(record.Annotations))
 	for key := range record.Annotations {
@@ -72,13 +70,13 @@ func checksumOf(record *v1alpha1.ChildRecord) string {
 	return adapters.Checksum(said...)
 }
 
-// unaltered reports whether there is a copy, and nobody has changed it. An earlier version of United wrote
-// no checksum.
+// unaltered reports whether there is a copy, and nobody has changed it. An earlier version of United did not write a
+// checksum.
 func unaltered(kept *v1alpha1.ChildRecord) bool {
 	return kept != nil && (kept.Checksum == "" || kept.Checksum == checksumOf(kept))
 }
 
-// checked reports whether the child that a copy is of had a checksum, so it is missed.
+// checked reports whether the child of a copy had a checksum, so that its absence is noticed.
 func checked(kept *v1alpha1.ChildRecord) bool {
 	if kept == nil {
 		return false
@@ -87,26 +85,26 @@ func checked(kept *v1alpha1.ChildRecord) bool {
 	return had
 }
 
-// isCopyOf reports whether the copy is sound, and of this very child.
+// isCopyOf reports whether the copy is unaltered, and is of this very child.
 func isCopyOf(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 	return unaltered(kept) && types.UID(kept.UID) == o.Meta.UID
 }
 
-// Taken is what of a child is not ours any more by managedFields: somebody has changed or removed it.
+// Taken describes which parts of a child are no longer ours according to managedFields, because somebody has changed or
+// removed them.
 type Taken struct {
-	// Annotations are those of the record, and its checksum.
+	// Annotations are the taken ones of the record, and its checksum.
 	Annotations []string
-	// Partition: that of the spec is not ours.
+	// Partition: the partition in the spec is not ours.
 	Partition bool
 }
 
-// Restore puts back into o what was taken, as far as the copy tells of this very child.
-// What it does not know stays as it is: somebody may have put it right by hand. But when
-// nobody has, and the checksum says that it is not what was written, then admission has
-// made it so, and it counts as unknown.
+// Restore restores in o what was taken, as far as the copy has it and is of this very child. Anything that the copy
+// does not have stays as it is, because somebody may have repaired it by hand. But if nothing was taken, and the
+// checksum does not match, then admission changed it when it was written, and it counts as unknown.
 //
-// A checksum that does not match tells that some are not as they were written, and not which; so
-// does one that is missing where there was one.
+// A checksum that does not match shows that some annotations are not as they were written, but not which ones. The same
+// is true for a checksum that is missing where there was one.
 func Restore(o *adapters.Observed, from Taken, kept *v1alpha1.ChildRecord) {
 	taken, lost, latest := from.Annotations, from.Annotations, kept
 	verdict := adapters.VerifyRecord(o.Meta.Namespace, o.Meta.Name, o.Meta.Annotations)
@@ -132,16 +130,15 @@ func Restore(o *adapters.Observed, from Taken, kept *v1alpha1.ChildRecord) {
 	if kept != nil && slices.Contains(lost, v1alpha1.AnnotationPartition) {
 		restorePartition(o, kept)
 	}
-	restoreProtection(o, lost, latest) // also of the child before
+	restoreProtection(o, lost, latest) // even from a copy of the previous child
 	if slices.Contains(lost, v1alpha1.AnnotationProtectedHash) && ProtectedHash(o) == "" {
 		deduceHash(o)
 	}
 }
 
-// deduceHash puts back by which name the child knows what it protects, where nobody knows that any
-// more: it has settled on one revision, is said to protect another, and the replicas below its
-// partition that are not of the one are all of one other. Without that it would be taken for
-// finished.
+// deduceHash restores the child's own revision of its protected replicas if that is recorded nowhere. It can be deduced
+// if the child has settled on one revision, should protect another one, and all replicas below its partition that do
+// not have the first revision have the same other one. Without the hash, the child would count as finished.
 func deduceHash(o *adapters.Observed) {
 	if !protectsAnother(o) || !statusSettled(o) {
 		return
@@ -151,7 +148,7 @@ func deduceHash(o *adapters.Observed) {
 		switch below := m.Position >= 0 && m.Position < min(RecordedPartition(o), o.Replicas); {
 		case !below || m.Hash == o.CurrentHash || m.HashChanged != "":
 		case hash != "" && hash != m.Hash:
-			return // nobody can tell which
+			return // it cannot be decided which one it is
 		default:
 			hash = m.Hash
 		}
@@ -162,11 +159,11 @@ func deduceHash(o *adapters.Observed) {
 	}
 }
 
-// restoreProtection puts back how the child keeps what it protects, where that is the same revision
-// as in the copy: by which name it knows it, and from where on replicas were released. Whoever is
-// told that a revision is lost puts back which it is, and not these; others put earlier ones there.
-// The copy may be of a child that was there before: the name tells of the content, and what has come
-// up since on the template alone was never released.
+// restoreProtection restores the details of the protection if the protected revision is the same as in the copy: the
+// child's own revision for it, and from where on replicas were released. Users who learn that a revision is lost
+// restore the revision, but not these details; others restore earlier ones. The copy may be of a child that existed
+// before: the name of a revision depends on its content, and replicas that have since come up only because of the
+// template were never released.
 func restoreProtection(o *adapters.Observed, lost []string, kept *v1alpha1.ChildRecord) {
 	lostHash, lostReleased := slices.Contains(lost, v1alpha1.AnnotationProtectedHash), slices.Contains(lost, v1alpha1.AnnotationReleasedFrom)
 	if !lostHash && !lostReleased || kept == nil || RecordedProtectedRevision(o) == "" ||
@@ -185,9 +182,9 @@ func restoreProtection(o *adapters.Observed, lost []string, kept *v1alpha1.Child
 	o.Meta.Annotations = annotations
 }
 
-// restorePartition puts back the partition that United wrote last where somebody has put a lower
-// one on record, as with an old manifest. The higher one is the more careful reading, and by it a
-// partition that is lowered again and again is seen to be.
+// restorePartition restores the partition that United wrote last if somebody has recorded a lower one, for example with
+// an old manifest. The higher one is the safer choice, and it shows whether somebody lowers the partition again and
+// again.
 func restorePartition(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
 	was, ok := writtenPartition(kept.Annotations)
 	if has, there := writtenPartition(o.Meta.Annotations); !ok || there && has >= was {
@@ -201,10 +198,9 @@ func restorePartition(o *adapters.Observed, kept *v1alpha1.ChildRecord) {
 	o.Meta.Annotations = annotations
 }
 
-// contradicts reports whether somebody has put another protected revision on record than the copy
-// has, which tells what United last wrote to this child or the one before. It is that of an earlier
-// time, as from a backup, or a mistake: whoever puts back what the child has lost agrees with the
-// copy, if there is one.
+// contradicts reports whether somebody has recorded another protected revision than the copy has, which is what United
+// last wrote to this child or the one before. The recorded one is then from an earlier time, for example from a backup,
+// or it is a mistake: whoever restores what the child has lost agrees with the copy, if there is one.
 func contradicts(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecord) bool {
 	said := RecordedProtectedRevision(o)
 	if kept == nil || !unaltered(kept) || said == "" || !slices.Contains(taken, v1alpha1.AnnotationProtectedRevision) {
@@ -214,16 +210,15 @@ func contradicts(o *adapters.Observed, taken []string, kept *v1alpha1.ChildRecor
 	return ok && known != said
 }
 
-// matchesChild reports whether what the copy says is true of the child as it is now. The copy may be of before
-// the last write, when the pass that made that was killed, and somebody may have changed
-// the spec along with the annotations. Then it counts if the template is what it was.
+// matchesChild reports whether the copy is true for the child as it is now. The copy may be from before the last write,
+// if the pass that made that was killed, and somebody may have changed the spec together with the annotations. Then the
+// copy counts if the template is still the same.
 func matchesChild(kept *v1alpha1.ChildRecord, o *adapters.Observed) bool {
 	return kept != nil && (kept.Generation == o.Meta.Generation || o.SpecObserved && kept.Hash != "" && kept.Hash == o.UpdateHash)
 }
 
-// restoreSuspects puts the suspects back as the copy has them. Where that may be of before the
-// last write, what the spec says counts for what was released by that write; unless the partition
-// that it has is somebody else's: who lowers it has released nothing.
+// restoreSuspects restores the suspects from the copy. If the copy may be from before the last write, the spec shows
+// what that write released; unless somebody else has set the partition: lowering it does not release anything.
 func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.ChildRecord, foreignPartition bool) {
 	annotations := maps.Clone(o.Meta.Annotations) // o shares them with the cache
 	if annotations == nil {
@@ -233,7 +228,7 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 		if v, ok := kept.Annotations[key]; ok && key != v1alpha1.AnnotationRecordChecksum {
 			annotations[key] = v
 		} else if key == v1alpha1.AnnotationParentGeneration {
-			delete(annotations, key) // what is there is forged
+			delete(annotations, key) // the present value is forged
 		}
 	}
 	o.Meta.Annotations = annotations
@@ -249,13 +244,13 @@ func restoreSuspects(o *adapters.Observed, suspects []string, kept *v1alpha1.Chi
 	}
 }
 
-// Credible is what a subset protects by its parent's status: what that says, unless the
-// copy of the child's record beside it, which was written with it, tells that it cannot be.
-// whole is what the whole parent ran last. A status can be forged as well as a child.
+// Credible returns the revision that a subset protects according to its parent's status, unless the copy of the child's
+// record, which was written together with that, shows that it cannot be true. whole is the revision that the whole
+// parent ran last. A status can be forged as well as a child.
 //
-// The status is ahead of the record when the subset has finished, which a child cannot
-// have that was never released; and it says something else altogether of a child that is
-// MissedProtectedRevision, and then what it says of the whole parent.
+// The status is ahead of the record if the subset has finished, which a child that was never released cannot have done.
+// It has an altogether different revision for a child that is MissedProtectedRevision, and then it is that of the whole
+// parent.
 func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 	if kept == nil {
 		return known
@@ -268,21 +263,21 @@ func Credible(known, whole string, kept *v1alpha1.ChildRecord) string {
 		return known
 	case known == whole && note == revision:
 		return known
-	case !unaltered(kept): // last, for it is most of the work
+	case !unaltered(kept): // last, because it is most of the work
 		return known
 	}
 	return note
 }
 
-// neverFinished is unfinishable of the child that a copy is of.
+// neverFinished is unfinishable for the child of a copy.
 func neverFinished(kept *v1alpha1.ChildRecord) bool {
 	hash := kept.Annotations[v1alpha1.AnnotationProtectedHash]
 	from, _, ok := adapters.ReadReleased(kept.Annotations[v1alpha1.AnnotationReleasedFrom])
 	return hash != "" && hash != kept.Hash && ok && from > 0
 }
 
-// lostAnnotations gives the annotations without which nobody knows what the child's template or
-// its protected replicas are, and that are gone for good.
+// lostAnnotations returns the annotations that are lost for good, and without which the revision of the child's
+// template or of its protected replicas is unknown.
 func lostAnnotations(o *adapters.Observed) []string {
 	return slices.DeleteFunc([]string{v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision}, func(key string) bool {
 		v, ok := o.Meta.Annotations[key]
@@ -290,7 +285,7 @@ func lostAnnotations(o *adapters.Observed) []string {
 	})
 }
 
-// recordLost is the step of a child of which it is not known any more what it runs.
+// recordLost returns the step for a child if it is no longer known what it runs.
 func (g *Goal) recordLost(o *adapters.Observed) Step {
 	if !o.SpecObserved {
 		return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec, to learn what it runs"}

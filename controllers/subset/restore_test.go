@@ -32,7 +32,7 @@ func TestRestore(t *testing.T) {
 		{"one was changed", finished().recorded(2, "h1", 2).writtenFrom(99), []string{v1alpha1.AnnotationParentGeneration}, kept(), kept().Annotations},
 		{"there is no copy", aChild(), adapters.RecordKeys(), nil, aChild().Meta.Annotations},
 		{"the copy is of another child", aChild(), adapters.RecordKeys(), &v1alpha1.ChildRecord{UID: "s-0", Annotations: kept().Annotations},
-			aChild().with(v1alpha1.AnnotationProtectedHash, "h1").Meta.Annotations}, // the hash tells of the content
+			aChild().with(v1alpha1.AnnotationProtectedHash, "h1").Meta.Annotations}, // the hash depends on the content
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			shared := tc.child.Meta.Annotations
@@ -48,7 +48,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// written gives the child the checksum of what is on record of it.
+// written adds the checksum of the child's record.
 func (b *childBuilder) written() *childBuilder {
 	b.Meta.Annotations[v1alpha1.AnnotationSeeding] = strconv.FormatBool(Seeding(&b.Observed))
 	b.Meta.Annotations[v1alpha1.AnnotationRecordChecksum] = adapters.RecordChecksum(b.Meta.Namespace, b.Meta.Name, b.Meta.Annotations)
@@ -67,11 +67,12 @@ func (b *childBuilder) uid(uid types.UID) *childBuilder { b.Meta.UID = uid; retu
 
 func (b *childBuilder) at(generation int64) *childBuilder { b.Meta.Generation = generation; return b }
 
-// What admission changes as it is written is ours by managedFields; the checksum tells.
+// If admission changes an annotation when it is written, it is ours according to managedFields, but the checksum shows
+// the change.
 func TestRestoreForged(t *testing.T) {
-	// staged is on r2 from position 2 on, protects r1, and was written at generation 7.
+	// staged returns a child that is on r2 from position 2 on, protects r1, and was written at generation 7.
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
-	// backup is its record of when it protected r0.
+	// backup returns it with its record from when it protected r0.
 	backup := func() *childBuilder { return staged().with(v1alpha1.AnnotationProtectedRevision, "r0").written() }
 	protected, sum := v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationRecordChecksum
 	copied := func(edits ...func(*v1alpha1.ChildRecord)) *v1alpha1.ChildRecord {
@@ -90,7 +91,7 @@ func TestRestoreForged(t *testing.T) {
 		child *childBuilder
 		taken []string
 		kept  *v1alpha1.ChildRecord
-		// what it protects then; "-" when nobody knows.
+		// want is what it protects then; "-" if that is unknown.
 		want string
 	}{
 		{"as it was written", staged(), nil, copied(), "r1"},
@@ -142,7 +143,7 @@ func TestRestoreForged(t *testing.T) {
 	}
 }
 
-// TestForgedGeneration: the generation is not in the copy, and one that is forged is none.
+// TestForgedGeneration: the generation is not in the copy, and a forged one is ignored.
 func TestForgedGeneration(t *testing.T) {
 	child := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	o := child().with(v1alpha1.AnnotationParentGeneration, "99999").observed()
@@ -152,7 +153,7 @@ func TestForgedGeneration(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: a copy without a checksum is not written again for that.
+// TestRecordOfAnEarlierVersion: the lack of a checksum alone does not cause another write of a copy.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	was := Record(aChild().observed(), nil)
 	was.Checksum = ""
@@ -164,8 +165,8 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestRecordOfAChecksum: a write that puts drift right carries another generation of the
-// parent, and nothing else. It costs no write of the status.
+// TestRecordOfAChecksum: a write that only corrects drift has another generation of the parent, and nothing else
+// changes. It does not cause a write of the status.
 func TestRecordOfAChecksum(t *testing.T) {
 	child := func(generation int64) *adapters.Observed {
 		return aChild().writtenFrom(generation).written().observed()
@@ -174,7 +175,7 @@ func TestRecordOfAChecksum(t *testing.T) {
 	if diff := cmp.Diff(was, Record(child(6), was)); diff != "" {
 		t.Error(diff)
 	}
-	// What was there once is missed until an earlier version has written the child.
+	// A checksum that existed once is expected until an earlier version has written the child.
 	without := aChild().writtenFrom(5).written().without(v1alpha1.AnnotationRecordChecksum).observed()
 	if again := Record(without, was); !checked(again) {
 		t.Error("it is not missed any more")
@@ -184,7 +185,7 @@ func TestRecordOfAChecksum(t *testing.T) {
 	}
 }
 
-// TestCredible: what the status says that a subset protects, against the copy beside it.
+// TestCredible compares the protected revision in the status of a subset with the copy beside it.
 func TestCredible(t *testing.T) {
 	finishing := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(0, "h1", 0) }
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2) }
@@ -216,8 +217,8 @@ func TestCredible(t *testing.T) {
 	}
 }
 
-// A lower partition that somebody puts on record, with that of the spec, does not count: it is what
-// United wrote last, and so seen to be lowered.
+// A lower partition that somebody records, together with that in the spec, does not count: the one that United wrote
+// last does, so that the change is noticed.
 func TestRestorePartition(t *testing.T) {
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	kept := Record(staged().observed(), nil)
@@ -240,8 +241,8 @@ func TestRestorePartition(t *testing.T) {
 	}
 }
 
-// The name by which the child knows what it protects is that of the copy, where somebody has put
-// back an earlier one with the right revision.
+// The child's own name of its protected revision comes from the copy, if somebody has restored an earlier one with the
+// right revision.
 func TestRestoreHash(t *testing.T) {
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	hash, protected := v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationProtectedRevision
@@ -264,8 +265,8 @@ func TestRestoreHash(t *testing.T) {
 	}
 }
 
-// What was released is that of the copy too, where a child was made again and is said to be what it
-// was: its replicas came up on the template, and none was released to it.
+// What was released comes from the copy too, if a child was created again and has the same recorded revisions: its
+// replicas came up on the template, and none was released to it.
 func TestRestoreReleased(t *testing.T) {
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	from := v1alpha1.AnnotationReleasedFrom
@@ -291,8 +292,8 @@ func TestRestoreReleased(t *testing.T) {
 	}
 }
 
-// Where the copy may be of before the last write, what the spec says counts for what that released; but
-// not what somebody else has made of the partition, who stripped the child along with it.
+// If the copy may be from before the last write, the spec shows what that write released. That does not count if
+// somebody else has changed the partition, who removed the annotations along with it.
 func TestRestoreReleasedOfALoweredPartition(t *testing.T) {
 	staged := func() *childBuilder { return aChild().on("r2").hashes("h1", "h2").recorded(2, "h1", 2).at(7).written() }
 	kept := Record(staged().observed(), nil)
@@ -309,7 +310,7 @@ func TestRestoreReleasedOfALoweredPartition(t *testing.T) {
 	}
 }
 
-// Where there is no copy, the replicas tell by which name the child knows what it protects.
+// If there is no copy, the replicas show the child's own name of its protected revision.
 func TestDeduceHash(t *testing.T) {
 	hash := v1alpha1.AnnotationProtectedHash
 	child := func(hashes ...string) *childBuilder {

@@ -10,14 +10,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Seeding reports whether the child is being seeded: it has its protected revision only
-// until its protected replicas exist.
+// Seeding reports whether the child is being seeded: it has its protected revision only until its protected replicas
+// exist.
 func Seeding(o *adapters.Observed) bool {
 	return o.Meta.Annotations[v1alpha1.AnnotationSeeding] == "true"
 }
 
-// seed gives a child the protected revision, and so many replicas on it. why has verbs for
-// the child and the revision.
+// seed gives a child the protected revision, and the given number of replicas on it. why has verbs for the child and
+// the revision.
 func (g *Goal) seed(replicas int32, why string) Step {
 	if g.Protected == nil {
 		return g.revisionLost()
@@ -27,17 +27,17 @@ func (g *Goal) seed(replicas int32, why string) Step {
 	return Step{Action: ActionSeed, Child: child, Reason: fmt.Sprintf(why, child.Name, g.ProtectedRevision)}
 }
 
-// revisionLost is the step of a child whose protected revision is not kept any more.
+// revisionLost returns the step for a child whose protected revision no longer exists.
 func (g *Goal) revisionLost() Step {
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"revision %s, which the protected replicas of %s run, is lost; to move to %s, lower the partition to 0 with updateStrategy.type Manual",
 		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
 }
 
-// KeepOutlived is a step with room for the pods that outlived an earlier child (deleted with
-// --cascade=orphan): a new child adopts them, and would delete those for which it has no
-// replicas. needed is how many replicas keep all of them, on what they run. Only a seed
-// keeps them: with nothing to protect they may be replaced.
+// KeepOutlived returns a step with room for the pods that outlived an earlier child (deleted with --cascade=orphan). A
+// new child adopts them, and would delete those that exceed its replicas. needed is the number of replicas that keeps
+// all of them, on the revisions that they run. Only a seed keeps them: if there is nothing to protect, they may be
+// replaced.
 func KeepOutlived(s Step, needed int32) Step {
 	if s.Action == ActionSeed && needed > 0 {
 		s.Child.Replicas = max(s.Child.Replicas, needed)
@@ -46,12 +46,11 @@ func KeepOutlived(s Step, needed int32) Step {
 	return s
 }
 
-// restart is the next step of a child that has no replicas and shall get some. It
-// has settled on whatever its template was, so it is taught the protected revision
-// also when the update revision makes the same pods.
+// restart returns the next step for a child that has no replicas and should get some. The child has settled on whatever
+// its template was, so it must learn the protected revision even if the update revision has the same pods.
 //
-// Trap: until it has, its partition would make protected replicas of what it settled
-// on, whatever its template is. So it gets none before.
+// Trap: until it has, it would create protected replicas from the revision on which it settled, whatever its template
+// is. So it gets no replicas before.
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
 	case RevisionOf(o) != g.ProtectedRevision:
@@ -64,13 +63,12 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 	return g.apply(o)
 }
 
-// raise is the next step of a child that is being seeded and has replicas: all that
-// are protected must exist before it is shown another revision. Then what it
-// remembers matters only when one of them is lost later.
+// raise returns the next step for a child that is being seeded and has replicas. All protected replicas must exist
+// before the child gets another revision. After that, what it remembers matters only if one of them is lost later.
 func (g *Goal) raise(o *adapters.Observed) Step {
 	wanted := g.protectedReplicas()
 	if g.Update.Revision == RevisionOf(o) {
-		wanted = g.Child.Replicas // it is all that there is to run
+		wanted = g.Child.Replicas // there is no other revision to run
 	}
 	missing, blocked := lowestMissing(o, g.protectedReplicas())
 	switch {
@@ -85,10 +83,9 @@ func (g *Goal) raise(o *adapters.Observed) Step {
 		missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing))}
 }
 
-// lowestMissing is the lowest of the positions below held that has no replica, -1 when
-// there is none. blocked: waiting does not bring it, because a child that works in
-// order waits for a lower one which is of another revision, and so not for its
-// controller to make again. Pods that outlived an earlier child can be that.
+// lowestMissing returns the lowest position below held that has no replica, or -1 if there is none. blocked means that
+// waiting does not help: an ordered child waits for a lower replica of another revision, which its controller does not
+// create again. A pod that outlived an earlier child can be such a replica.
 func lowestMissing(o *adapters.Observed, held int32) (position int32, blocked bool) {
 	expected := int32(0)
 	for _, m := range o.Pods {
@@ -104,7 +101,7 @@ func lowestMissing(o *adapters.Observed, held int32) (position int32, blocked bo
 	return expected, blocked
 }
 
-// blockingReplica says which replica keeps the one at a position from being made, if one does.
+// blockingReplica names the replica that prevents the creation of the one at a position, if there is one.
 func blockingReplica(o *adapters.Observed, position int32) string {
 	for _, m := range o.Pods {
 		if m.Position == position || o.Ordered && m.Position >= 0 && m.Position < position && (!m.Ready || m.Terminating) {

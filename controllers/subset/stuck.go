@@ -10,22 +10,21 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// Stuck gives the replicas to delete under Manual, and when time alone makes it
-// another list; zero if it does not. The child's template must be the update revision.
+// Stuck returns the replicas to delete under Manual, and when the passage of time alone changes that list; zero if it
+// does not. The child's template must be the update revision.
 //
-// Broken replicas are deleted that are released and not on the update revision, for a
-// StatefulSet with OrderedReady waits for such a replica forever; and broken ones that
-// are protected but of a revision that nobody asks for: they come back on the protected
-// one. proven tells that this is the update revision too. From a child that works in
-// order at most one is given, the lowest, and only when all below it are ready: one that
-// is deleted above an unready one is not made again.
+// It returns broken replicas that are released and not on the update revision, because a StatefulSet with OrderedReady
+// waits for such a replica forever. It also returns broken ones that are protected, but have a revision that is not
+// wanted: they come back on the protected one. proven means that the protected revision is also the update revision.
+// For an ordered child it returns at most one, the lowest, and only if all below it are ready, because a replica that
+// is deleted above an unready one is not created again.
 //
-// What is merely unready is left alone. One replica that is available is given where the
-// user has released it and the StatefulSet would not replace it (see barred).
+// Replicas that are only unready are left alone. One available replica is returned if the user has released it and the
+// StatefulSet would not replace it (see barred).
 func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapters.Replica, wake time.Time) {
 	asked := o.WantedHashes(proven, ProtectedHash(o))
 	if asked == nil {
-		return nil, time.Time{} // what a deleted replica comes back on is not known
+		return nil, time.Time{} // it is not known on which revision a deleted replica would come back
 	}
 	for i := range o.Pods {
 		r := &o.Pods[i]
@@ -43,13 +42,13 @@ func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapter
 	return stuck, wake
 }
 
-// barred is the released replica that a StatefulSet up to Kubernetes 1.36 replaces next,
-// and a later one does not since a protected replica is unavailable: from 1.37 on every
-// unavailable replica counts against its maxUnavailable. nil if there is none. Children
-// that work in order are the same on both: they move nothing while one is unavailable.
+// barred returns the released replica that a StatefulSet of Kubernetes 1.36 or earlier replaces next, and that a later
+// one does not replace because a protected replica is unavailable: since 1.37, every unavailable replica counts towards
+// maxUnavailable. It is nil if there is none. Ordered children behave the same in both versions: they do not update any
+// replica while one is unavailable.
 func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
 	if o.Ordered || o.Traits.Paced {
-		return nil // how many it takes at a time is for its template to say
+		return nil // its template decides how many replicas it updates at a time
 	}
 	var next *adapters.Replica
 	available := int32(0) // below the partition
@@ -64,7 +63,7 @@ func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
 				available++
 			}
 		case r.Position != above-1 || !well:
-			return nil // it is on its way, or its controller takes it by itself
+			return nil // it is being replaced, or its controller replaces it by itself
 		default:
 			above = r.Position
 			if next == nil && r.Hash != o.UpdateHash {

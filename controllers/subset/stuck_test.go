@@ -75,8 +75,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestStuckLater: what time alone breaks is looked at in its time, but not while paused,
-// and not counting the time of a pause.
+// TestStuckLater: if time alone makes a replica broken, Stuck returns that time, but not while paused, and without the
+// time of a pause.
 func TestStuckLater(t *testing.T) {
 	o := aChild().on("r2").partition(1).hashes("h1", "h2").members("0 h1", "1 h1 unready", "2 h1", "3 h1").observed()
 	at := terms()
@@ -97,8 +97,8 @@ func TestStuckLater(t *testing.T) {
 	}
 }
 
-// TestStuckProven: where the update revision is also what is protected, nobody asks for
-// what the child's controller remembers.
+// TestStuckProven: if the update revision is also the protected one, nobody wants the revision that the child's
+// controller remembers.
 func TestStuckProven(t *testing.T) {
 	o := aChild().on("r2").partition(0).hashes("h1", "h2").members("0 h1 new", "1 h1 unready").observed()
 	if stuck, _ := Stuck(o, terms(), true); len(stuck) != 1 || stuck[0].Position != 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// A child that has one template, and no partition, is protected by not being given another
-// one: it is made, and made again, on what it protects, and nothing has to be remembered.
-// Once it is released it moves by itself, and can only be stopped where it is: by having it
-// paused, which keeps the mix of replicas that it has.
+// A child that has one template, and no partition, is protected by withholding the new template: its replicas are
+// created, and created again, from the protected revision, and nothing has to be remembered. Once the child is
+// released, its controller updates the replicas by itself, and can only be stopped where it is: pausing the child keeps
+// its mix of replicas.
 
-// withholds reports whether the child is to stay on what it protects.
+// withholds reports whether the child should stay on its protected revision.
 func (g *Goal) withholds() bool { return g.Initialized && (g.Held || g.Child.Partition > 0) }
 
-// startWithheld is the first step of such a child that does not exist.
+// startWithheld returns the first step for such a child that does not exist.
 func (g *Goal) startWithheld() Step {
 	version := &g.Update
 	if g.withholds() {
@@ -33,7 +33,7 @@ func (g *Goal) startWithheld() Step {
 	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
 }
 
-// withhold is the next step of such a child.
+// withhold returns the next step for such a child.
 func (g *Goal) withhold(o *adapters.Observed) Step {
 	moves := g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.ProtectedRevision && !statusSettled(o)
 	version := &g.Update
@@ -42,7 +42,7 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	case moves && !stoppedBeforeMoving(o) && g.Has == nil:
 		return g.revisionLost()
 	case moves && !stoppedBeforeMoving(o):
-		// It was released, and has not finished. What has moved stays, and so does the rest.
+		// The child was released, and has not finished. Both updated and other replicas stay as they are.
 		version = g.Has
 	case g.Protected == nil:
 		return g.revisionLost()
@@ -50,7 +50,7 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 		version = g.Protected
 	}
 	child := g.child(*version)
-	lost := o.Untouched() && len(o.Pods) == 0 // one that is paused would make none of them again
+	lost := o.Untouched() && len(o.Pods) == 0 // a paused child would not create any of them again
 	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
 	if child.Paused {
 		child.Surplus = o.Surplus
@@ -58,8 +58,8 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	return Step{Action: ActionApply, Child: child}
 }
 
-// stoppedBeforeMoving reports whether the child was released, and stopped before anything of it moved. So it can get
-// back what it protects.
+// stoppedBeforeMoving reports whether the child was released, and stopped before any of its replicas was updated. If
+// so, it can get its protected revision back.
 func stoppedBeforeMoving(o *adapters.Observed) bool {
 	return o.Untouched() && !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
 }

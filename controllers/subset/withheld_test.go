@@ -11,7 +11,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// whole is a child that has one template: finished on r1, unless it is told otherwise.
+// whole returns a child that has one template: finished on r1, unless edits change that.
 func whole(edit ...func(*childBuilder)) *adapters.Observed {
 	b := aChild()
 	b.Traits = adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}
@@ -21,10 +21,10 @@ func whole(edit ...func(*childBuilder)) *adapters.Observed {
 	return &b.Observed
 }
 
-// TestWithheld: v1 is protected, v2 is asked for, of v3 the child may be a mix.
+// TestWithheld: r1 is protected, r2 is the update revision, and the child may be a mix with r3.
 func TestWithheld(t *testing.T) {
 	moving := func(b *childBuilder) { b.on("r2").hashes("", "h2") }
-	// Its controller had not begun with r2 when it was paused.
+	// Its controller had not started with r2 when it was paused.
 	stopped := func(members ...string) func(b *childBuilder) {
 		return func(b *childBuilder) {
 			b.on("r2").hashes("", "").recorded(0, "h1", 0).members(members...)

@@ -25,7 +25,7 @@ func (s *scene) adaptive(strategy v1alpha1.ScheduleStrategyType) *scene {
 	return s
 }
 
-// askedEach are the replicas that the children are asked for.
+// askedEach returns the replicas in the specs of the children.
 func (s *scene) askedEach() string {
 	s.API.Refresh()
 	var said []string
@@ -43,8 +43,8 @@ func schedulable(s v1alpha1.SubsetStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// A subset without room is capped: first the status says so, then its replicas go elsewhere, and what it has stays. When the
-// cap is over, nothing moves. All of it is said, once.
+// A subset without room is capped: first the status reports that, then its new replicas go elsewhere, and it keeps
+// those that it has. When the cap ends, no replica is moved. All of this is reported once.
 func TestAdaptive(t *testing.T) {
 	for _, rolling := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rolling %t", rolling), func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAdaptive(t *testing.T) {
 	}
 }
 
-// restIsQuiet looks whether passes write nothing.
+// restIsQuiet checks that passes write nothing.
 func (s *scene) restIsQuiet(t *testing.T) {
 	t.Helper()
 	s.pass()

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// opens lets somebody set the partition of a subset's child to 0, as kubectl patch does.
+// opens sets the partition of a subset's child to 0 as somebody else, as kubectl patch does.
 func (s *scene) opens(subset string) *scene {
 	return s.takesOver(subset, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// Somebody opens a child again and again, until all of it has come up on what nobody
-// released. It is closed each time, and nothing else is written, nor a pod deleted, until it
-// has been left alone for a while: then it is repaired, though nothing but time tells.
+// Somebody lowers the partition of a child again and again, until all of its replicas have come up on a revision that
+// nobody released. The partition is raised each time; nothing else is written, and no pod is deleted, until the child
+// has been left alone for a while. Then it is repaired, although only time has passed.
 func TestContestedChild(t *testing.T) {
 	for name, play := range map[string]func(*scene) *scene{
 		"Manual":  func(s *scene) *scene { return s.image("v2").partition("a", "1") },

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
-// takesOver lets somebody set a number of a subset's child, as kubectl patch does.
+// takesOver sets a number of a subset's child as somebody else, as kubectl patch does.
 func (s *scene) takesOver(subset string, n int64, path ...string) *scene {
 	elements := make([]any, 0, len(path))
 	for _, p := range path {
@@ -26,7 +26,7 @@ func (s *scene) takesOver(subset string, n int64, path ...string) *scene {
 	})
 }
 
-// takesOwnership changes a child as somebody else, who owns the field at the path from now on.
+// takesOwnership changes a child as somebody else, who owns the field at the path after that.
 func (s *scene) takesOwnership(subset string, path []any, change func(*unstructured.Unstructured) error) *scene {
 	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	field := fieldpath.NewSet(fieldpath.MakePathOrDie(path...))
@@ -52,8 +52,7 @@ func (s *scene) takesOwnership(subset string, path []any, change func(*unstructu
 	return s
 }
 
-// round is what somebody does to the replicas of a child, and what everybody does until it is done
-// again: the child's controller is faster than a pass.
+// round changes the replicas of a child as somebody else, and runs the child's controller, which is faster than a pass.
 func (s *scene) round(subset string, n int64) {
 	s.takesOver(subset, n, "spec", "replicas").moves(subset)
 	for range 3 {
@@ -61,16 +60,16 @@ func (s *scene) round(subset string, n int64) {
 	}
 }
 
-// childWrites counts the writes of a child from now on.
+// childWrites returns a function that counts the writes of a child from now on.
 func (s *scene) childWrites(subset string) func() int {
 	count := func() int { return strings.Count(strings.Join(s.API.Writes, "\n")+"\n", "apply web-"+subset+":") }
 	before := count()
 	return func() int { return count() - before }
 }
 
-// TestContestedReplicas: somebody scales a child again and again. What it should have is written less and less often, in
-// however many writes it gets its replicas back; the status says so all the time, with the field, and who. What the
-// user asks for goes at once, and when it is over all is as before.
+// TestContestedReplicas: somebody scales a child again and again. The desired state is written less and less often,
+// however many writes are needed to restore the replicas. The status reports it all the time, with the field and the
+// author. Changes by the user are written at once, and in the end everything is as before.
 func TestContestedReplicas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		play func(*scene) *scene

@@ -14,9 +14,9 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
-// TestContestedRevisions: somebody takes something from the revisions again and again. It is put back
-// less and less often, which is said, and no rollout goes on that could lose what it protects;
-// scaling does. The status says the same all the time. When it is over all is as before.
+// TestContestedRevisions: somebody removes something from the revisions again and again. It is restored less and less
+// often, which is reported, and a rollout that could lose its protected revision does not continue; scaling does. The
+// status stays the same all the time. In the end everything is as before.
 func TestContestedRevisions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		take func(*appsv1.ControllerRevision)
@@ -97,15 +97,15 @@ func TestContestedRevisions(t *testing.T) {
 	}
 }
 
-// TestDeletedRevisions: somebody deletes the only revision that there is again and again. It is made less and less
-// often, and what it says is in the spec: so replicas scale, and come back.
+// TestDeletedRevisions: somebody deletes the only revision again and again. It is created less and less often. Its
+// content is in the spec, so scaling continues, and lost replicas are replaced.
 func TestDeletedRevisions(t *testing.T) {
 	s := newScene(t).settled()
 	writes := s.revisionWrites()
 	for range 90 {
 		s.lose("v1").pass()
 	}
-	if n := writes(); n < 10 || n > 2*40 { // it is made, and it is recorded that it has been the current one
+	if n := writes(); n < 10 || n > 2*40 { // it is created, and the record that it was the current one is written
 		t.Errorf("%d writes in 90 seconds", n)
 	}
 	if told := s.told(); !strings.Contains(told, "Stalled True Overridden") || !strings.Contains(told, "the whole object was removed") {
@@ -132,7 +132,7 @@ func annotate(cr *appsv1.ControllerRevision, key, value string) {
 	cr.Annotations[key] = value
 }
 
-// revisionWrites counts the changes of revisions from now on.
+// revisionWrites returns a function that counts the changes of revisions from now on.
 func (s *scene) revisionWrites() func() int {
 	count := func() int {
 		writes := strings.Join(s.API.Writes, "\n")

@@ -58,8 +58,7 @@ func TestWakeUp(t *testing.T) {
 	}
 }
 
-// The clock of the deadline starts anew with the generation, with progress, and
-// when it was well in between.
+// The progress deadline starts again with a new generation, with progress, and if the parent was ready in between.
 func TestProgressDeadline(t *testing.T) {
 	stalled := func(s *scene) bool { return kstatus(s.Parent()) == "Failed" }
 	s := newScene(t).deadline(60).settled().image("v2").partition("a", "0").pass().moves("a", "b").pass()

@@ -23,8 +23,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// admission is what the API server does with an object: the CRD's schema and rules, from
-// the packages that it is made of.
+// admission validates an object like the API server: with the schema and rules of the CRD, and the API server's own
+// packages.
 type admission struct {
 	schema *structural.Structural
 	values validation.SchemaValidator
@@ -56,13 +56,13 @@ func newAdmission(t testing.TB) *admission {
 	return a
 }
 
-// stored gives what is stored of an object, with its status; false when it is refused.
+// stored returns what is stored of an object, with its status; false if it is rejected.
 func (a *admission) stored(ctx context.Context, raw []byte) ([]byte, bool) {
 	var object map[string]any
 	if json.Unmarshal(raw, &object) != nil || object == nil {
 		return nil, false
 	}
-	// The server checks the metadata of every kind by itself.
+	// The server checks the metadata of all kinds separately.
 	object["metadata"] = map[string]any{"name": "web", "namespace": "shop"}
 	object["apiVersion"], object["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.Kind
 	pruning.Prune(object, a.schema, true)
@@ -83,7 +83,7 @@ const decodable = `{"spec":{"replicas":%s,"selector":{"matchLabels":{"app":"web"
 	"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSkew":"5%%","partition":%s,"steps":[{"pause":{"duration":%s}}]}}},
 	"status":{"replicas":%s,"lastProgressTime":%s,"rollout":{"revision":"r","soakedSeconds":%s},"conditions":[{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":%s}]}}`
 
-// FuzzDecode: whatever the schema lets in, Go reads.
+// FuzzDecode: Go can decode everything that the schema allows.
 func FuzzDecode(f *testing.F) {
 	a := newAdmission(f)
 	plain := []any{"1", "1", "1", "{}", "1", `"1m"`, "1", `"2026-01-01T00:00:00Z"`, "1", `"2026-01-01T00:00:00Z"`}

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collectors is a registry that only remembers.
+// collectors is a registry that only remembers its collectors.
 type collectors []prometheus.Collector
 
 func (c *collectors) Register(p prometheus.Collector) error  { c.MustRegister(p); return nil }
@@ -22,14 +22,13 @@ func (c *collectors) MustRegister(p ...prometheus.Collector) { *c = append(*c, p
 func (c *collectors) Unregister(prometheus.Collector) bool   { return false }
 
 var (
-	// A metric without samples is not gathered, and its description has no
-	// accessors but its text.
+	// A metric without samples is not gathered, and its description can be accessed only as text.
 	described = regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([\w,]*)\}`)
 	metricRow = regexp.MustCompile("(?m)^\\| `(united_\\w+)` \\| ([\\w, ]*) \\|")
 )
 
-// TestMetricsAreDocumented wants a row with the labels for each metric in
-// docs/metrics.md, and no metric there that does not exist.
+// TestMetricsAreDocumented: docs/metrics.md has a row with the labels for each metric, and no metric that does not
+// exist.
 func TestMetricsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	registered := &collectors{}
@@ -59,8 +58,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestEventsHaveKnownReasons: every event that the planner makes has a reason of the file that has
-// all of them, which a test in hack/docs holds the documents against.
+// TestEventsHaveKnownReasons: every event of the planner has a reason of the file that has all of them, which a test in
+// hack/docs compares with the documents.
 func TestEventsHaveKnownReasons(t *testing.T) {
 	g := NewWithT(t)
 	source, err := os.ReadFile("planner/events.go")

@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// heard gives the events since it was last asked.
+// heard returns the events since its last call.
 func (s *scene) heard() []string {
 	var list []string
 	for _, e := range s.Recorded.Events {
@@ -28,7 +28,7 @@ func (s *scene) heard() []string {
 	return list
 }
 
-// One event for each transition, and none at rest: a story and what is told of it.
+// There is one event for each transition, and none at rest. This is a story with its events.
 func TestEvents(t *testing.T) {
 	s := newScene(t)
 	for _, move := range []struct {
@@ -94,8 +94,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A first template that is corrected goes back to nothing, and going back passes the
-// steps by: that is not told as if a step were done.
+// If a first template is corrected, there is nothing to go back to, and a rollback skips the steps. There must be no
+// event as if a step had been completed.
 func TestEventsOfSteps(t *testing.T) {
 	s := newScene(t).stepwise()
 	has := func(what, event string, want bool) {
@@ -122,7 +122,7 @@ func TestEventsOfSteps(t *testing.T) {
 	has("the step is approved", "Normal StepPassed: Continuing after step 1 of 1", true)
 }
 
-// startsLike reports whether an event is as wanted: one that is wanted up to a colon may go on in any words.
+// startsLike reports whether an event is the wanted one: if want ends with a colon, any text may follow.
 func startsLike(want, got string) bool {
 	if len(want) > len(got) {
 		want, got = got, want
@@ -131,7 +131,7 @@ func startsLike(want, got string) bool {
 		strings.HasPrefix(got, want) && (strings.HasSuffix(want, ": ") || strings.HasSuffix(want, "manualUpdate"))
 }
 
-// What somebody changes in a child is put right, and it is told what and who, once.
+// A change by somebody else in a child is corrected, and an event reports once what was changed and by whom.
 func TestChildCorrected(t *testing.T) {
 	s := newScene(t).settled().image("v2").settled()
 	s.heard()
@@ -148,8 +148,8 @@ func TestChildCorrected(t *testing.T) {
 	}
 }
 
-// A coordinated rollout tells of the release of a subset once, and not of each of its replicas, even if
-// United deletes them because the StatefulSet would replace one after the other.
+// A coordinated rollout has one event for the release of a subset, and not one for each of its replicas, even if United
+// deletes them because the StatefulSet would replace them one after the other.
 func TestEventsAreNotOneForEachReplica(t *testing.T) {
 	s := newScene(t).rolling().replicas(20)
 	s.Edit("four at once", func(spec *v1alpha1.UnitedDeploymentSpec) {
@@ -181,7 +181,7 @@ func (s *scene) changesImage(subset string) *scene {
 	})
 }
 
-// Going back is a rollout that has an end; scaling, repair and a partition are none.
+// A rollback is a rollout that has an end; scaling, repair and a partition are not rollouts.
 func TestRolloutCompleteIsOfRolloutsOnly(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) *scene{
 		"Manual":        func(t *testing.T) *scene { return newScene(t).partition("a", "0").partition("b", "0") },

@@ -21,14 +21,14 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// executor carries out the plan of one pass. It changes neither that nor the input.
+// executor executes the plan of one pass. It changes neither the plan nor the input.
 type executor struct {
 	*Reconciler
 	writer *writer.Writer
 	in     *planner.Input
 }
 
-// execute writes the children, each by itself: one that fails keeps no other back.
+// execute writes the children, independently of each other: a failure of one does not block others.
 func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, s *share) planner.Results {
 	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
 	results, unreached := planner.Results{}, map[string]int{}
@@ -45,17 +45,17 @@ func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.
 	return results
 }
 
-// subset carries out the step of a subset. why says what holds it back, if anything does.
+// subset executes the step of a subset. why explains what the subset is waiting for, if anything.
 func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	switch {
 	case step.Action == subset.ActionHalt:
 		return e.halt(ctx, s)
 	case s.Deferred:
-		return &planner.Result{Stale: true} // as if it had been refused
+		return &planner.Result{Stale: true} // as if it had been rejected
 	case s.Removed && step.Action == subset.ActionWait:
 		return &planner.Result{WaitReason: why}
 	case e.stripped(s) && (step.Action == subset.ActionWait || step.Action == subset.ActionRemind):
-		return e.relabel(ctx, s) // no write that it gets has them
+		return e.relabel(ctx, s) // it does not get a write that would restore them
 	}
 	switch step.Action {
 	case subset.ActionRemind:
@@ -71,8 +71,8 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 	}
 }
 
-// apply brings a child to what it shall be. Where it is that already the replicas are
-// deleted that are to be.
+// apply updates a child to its desired state. If the child is already in that state, it deletes the replicas of the
+// plan.
 func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	current := e.currentChild(s)
 	e.failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
@@ -97,9 +97,9 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	return e.withNote(orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, current)), s)
 }
 
-// withNote makes a note of what admission has changed in the template of a child's pods. A
-// policy that has them come from a mirror does so on purpose, and nothing waits for it; but
-// where it has kept the template as it was, the child has not got what it should have.
+// withNote converts a failure into a note if admission has changed the pod template of a child. A policy that redirects
+// image registries does so on purpose, and nothing waits for it. But if admission reverted the template, the child does
+// not have its desired state, and the failure remains.
 func (e *executor) withNote(o *planner.Result, s *planner.SubsetPlan) *planner.Result {
 	if o.Failure == nil || !o.NotRetried || e.in.TemplateReverted(s.Name, o) {
 		return o
@@ -108,8 +108,8 @@ func (e *executor) withNote(o *planner.Result, s *planner.SubsetPlan) *planner.R
 	return o
 }
 
-// halt says why nothing can be done for a subset. Where that is since no child is seen, it
-// is looked up first: one that has lost its labels still knows what it protects.
+// halt reports why nothing can be done for a subset. If the reason is that no child was found, it checks for the child
+// first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
 		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.writer.CheckNameFree(ctx, &s.Step.Child) })
@@ -117,18 +117,18 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 			return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 		}
 	}
-	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // once
+	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
 		ctrl.LoggerFrom(ctx).Info("cannot continue with subset", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
 	}
 	return &planner.Result{Failure: s.Failure}
 }
 
-// confirmGone looks whether the child of a subset that is gone is gone too.
+// confirmGone checks whether the child of a removed subset is gone too.
 func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
 		err := e.writer.CheckNameFree(ctx, &s.Step.Child)
 		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
-			return nil // the name has gone to another, or is about to be free
+			return nil // the name belongs to another object, or is about to be free
 		}
 		return err
 	})
@@ -138,7 +138,7 @@ func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *plan
 	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 }
 
-// remove deletes the child of a subset that is gone.
+// remove deletes the child of a removed subset.
 func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	return e.attemptGone(ctx, s, func(o *planner.Result) error {
 		err := e.writer.Remove(ctx, e.currentChild(s))
@@ -147,9 +147,9 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	})
 }
 
-// shrink takes replicas from the child of a subset that is being removed.
+// shrink removes replicas from the child of a subset that is being removed.
 func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas int32, why string) *planner.Result {
-	fight := func() *writer.OverriddenError { // its template matters to nobody any more
+	fight := func() *writer.OverriddenError { // its template no longer matters
 		return e.writer.Overridden(e.parent(), s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == replicas {
@@ -166,7 +166,7 @@ func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas i
 	return orOverridden(o, fight())
 }
 
-// attemptGone is attempt on the child of a subset that is gone, if it still is.
+// attemptGone is attempt for the child of a removed subset, if the subset is still removed.
 func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try func(*planner.Result) error) *planner.Result {
 	return e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(o *planner.Result) error {
 		if err := e.confirmSpec(ctx, e.in.Parent); err != nil {
@@ -178,7 +178,7 @@ func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try f
 
 func (e *executor) parent() client.ObjectKey { return client.ObjectKeyFromObject(e.in.Parent) }
 
-// currentChild is the child of a subset as it was read; nil without one.
+// currentChild returns the child of a subset as it was read; nil if there is none.
 func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructured {
 	if c := e.in.Children[s.Name]; c != nil {
 		return c.Object
@@ -186,15 +186,14 @@ func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructure
 	return nil
 }
 
-// setChild notes the child as it is after a write.
+// setChild sets the child in the result after a write.
 func (e *executor) setChild(o *planner.Result, name string, after *unstructured.Unstructured) (err error) {
 	o.Child, err = e.readChild(e.in, name, after)
 	return err
 }
 
-// setWrittenChild is read of a child that was just written as c. What is on record of it is what was
-// written there, whatever admission has made of that: so the copy in the status is of what
-// is true, and the next pass can tell.
+// setWrittenChild reads a child that was just written as c. Its record is set to what was written, whatever admission
+// has changed: so the copy in the status is correct, and the next pass can detect the change.
 func (e *executor) setWrittenChild(o *planner.Result, name string, after *unstructured.Unstructured, c *adapters.Child) error {
 	if err := e.setChild(o, name, after); err != nil {
 		return err
@@ -208,9 +207,8 @@ func (e *executor) setWrittenChild(o *planner.Result, name string, after *unstru
 	return nil
 }
 
-// deleteReplicas deletes what the plan says. Trap: in the cache a pod can be ahead of its
-// child, for seconds after the API server was restarted. A replica that was released just
-// then looks as if it had come up unreleased.
+// deleteReplicas deletes the replicas of the plan. Trap: in the cache a pod can be ahead of its child, for seconds
+// after a restart of the API server. Then a replica that was just released looks as if it had come up unreleased.
 func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o *planner.Result) error {
 	if slices.ContainsFunc(s.Deletes, func(d planner.Deletion) bool { return d.Unreleased }) {
 		if err := e.writer.CheckUnchanged(ctx, e.currentChild(s)); err != nil {
@@ -226,16 +224,15 @@ func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o 
 			o.DeletedUnreleased = append(o.DeletedUnreleased, d.Name)
 		case !d.Ready:
 			o.DeletedStuck = append(o.DeletedStuck, d.Name)
-		default: // no event: it was released, and the release has one
+		default: // no event: the replica was released, and the release has an event
 			ctrl.LoggerFrom(ctx).Info("deleted a released replica that its controller does not replace yet", "pod", d.Name)
 		}
 	}
 	return nil
 }
 
-// orOverridden is the result, and a failure while it is not sure that what was
-// written stands: it was undone each time before. So what the status says of it does not
-// come and go with each write.
+// orOverridden adds a failure to the result while it is uncertain whether a write stands that was undone each time
+// before. So the status does not change back and forth with each write.
 func orOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
 	if e != nil && o.Failure == nil {
 		o.Failure, o.NotRetried = overridden(e), e.NotRetried
@@ -247,7 +244,7 @@ func overridden(e *writer.OverriddenError) *subset.Failure {
 	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
-// attemptFor is what is tried on a subset's child now.
+// attemptFor identifies the current attempt on a subset's child.
 func attemptFor(in *planner.Input, current *unstructured.Unstructured) writer.Attempt {
 	attempt := writer.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
 	if current != nil {
@@ -256,8 +253,7 @@ func attemptFor(in *planner.Input, current *unstructured.Unstructured) writer.At
 	return attempt
 }
 
-// attempt tries a write on a subset's child, unless the same write failed and it
-// is not yet time to try it again.
+// attempt tries a write on a subset's child, unless the same write failed and it is too early to try again.
 func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
 	parent, attempt := client.ObjectKeyFromObject(in.Parent), attemptFor(in, current)
 	if pending := r.failures.Pending(parent, name, attempt, in.Now); pending != nil {
@@ -269,7 +265,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 		o.Failure = overridden(putOff)
 	case errors.Is(err, writer.ErrStale):
 		markStale(o, err)
-		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // once
+		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // only once
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
@@ -281,8 +277,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 	return o
 }
 
-// markStale makes of a result that the cluster had moved on, and what for it is to be looked
-// at again where the error says so.
+// markStale sets in a result that the cluster has changed, and what the retry is waiting for if the error has that.
 func markStale(o *planner.Result, err error) {
 	o.Stale = true
 	if e := (*writer.WaitError)(nil); errors.As(err, &e) {

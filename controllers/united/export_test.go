@@ -12,8 +12,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// Planned shows the tests from outside of the package what the controller would do
-// now, a line for each child, in the order in which it is carried out.
+// Planned returns to tests outside of the package what the controller would do now, a line for each child, in the order
+// of execution.
 func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployment) ([]string, error) {
 	spec, err := planner.ReadSpec(parent, r.Adapters)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Before a replica was ready, an image that cannot be pulled is a failure, under both strategies. A container that
-// crashes is none yet: it may wait for what is installed along with it.
+// Before the first replica was ready, an image that cannot be pulled is a failure, under both strategies. A container
+// that crashes is not one yet: it may be waiting for something that is installed together with it.
 func TestFirstImageCannotBePulled(t *testing.T) {
 	for name, strategy := range map[string]func(*scene) *scene{
 		"Manual":        func(s *scene) *scene { return s },

@@ -10,8 +10,7 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// With OrderedReady a StatefulSet waits for a replica that fails, and so never
-// gets past it by itself.
+// With OrderedReady a StatefulSet waits for a failed replica, and so never replaces it by itself.
 func TestFixForward(t *testing.T) {
 	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
 		s.settled().partition("", "0").image("broken1").settled().image("v2").settled()
@@ -39,8 +38,7 @@ func TestStuckReplicasAreNotDeletedWhilePaused(t *testing.T) {
 	}
 }
 
-// A first template that never worked is replaced by a corrected one, whatever
-// the partitions say.
+// A first template that never worked is replaced by a corrected one, whatever the partitions are.
 func TestCorrectedFirstTemplate(t *testing.T) {
 	for name, s := range map[string]*scene{"Parallel": newScene(t), "OrderedReady": newScene(t).ordered()} {
 		s.image("broken1").settled().image("v2").settled()

@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// forges sets annotations on the child of a subset, and leaves no trace in its
-// managedFields, as admission does while it is written. "-" removes one.
+// forges sets annotations on the child of a subset, and leaves no trace in its managedFields, as admission does during
+// a write. "-" removes one.
 func (s *scene) forges(subset string, pairs ...string) *scene {
 	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	annotations := u.GetAnnotations()
@@ -27,7 +27,7 @@ func (s *scene) forges(subset string, pairs ...string) *scene {
 	}
 	u.SetAnnotations(annotations)
 	s.API.PutSet(u)
-	s.Restart() // nor does the controller know it as it was
+	s.Restart() // so that the controller does not remember the previous state
 	return s
 }
 
@@ -40,8 +40,8 @@ func (s *scene) forgesStatus(change func(*v1alpha1.UnitedDeploymentStatus)) *sce
 	return s
 }
 
-// TestForged: what is planned in mid-canary, and what is told, is the same when the record
-// of a child is forged: the copy in the status counts.
+// TestForged: in the middle of a canary, the plan and the status are the same if the record of a child is forged: the
+// copy in the status counts.
 func TestForged(t *testing.T) {
 	canary := func(t *testing.T) *scene {
 		return newScene(t).settled().image("v2").partition("a", "1").settled()
@@ -90,8 +90,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestForgedAndNoCopy: without a copy nobody knows what is protected, and nothing is
-// changed.
+// TestForgedAndNoCopy: without a copy the protected revision is unknown, and nothing is changed.
 func TestForgedAndNoCopy(t *testing.T) {
 	s := newScene(t).settled().image("v2").settled()
 	revision := s.API.Live.Sets["web-b"].GetAnnotations()[v1alpha1.AnnotationRevision]
@@ -102,8 +101,8 @@ func TestForgedAndNoCopy(t *testing.T) {
 	}
 }
 
-// TestForgedAndGone: the child of a subset of which the status is forged is deleted. It is
-// made again on what its copy says.
+// TestForgedAndGone: the child of a subset with a forged status is deleted. It is created again on the revision in the
+// copy.
 func TestForgedAndGone(t *testing.T) {
 	for name, forged := range map[string]string{"finished": "v2", "something else": "-"} {
 		s := newScene(t).settled().image("v2").settled()
@@ -123,9 +122,9 @@ func TestForgedAndGone(t *testing.T) {
 	}
 }
 
-// TestForgedCurrent: the status says, or no longer says, that all replicas ran the update
-// revision last, while a step waits for approval. The revisions record what they ran: it is
-// no way back, on which steps are passed by.
+// TestForgedCurrent: somebody changes in the status which revision all replicas ran last, while a step waits for
+// approval. The revisions have their own record of that, so this does not become a rollback, which would skip the
+// steps.
 func TestForgedCurrent(t *testing.T) {
 	for name, forge := range map[string]func(*v1alpha1.UnitedDeploymentStatus){
 		"nothing":        func(*v1alpha1.UnitedDeploymentStatus) {},
@@ -140,7 +139,7 @@ func TestForgedCurrent(t *testing.T) {
 			if diff := cmp.Diff(want, s.told()); diff != "" || !strings.Contains(want, "current v1, update v2") || !strings.Contains(want, "AwaitingApproval") {
 				t.Error("want -, have +\n", diff)
 			}
-			s.image("v1").settled() // that is the way back
+			s.image("v1").settled() // this is a rollback
 			if s.status().CurrentRevision != s.status().UpdateRevision || s.status().UpdatedReplicas != 4 {
 				t.Error("it does not go back:", s.told())
 			}
@@ -148,8 +147,8 @@ func TestForgedCurrent(t *testing.T) {
 	}
 }
 
-// TestCurrentRecordTaken: somebody takes the record of what all replicas ran last. The one
-// before it is no way back then, and nothing comes up on it.
+// TestCurrentRecordTaken: somebody removes the record of the revision that all replicas ran last. Then the previous
+// revision is not a rollback, and no replica comes up on it.
 func TestCurrentRecordTaken(t *testing.T) {
 	for name, record := range map[string]string{"removed": "", "unreadable": "x", "of another parent": "u-0/9"} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +169,7 @@ func TestCurrentRecordTaken(t *testing.T) {
 			if told := s.told(); !strings.Contains(told, "current v2, update v1") || !strings.Contains(told, "AwaitingApproval") {
 				t.Error("the one before it is taken for the way back:", told)
 			}
-			s.image("v2").settled() // the children tell
+			s.image("v2").settled() // the children show it
 			if told := s.told(); !strings.Contains(told, "current v2, update v2") {
 				t.Error(told)
 			}
@@ -181,8 +180,8 @@ func TestCurrentRecordTaken(t *testing.T) {
 	}
 }
 
-// TestCurrentIsRecorded: what all replicas ran last is recorded once, and the status says it
-// only when that was done.
+// TestCurrentIsRecorded: the revision that all replicas ran last is recorded once, and the status has it only after
+// that.
 func TestCurrentIsRecorded(t *testing.T) {
 	s := newScene(t).rolling().settled()
 	record := func() []string {

@@ -9,14 +9,14 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// Histories that the simulation once found to break the promise: the oracle
-// judges every move, and the last lines here say where it has to end.
+// These are histories in which the simulation once found a broken promise: the oracle judges every move, and the last
+// lines here define the expected end.
 func TestHistories(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		play func(*scene) *scene
-		// want is what the pods of a, or of another subset before a colon, run in
-		// the end, lowest first.
+		// want has the revisions that the pods of a run in the end, lowest first, or those of another subset before a
+		// colon.
 		want string
 	}{
 		{"a subset that is released before it was ever seen, then held", func(s *scene) *scene {

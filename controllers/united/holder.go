@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// lookUpAfter is how long a replica is missing before somebody asks what has its
-	// name: its controller makes one in less.
+	// lookUpAfter is how long a replica must be missing before the object with its name is looked up: its controller
+	// creates one in less time.
 	lookUpAfter = 10 * time.Second
-	// lookUpAgain is how long the answer counts. Passes that come sooner do not ask.
+	// lookUpAgain is how long the answer is valid. Earlier passes do not ask again.
 	lookUpAgain = time.Minute
 )
 
-// readNameHolders finds out what holds the names of replicas that are missing for a while,
-// past the cache: that holds only what has our labels. Without an answer all goes on.
+// readNameHolders finds out which objects have the names of replicas that have been missing for a while. It reads past
+// the cache, which has only objects with our labels. If it fails, the pass continues.
 func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	parent := client.ObjectKeyFromObject(in.Parent)
 	r.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return in.Children[subset] == nil })
@@ -48,8 +48,7 @@ func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	}
 }
 
-// podLive reads a pod past the cache; nil when there is none. It lists, so as to need no
-// right to get.
+// podLive reads a pod past the cache; nil if there is none. It lists, so that no permission to get is needed.
 func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
@@ -61,31 +60,30 @@ func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*core
 	return &list.Items[0], nil
 }
 
-// holders remembers, by subset, which replicas are missing since when, and what was
-// found to have their names.
+// holders remembers, by subset, which replicas are missing since when, and which objects were found to have their
+// names.
 type holders struct {
 	perparent.Memory[*missingName]
 }
 
-// missingName is the name that a subset's child lacks a pod of.
+// missingName is the name of a pod that a subset's child is missing.
 type missingName struct {
 	pod string
-	// since is when that was first seen, lookedUp when it was last looked up.
+	// since is when the pod was first found missing, and lookedUp when the name was last looked up.
 	since, lookedUp time.Time
 	holder          string
 }
 
-// nameLookup is whether to look up what holds a name now, or else when. holder is what was found
-// the last time.
+// nameLookup says whether to look up the holder of a name now, or else when. holder is the last result.
 type nameLookup struct {
 	due    bool
 	at     time.Time
 	holder string
 }
 
-// recordMissing notes that a subset lacks a pod of that name, "" if it lacks none. Each name is
-// asked for once it has been missing for a while, and then, where there are passes, once
-// in a while: at is set before the first time only, so that nothing wakes up to ask again.
+// recordMissing records that a subset is missing a pod of that name, "" if none is missing. Each name is looked up once
+// it has been missing for a while, and then once in a while if there are passes: at is set only before the first
+// lookup, so that nothing triggers a pass just to ask again.
 func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string, now time.Time) nameLookup {
 	if pod == "" {
 		h.Delete(parent, subset)
@@ -106,14 +104,14 @@ func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string,
 	return nameLookup{due: true, holder: v.holder}
 }
 
-// recordHolder notes what was found.
+// recordHolder records what was found.
 func (h *holders) recordHolder(parent types.NamespacedName, subset, holder string) {
 	if v := h.Get(parent, subset); v != nil {
 		v.holder = holder
 	}
 }
 
-// wakeAt has the next pass come at a time, unless it comes before; never where that is zero.
+// wakeAt schedules the next pass for a time, unless it is due earlier. It does nothing if the time is zero.
 func wakeAt(in *planner.Input, at time.Time) {
 	if !at.IsZero() && (in.Wake.IsZero() || at.Before(in.Wake)) {
 		in.Wake = at

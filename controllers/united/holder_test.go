@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podReads counts the lists of pods that go past the cache.
+// podReads counts the lists of pods that are read past the cache.
 type podReads struct {
 	client.Reader
 	count int
@@ -28,7 +28,7 @@ func (r *podReads) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return r.Reader.List(ctx, list, opts...)
 }
 
-// message is what the status says of a subset.
+// message returns the message in the status of a subset.
 func (s *scene) message(subset string) string {
 	for _, sub := range s.status().Subsets {
 		if sub.Name == subset {
@@ -38,7 +38,7 @@ func (s *scene) message(subset string) string {
 	return ""
 }
 
-// edit changes a pod behind the back of its StatefulSet.
+// edit changes a pod without its StatefulSet.
 func (s *scene) edit(name string, change func(*corev1.Pod)) *scene {
 	pod := s.API.Live.Pods["web-"+name].DeepCopy()
 	change(pod)
@@ -46,13 +46,13 @@ func (s *scene) edit(name string, change func(*corev1.Pod)) *scene {
 	return s
 }
 
-// letGo takes a pod from its StatefulSet, which does so itself once it does not match.
+// letGo releases a pod from its StatefulSet, which does this itself if the pod no longer matches.
 func letGo(labels map[string]string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.OwnerReferences, p.Labels = nil, labels }
 }
 
-// A pod that is no replica any more and keeps its name is named, once the replica has been
-// missing for a while, and asked for once in a minute at most.
+// A pod that is no longer a replica but keeps its name is reported once the replica has been missing for a while, and
+// looked up at most once in a minute.
 func TestHolderIsNamed(t *testing.T) {
 	const lacks = "waiting for web-a-1 (missing"
 	for name, tc := range map[string]struct {
@@ -98,7 +98,7 @@ func TestHolderIsNamed(t *testing.T) {
 	}
 }
 
-// The pass before it wakes up by itself to ask, and does not once it has.
+// The controller schedules a pass for the lookup, and none after it.
 func TestHolderIsAskedForInTime(t *testing.T) {
 	s := newScene(t).settled().edit("a-1", letGo(nil)).pass()
 	if s.Wake != 10*time.Second {

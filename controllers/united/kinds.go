@@ -16,8 +16,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// kindRetry is how long to wait before the API server is asked again whether it serves a kind. A watch
-// would need a permission on all CustomResourceDefinitions of the cluster.
+// kindRetry is how long to wait before the API server is asked again whether it serves a kind. A watch would need a
+// permission on all CustomResourceDefinitions of the cluster.
 const kindRetry = 10 * time.Second
 
 // kinds watches the kinds of children that parents use. A kind that no parent uses, or that the API
@@ -26,8 +26,7 @@ type kinds struct {
 	mapper meta.RESTMapper
 	watch  func(watched) error
 
-	// starting is held while the API server is asked. mu is not, so that parents of other kinds do not
-	// wait for that.
+	// starting is held while the API server is asked. mu is not, so parents of other kinds need not wait for that.
 	starting sync.Mutex
 	// missing is when a kind was last found not to be served, so that only one of a thousand parents
 	// asks. It is guarded by starting.
@@ -37,12 +36,11 @@ type kinds struct {
 	watched map[watched]bool
 }
 
-// watched is a kind of which some objects are watched: those with our labels, or if of is set, those
-// that are related to children of a kind that delegates (adapters.Delegating).
+// watched is a kind of which some objects are watched: those with our labels, or if of is set, those that are related
+// to children of a kind that delegates (adapters.Delegating).
 type watched struct{ kind, of schema.GroupVersionKind }
 
-// watchedFor returns what is read for the children of an adapter: the children, and what is related to
-// them.
+// watchedFor returns the kinds that are read for an adapter: the children and their related objects.
 func watchedFor(adapter adapters.Adapter) []watched {
 	all := []watched{{kind: adapter.GroupVersionKind()}}
 	for _, gvk := range relatedTo(adapter) {

@@ -20,7 +20,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// mapper serves kinds, and counts how often it is asked.
+// mapper serves kinds, and counts the requests.
 type mapper struct {
 	*meta.DefaultRESTMapper
 	asked  int
@@ -34,7 +34,7 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return m.DefaultRESTMapper.RESTMapping(kind, versions...)
 }
 
-// A kind, with what is related to it, is watched from its first use on, and only once.
+// A kind, with its related kinds, is watched from its first use on, and only once.
 func TestKindsAreWatchedWhenAskedFor(t *testing.T) {
 	m := &mapper{DefaultRESTMapper: meta.NewDefaultRESTMapper(nil)}
 	var begun []string

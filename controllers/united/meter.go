@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// waitingCosts is how much longer a pass may wait than work: for webhooks that take half
-// a minute each, for one. Waiting burns nothing but keeps a worker.
+// waitingCosts is the ratio of waiting time to CPU time in the limit of a pass. A pass may, for example, wait for
+// webhooks that take half a minute each. Waiting uses no CPU, but it keeps a worker busy.
 const waitingCosts = 20
 
-// NewMeter measures CPU time, and a twentieth of the time on the clock.
+// NewMeter returns a Meter that measures CPU time, and adds a twentieth of the elapsed time.
 func NewMeter(clock clock.PassiveClock) Meter {
 	return func() (func() time.Duration, func()) {
 		begun := clock.Now()

@@ -10,10 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime begins to measure the CPU time of the goroutine, which it ties to its
-// thread until stop. Time on the clock would not do: a pass takes the longer the more
-// others there are, so that those who take much would make the others look as if they
-// did.
+// threadTime starts to measure the CPU time of the goroutine, which it locks to its thread until stop. Elapsed time
+// would not work: a pass takes longer while others run, so expensive parents would make the others look expensive too.
 func threadTime() (used func() time.Duration, stop func()) {
 	runtime.LockOSThread()
 	begun, ok := threadClock()

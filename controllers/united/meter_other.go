@@ -7,7 +7,7 @@ package united
 
 import "time"
 
-// threadTime knows no CPU time here; what is waited for counts alone.
+// threadTime does not know the CPU time on this platform; only the elapsed time counts.
 func threadTime() (used func() time.Duration, stop func()) {
 	return func() time.Duration { return 0 }, func() {}
 }

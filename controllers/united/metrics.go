@@ -11,7 +11,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Metrics tells Prometheus what the status of every UnitedDeployment says.
+// Metrics exports the status of every UnitedDeployment to Prometheus.
 type Metrics struct {
 	replicas     *prometheus.GaugeVec
 	partition    *prometheus.GaugeVec
@@ -20,8 +20,7 @@ type Metrics struct {
 	unreadable   *prometheus.GaugeVec
 }
 
-// NewMetrics registers the metrics. It panics when they are registered there
-// already, as MustRegister does.
+// NewMetrics registers the metrics. It panics if they are already registered there, as MustRegister does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "united", Name: name, Help: help},
@@ -38,7 +37,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Observe takes over a status that was written.
+// Observe updates the metrics from a status that was written.
 func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) {
 	namespace, name := parent.Namespace, parent.Name
 	kept := map[string]bool{}
@@ -69,12 +68,12 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 	m.stalled.WithLabelValues(namespace, name).Set(stalled)
 }
 
-// Unreadable tells of a UnitedDeployment that cannot be decoded.
+// Unreadable sets the metric for a UnitedDeployment that cannot be decoded.
 func (m *Metrics) Unreadable(parent *v1alpha1.UnitedDeployment) {
 	m.unreadable.WithLabelValues(parent.Namespace, parent.Name).Set(1)
 }
 
-// Readable takes that back.
+// Readable removes it.
 func (m *Metrics) Readable(key types.NamespacedName) {
 	m.unreadable.DeleteLabelValues(key.Namespace, key.Name)
 }

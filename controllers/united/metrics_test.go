@@ -20,7 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united"
 )
 
-// scraped are the metrics, "<name>{<values of labels>} <value>" each, sorted.
+// scraped returns the metrics, each as "<name>{<values of labels>} <value>", sorted.
 func scraped(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 		t.Error("want -, have +\n", diff)
 	}
 
-	// A subset that is gone has no metrics any more, and what is well is not stalled.
+	// A removed subset no longer has metrics, and a parent without problems is not stalled.
 	parent.Status = *status
 	m.Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: status.Subsets[:1], LastProgressTime: status.LastProgressTime})
 	ofA[1] = "united_stalled{name=web,namespace=shop} 0"

@@ -28,8 +28,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// observe reads everything that belongs to the parent. Children and pods are
-// found by their labels; what the parent does not control is left out.
+// observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
+// parent does not control are ignored.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *planner.Spec) (*planner.Input, error) {
 	in := &planner.Input{
 		Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{},
@@ -73,8 +73,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	return in, nil
 }
 
-// addChild reads the child of a subset. One that cannot be read costs its subset, and no
-// other.
+// addChild reads the child of a subset. If it cannot be read, only its subset is affected.
 func (r *Reconciler) addChild(in *planner.Input, name string, object *unstructured.Unstructured) {
 	child, err := r.readChild(in, name, object)
 	if err != nil {
@@ -84,18 +83,16 @@ func (r *Reconciler) addChild(in *planner.Input, name string, object *unstructur
 	in.Children[name] = child
 }
 
-// metaOf is what is used of the metadata of a child that cannot be read.
+// metaOf returns the metadata that is used of a child that cannot be read.
 func metaOf(object *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), Annotations: object.GetAnnotations()}
 }
 
-// readOwnWrites waits until the caches have what was last written for the parent, to what
-// its spec and its status name.
+// readOwnWrites waits until the caches have the last writes to the objects that the spec and status of the parent name.
 //
-// Trap: a List that reads its own writes waits for all writes to the kind that any worker
-// has in flight, so that one tenant's slow writes would hold up every pass of all others.
-// A Get waits for those to one object; the Lists that follow do not wait. What they could
-// miss, such as the last write to a child whose subset is gone, is fenced.
+// Trap: a List that reads its own writes waits for all writes to the kind that any worker has in flight, so the slow
+// writes of one tenant would delay every pass of all others. A Get waits only for writes to one object; the Lists that
+// follow do not wait. Writes that they could miss, such as the last write to a child of a removed subset, are fenced.
 func (r *Reconciler) readOwnWrites(ctx context.Context, in *planner.Input) error {
 	status, child := &in.Parent.Status, objectOf(in.Spec.Adapter.GroupVersionKind())
 	var children []string
@@ -114,7 +111,7 @@ func (r *Reconciler) readOwnWrites(ctx context.Context, in *planner.Input) error
 }
 
 func (r *Reconciler) readAsWritten(ctx context.Context, namespace string, names []string, empty func() client.Object) error {
-	names = slices.Sorted(slices.Values(names)) // a copy: Compact clears what is left over
+	names = slices.Sorted(slices.Values(names)) // a copy: Compact clears the remaining elements
 	for _, name := range slices.Compact(names) {
 		if name == "" {
 			continue
@@ -127,8 +124,8 @@ func (r *Reconciler) readAsWritten(ctx context.Context, namespace string, names 
 	return nil
 }
 
-// readUnlisted reads the revisions again when a child names one that is not among them:
-// one that was made in a pass that was cut off before it wrote the status.
+// readUnlisted reads the revisions again if a child names one that was not listed: it was created in a pass that was
+// interrupted before it wrote the status.
 func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error {
 	var names []string
 	for _, c := range in.Children {
@@ -151,13 +148,13 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 	return r.readUnlabelled(ctx, in, names)
 }
 
-// unlistedRevisions stands for the revisions that are looked for past the cache where failures are
-// kept by subset. It is no name of a subset.
+// unlistedRevisions is the key in the failures by subset for revisions that are read past the cache. It is not a valid
+// name of a subset.
 const unlistedRevisions = "revisions/unlisted"
 
-// readUnlabelled reads, past the cache, the revisions that are still not listed: somebody
-// may have taken the label by which they are found. They get it back. Where one is gone they are
-// looked for less and less often: no watch tells when it comes without its label.
+// readUnlabelled reads, past the cache, the revisions that are still not listed: somebody may have removed the label by
+// which they are found. Their label is restored. If a revision does not exist, it is looked up less and less often,
+// because no watch reports when it appears without its label.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
 	parent, attempt := client.ObjectKeyFromObject(in.Parent), writer.Attempt{UID: in.Parent.UID}
 	if pending := r.failures.Pending(parent, unlistedRevisions, attempt, in.Now); pending != nil {
@@ -167,7 +164,7 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 	var gone error
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		// Anybody can write anything into an annotation.
+		// Anybody can write any value into an annotation.
 		if len(validation.NameIsDNSSubdomain(name, false)) > 0 || revision.ByName(in.Revisions, name) != nil {
 			continue
 		}
@@ -189,11 +186,10 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 	return nil
 }
 
-// lists is how a cache is asked.
+// lists is the List method of a client or cache.
 type lists func(context.Context, client.ObjectList, ...client.ListOption) error
 
-// labelled are the objects of a kind that carry the label of the parent. They are shared
-// with the cache.
+// labelled returns the objects of a kind that have the label of the parent. They are shared with the cache.
 func labelled(ctx context.Context, from lists, parent *v1alpha1.UnitedDeployment, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
@@ -208,8 +204,8 @@ func labelled(ctx context.Context, from lists, parent *v1alpha1.UnitedDeployment
 	return objects, nil
 }
 
-// relatedOf are the objects that an adapter reads beside children and pods, by subset, as
-// their labels say.
+// relatedOf returns the objects that an adapter reads in addition to children and pods, by subset according to their
+// labels.
 func (r *Reconciler) relatedOf(ctx context.Context, parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (map[string][]*unstructured.Unstructured, error) {
 	related := map[string][]*unstructured.Unstructured{}
 	from := r.Client.List
@@ -262,7 +258,7 @@ func (r *Reconciler) findContested(ctx context.Context, in *planner.Input) {
 	}
 }
 
-// restoreRecord reads a child from which somebody took what United wrote on it as it was.
+// restoreRecord restores, in the observed child, what United wrote on it, if somebody has removed that.
 func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
 	if r.compared.Intact(client.ObjectKeyFromObject(in.Parent), object) {
 		return nil
@@ -293,13 +289,12 @@ func (r *Reconciler) podsOf(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	return pods, nil
 }
 
-// parentFailures stands for the parent itself where failures are kept by subset.
+// parentFailures is the key of the parent itself in the failures by subset.
 const parentFailures = ""
 
-// keepRevision keeps the revision that a plan is made of, before anything is made from it, and
-// makes the revisions in use know the subsets. It gives the input with the revisions as
-// they are kept, and the plan, which is another one when that revision cannot be kept, or
-// not under its name; nil when there is none to go on with.
+// keepRevision stores the revision of a plan before anything is created from it, and adds missing subsets to the
+// revisions in use. It returns the input with the revisions as they are stored, and the plan. That is a different plan
+// if the revision cannot be stored, or not under its name; it is nil if there is no revision to continue with.
 func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
 	result := r.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
@@ -322,7 +317,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 				return asStaleRevision(err)
 			}
 			if kept[i], err = store.Amend(ctx, rev, living); err != nil {
-				return asStaleRevision(err) // what is kept stays as it was
+				return asStaleRevision(err) // the stored revision stays as it was
 			}
 			if err := r.spacing(in.Parent).errIfOverridden(revisionObject(rev.Name)); err != nil {
 				return err
@@ -343,8 +338,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 	return out, p, result
 }
 
-// asStaleRevision makes of the error that a revision has changed, or is gone, one by which
-// it is read again.
+// asStaleRevision converts the error that a revision has changed, or is gone, into one that causes another read.
 func asStaleRevision(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return writer.ErrStale
@@ -352,10 +346,9 @@ func asStaleRevision(err error) error {
 	return err
 }
 
-// confirmSpec reports whether the parent still has the template and the subsets that it was
-// read to have; the error is writer.ErrStale when not. A controller that does not know
-// yet that another leads would make a revision again that is gone, or remove a subset
-// that is back.
+// confirmSpec confirms that the parent still has the template and the subsets that were read; otherwise the error is
+// writer.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
+// revision again, or remove a subset that was added back.
 func (r *Reconciler) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
 	live, err := r.readLive(ctx, parent)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// reads are those that wait for writes in flight: to one object, or to all of a kind.
+// reads are the reads that wait for writes in flight: to one object, or to all of a kind.
 type reads struct{ of, all []string }
 
 func (s *scene) reads() *reads {
@@ -48,8 +48,8 @@ func (withWatch) Watch(context.Context, client.ObjectList, ...client.ListOption)
 	return nil, fmt.Errorf("nothing is watched")
 }
 
-// A pass waits for what was written for its own parent, and not for what is being written
-// for all others. (Of pods only deletes are written, which are short.)
+// A pass waits for the writes to its own parent's objects, and not for writes to those of all others. (For pods only
+// deletes are written, which are short.)
 func TestAPassWaitsForItsOwnWrites(t *testing.T) {
 	s := newScene(t).settled().image("v2").settled()
 	r := s.reads()
@@ -69,7 +69,7 @@ func TestAPassWaitsForItsOwnWrites(t *testing.T) {
 	}
 }
 
-// A subset is removed whose child has lost its labels: it is found all the same.
+// A subset is removed whose child has lost its labels: the child is found nevertheless.
 func TestARemovedSubsetWhoseChildHasLostItsLabels(t *testing.T) {
 	s := newScene(t).settled()
 	name := s.Child("b")
@@ -90,7 +90,7 @@ func TestARemovedSubsetWhoseChildHasLostItsLabels(t *testing.T) {
 	}
 }
 
-// A child that is gone by itself is not told of any more.
+// A child that is already gone is no longer in the status.
 func TestARemovedSubsetWhoseChildIsGone(t *testing.T) {
 	s := newScene(t).settled()
 	s.delete("b", false).comeOrGo("b")

@@ -15,28 +15,28 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// observedChildren remembers the children of each parent as they were last decoded, with their pods. A pod that
-// changes starts a pass over all subsets, and all but one are as they were.
+// observedChildren remembers the last decoded children of each parent, with their pods. A change of a pod triggers a
+// pass over all subsets, of which all but one are unchanged.
 type observedChildren struct {
 	perparent.Memory[observedChild]
 }
 
 type observedChild struct {
 	child objectVersion
-	// of are the pods, and what else was read with the child: resourceVersions by uid. Lists come in
-	// any order.
+	// of has the resourceVersions by UID of the pods, and of the other objects that were read with the child. Lists
+	// have no fixed order.
 	of       map[types.UID]string
 	observed *adapters.Observed
 }
 
-// objectVersion is what an object was when it was read.
+// objectVersion identifies the version of an object that was read.
 type objectVersion struct {
 	uid             types.UID
 	resourceVersion string
 }
 
-// observe is Adapter.Observe of the child of a subset. What it gives is the caller's, but for what
-// is shared with the cache.
+// observe is Adapter.Observe for the child of a subset. The caller owns the result, except for parts that are shared
+// with the cache.
 func (l *observedChildren) observe(in *planner.Input, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
 	parent, have := client.ObjectKeyFromObject(in.Parent), adapters.Dependents{Pods: in.Pods[subset], Related: in.Related[subset]}
 	if last := l.Get(parent, subset); last.isOf(child, have) {
@@ -50,19 +50,19 @@ func (l *observedChildren) observe(in *planner.Input, subset string, child *unst
 	return observed, nil
 }
 
-// keepOnly forgets the children of the parent that are not there any more.
+// keepOnly removes the children of the parent that no longer exist.
 func (l *observedChildren) keepOnly(in *planner.Input) {
 	l.DeleteFunc(client.ObjectKeyFromObject(in.Parent), func(subset string, _ observedChild) bool { return in.Children[subset] == nil })
 }
 
-// ownCopy is a copy of which the fields, and the replicas, can be changed.
+// ownCopy returns a copy whose fields and replicas can be changed.
 func ownCopy(o *adapters.Observed) *adapters.Observed {
 	out := *o
 	out.Pods = slices.Clone(o.Pods)
 	return &out
 }
 
-// isOf reports whether the objects are those that were observed, as they were.
+// isOf reports whether the objects are the observed ones, and unchanged.
 func (l *observedChild) isOf(child *unstructured.Unstructured, have adapters.Dependents) bool {
 	if l.child != versionOf(child) || l.child.uid == "" || len(l.of) != len(have.Pods)+len(have.Related) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 )
 
-// observingAdapter is the adapter for StatefulSets, and takes down which children it decodes.
+// observingAdapter is the adapter for StatefulSets, and records which children it decodes.
 type observingAdapter struct {
 	adapters.Adopting
 	at *[]string
@@ -25,11 +25,10 @@ func (l observingAdapter) Observe(child *unstructured.Unstructured, have adapter
 	return l.Adopting.Observe(child, have)
 }
 
-// TestChildrenAreDecodedOnce: a pass decodes the children that have changed, or of which a pod has, and
-// no other.
+// TestChildrenAreDecodedOnce: a pass decodes only the children that have changed, or that have a pod that has.
 func TestChildrenAreDecodedOnce(t *testing.T) {
 	s := newScene(t).settled()
-	s.Restart() // and so without a memory of the spec, which names the adapter
+	s.Restart() // so there is no remembered spec, which contains the adapter
 	var decoded []string
 	s.Reconciler.Adapters = adapters.Registry{observingAdapter{statefulset.New(), &decoded}}
 	expect := func(what string, want ...string) {
@@ -53,7 +52,7 @@ func TestChildrenAreDecodedOnce(t *testing.T) {
 	s.ready("a-0", true)
 	expect("it is ready again", "web-a")
 	s.wish("b", "1")
-	expect("a child is written", "web-a", "web-b") // the other one gets what it has less
+	expect("a child is written", "web-a", "web-b") // the other one gets the replicas that this one loses
 	s.settled()
 	expect("at rest")
 	pod := s.API.Live.Pods["web-a-0"].DeepCopy()

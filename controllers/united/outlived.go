@@ -13,13 +13,13 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// readOutlived looks which pods outlived a child that is to be made again. It asks for
-// subsets without a child only, and not for those that have failed and whose time has not
-// come. What it does not see, for want of an answer or since it was orphaned later, costs no
-// pod: the writer looks once more, and makes no child that would delete one.
+// readOutlived finds the pods that outlived a child that must be created again. It reads them only for subsets without
+// a child, and not for subsets with a failure for which it is too early to try again. If it misses pods, because the
+// request failed or they were orphaned later, no pod is lost: the writer checks again, and does not create a child that
+// would delete one.
 func (r *Reconciler) readOutlived(ctx context.Context, in *planner.Input) {
 	if !in.Initialized() {
-		return // there is nothing to protect, and what outlived may be replaced
+		return // there is nothing to protect, and pods that outlived a child may be replaced
 	}
 	parent := client.ObjectKeyFromObject(in.Parent)
 	for _, s := range in.Spec.Subsets {

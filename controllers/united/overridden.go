@@ -23,12 +23,11 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// statusObject is what a parent's status is called where repeated writes are counted. A
-// child is called by its kind and its name.
+// statusObject is the name of a parent's status in the repeated writes. The name of a child is its kind and its name.
 const statusObject = "status"
 
-// publishStatus writes the status if it changed. One that somebody changes again each time is
-// written less and less often, and says so: an *writer.OverriddenError puts it off.
+// publishStatus writes the status if it changed. If somebody changes it again each time, it is written less and less
+// often, and has a message about that; the error is an *writer.OverriddenError while the write is delayed.
 func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
@@ -48,7 +47,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 		return err
 	}
 	sum := sha256.Sum256([]byte(statusText(fields)))
-	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and each is large
+	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
 	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) writer.Override {
 		return statusOverride(parent, before, written)
 	}, now)
@@ -64,13 +63,13 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	}
 	override, err := r.wroteStatus(after, content, status)
 	if err == nil && override != (writer.Override{}) && after.ResourceVersion == parent.ResourceVersion {
-		// Admission made of it what it was: no watch will bring the pass back.
+		// Admission restored the previous status: no watch will trigger another pass.
 		return fmt.Errorf("status: %w", writer.ErrStale)
 	}
 	return err
 }
 
-// wroteStatus notes what was written, and what the answer to it had changed already.
+// wroteStatus records what was written, and what differs in the response already.
 func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (writer.Override, error) {
 	written, err := timeless(status)
 	if err != nil {
@@ -88,7 +87,7 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	return override, nil
 }
 
-// requeueToConfirm is a wake-up, or when it is sure that the status stands if that is sooner.
+// requeueToConfirm returns wake, or the time until it is certain that the status stands if that is sooner.
 func (r *Reconciler) requeueToConfirm(parent *v1alpha1.UnitedDeployment, wake time.Duration) time.Duration {
 	now := r.Clock.Now()
 	e := r.repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
@@ -98,8 +97,8 @@ func (r *Reconciler) requeueToConfirm(parent *v1alpha1.UnitedDeployment, wake ti
 	return sooner(wake, max(e.Until.Sub(now), time.Millisecond))
 }
 
-// timeless is a status as JSON has it, without its times: what they say changes with the
-// rest, and a status that is written again has others.
+// timeless returns the JSON of a status without its times: they change only together with other fields, and are
+// different if the same status is written again.
 func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 	bare := status.DeepCopy()
 	bare.LastProgressTime, bare.PausedTime, bare.ResumedTime = nil, nil, nil
@@ -120,7 +119,7 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 	return fields, nil
 }
 
-// statusText is a timeless status as text.
+// statusText returns a timeless status as text.
 func statusText(fields map[string]any) string {
 	raw, err := json.Marshal(fields)
 	if err != nil {
@@ -129,19 +128,19 @@ func statusText(fields map[string]any) string {
 	return string(raw)
 }
 
-// statusOverride is what somebody has made of a status as it was written, and who. Trap: it is
-// not what differs from the status that is to be written, which does not say yet that it is
-// overridden, as the one does that stands.
+// statusOverride returns how somebody has changed a status after it was written, and who. Trap: this is not the
+// difference from the status to be written, because that does not have the message yet that it is overridden, which the
+// present one has.
 func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) writer.Override {
 	var was map[string]any
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
 		return writer.Override{Field: nameOf(nil)}
 	}
 	path := firstDifference(was, before, statusPath())
-	// Trap: the status is atomic in the schema, so that who changes a field of it has it all.
+	// Trap: the status is atomic in the schema, so whoever changes a field of it owns all of it.
 	by, err := writer.OwnerOf(statusPath(), parent.ManagedFields, "status")
 	if err != nil {
-		by = "" // whoever it is
+		by = "" // it does not matter who it is
 	}
 	return writer.Override{Field: nameOf(path), By: by}
 }
@@ -155,8 +154,8 @@ func nameOf(path fieldpath.Path) string {
 	return path.String()[1:]
 }
 
-// firstDifference is the path of the first field, in alphabetical order, in which two
-// statuses differ; nil when they do not. Items of a list go by their name or type.
+// firstDifference returns the path of the first field, in alphabetical order, in which two statuses differ; nil if they
+// are equal. Items of a list are matched by name or type.
 func firstDifference(a, b any, at fieldpath.Path) fieldpath.Path {
 	if equality.Semantic.DeepEqual(a, b) {
 		return nil
@@ -183,8 +182,7 @@ type member struct {
 	value   any
 }
 
-// fieldsOf are the members of an object, or of a list whose items have a key; nil of
-// anything else.
+// fieldsOf returns the members of an object, or of a list whose items have a key; nil for anything else.
 func fieldsOf(v any) map[string]member {
 	switch v := v.(type) {
 	case map[string]any:

@@ -67,8 +67,8 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// TestUnlessOverridden: an outcome that is stale is a fight all the same, or what the status
-// says would come and go; another failure comes first.
+// TestUnlessOverridden: a stale result is nevertheless reported as overridden, because otherwise the status would
+// change back and forth; another failure takes precedence.
 func TestUnlessOverridden(t *testing.T) {
 	e := &writer.OverriddenError{Object: "StatefulSet web-zone-a", Override: writer.Override{Field: "spec.replicas", Admission: true}}
 	refused := &subset.Failure{Reason: v1alpha1.ReasonApplyRefused}

@@ -14,8 +14,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united"
 )
 
-// planned is a plan in the order in which it is carried out, a line for each
-// child.
+// planned returns a plan in the order of execution, a line for each child.
 func (s *scene) planned() string {
 	s.T.Helper()
 	s.API.Refresh()
@@ -171,8 +170,8 @@ func (s *scene) writtenFrom(subset, generation string) *scene {
 	return s
 }
 
-// A status that is lost, as when the object went through a backup, is read from
-// the children again: what is protected where, and that something is.
+// If the status is lost, for example because the object was restored from a backup, it is rebuilt from the children:
+// the protected revision of each subset, and that there is something to protect.
 func TestLostStatus(t *testing.T) {
 	for name, play := range map[string]func(*scene) *scene{
 		"before the first replica": func(s *scene) *scene { return s.image("broken1").settled() },

@@ -19,14 +19,14 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// strangersWait is for how long what happens to pods that are no replicas waits for more of it.
+// strangersWait is how long an event of a pod that is not a replica waits for more of them.
 const strangersWait = time.Second
 
-// podEvents starts a pass over the parent of a pod that comes, changes or goes.
+// podEvents triggers a pass over the parent of a pod that was created, changed or deleted.
 //
-// Anybody who may create pods can give thousands of them the labels of a parent, and each pass over that reads them all. They
-// are no replicas, so nothing waits for them: what happens to many of them starts one pass. Passes over a parent while 3,000 of
-// them were deleted used to cost 15 s of CPU.
+// Anybody who may create pods can create thousands of them with the labels of a parent, and each pass over that parent
+// reads them all. They are not replicas, so nothing waits for them, and many of their events trigger one pass. Before
+// this was so, passes over a parent cost 15 s of CPU while 3,000 of them were deleted.
 func podEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, q queue, pods ...client.Object) {
@@ -48,8 +48,8 @@ func podEvents() handler.EventHandler {
 	})
 }
 
-// isStranger reports whether a pod with our labels is no replica, as far as the name of its controller tells: that of a
-// replica is the child, or something that the child's controller made and called after it.
+// isStranger reports whether a pod with our labels is not a replica, according to the name of its controller: for a
+// replica, that is the child, or an object that the child's controller created and named after it.
 func isStranger(pod client.Object) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

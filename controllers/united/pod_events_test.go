@@ -29,12 +29,12 @@ func podOf(name, owner string) *corev1.Pod {
 	return p
 }
 
-// TestPodEvents: what happens to replicas starts a pass at once; what happens to thousands of other pods
-// with their labels starts a few.
+// TestPodEvents: an event of a replica triggers a pass at once; events of thousands of other pods with the labels
+// trigger only a few.
 func TestPodEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owner string
-		// passes is how many there are of 3,000 events in 3 s, if each is done at once.
+		// passes is their number for 3,000 events in 3 s, if each pass takes no time.
 		passes int
 	}{
 		"replicas of a StatefulSet":           {"web-a", 3000},

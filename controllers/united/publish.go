@@ -19,11 +19,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// publish writes the status if it changed, and when that is done the events and
-// the metrics. Nothing else writes any of the three. A status that can wait, and that nothing
-// is told of, waits for the next one, and so does one of those that go to and fro: publish gives for how long. The error is writer.ErrStale
-// when the parent is gone, or its status is not what it was when it was read, and a
-// *writer.OverriddenError when the write is put off. p is nil when nothing could be planned.
+// publish writes the status if it changed, and then the events and the metrics. Nothing else writes any of these three.
+// A status that can be delayed, and has no events, waits for the next one, and so does one that alternates between the
+// same values: publish returns for how long. The error is writer.ErrStale if the parent is gone, or its status has
+// changed since it was read, and a *writer.OverriddenError if the write is delayed. p is nil if there is no plan.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
 	changed := !planner.SameStatus(&parent.Status, status)
 	if changed {
@@ -39,7 +38,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			return 0, err
 		}
 		if wait > 0 {
-			r.tell(parent, &parent.Status, p, results) // what was done is told all the same
+			r.tell(parent, &parent.Status, p, results) // what was done has events nevertheless
 			r.Metrics.Observe(parent, status)
 			return wait, nil
 		}
@@ -56,15 +55,14 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	return 0, err
 }
 
-// tell records the events of a pass, after which the status is this one.
+// tell records the events of a pass; status is the status after it.
 func (r *Reconciler) tell(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) {
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 }
 
-// publishBlocked tells of a parent for which nothing can be done, and when it is
-// tried again.
+// publishBlocked publishes why nothing can be done for a parent, and returns when to try again.
 func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	wait, err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil)
@@ -80,9 +78,8 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 	return ctrl.Result{RequeueAfter: r.requeueToConfirm(parent, max(failure.RetryAt.Sub(now), time.Millisecond))}, nil
 }
 
-// requeueAfter is when to try again after an error. The watch that tells what has moved on
-// usually is sooner; but a conflict can be answered where nothing did, and then no
-// watch tells.
+// requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API
+// server can report a conflict although nothing has changed, and then no watch does.
 func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
 	putOff := (*writer.OverriddenError)(nil)
 	switch {
@@ -94,9 +91,8 @@ func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// childReference points at the child an event is about. Trap: the recorder folds events
-// that differ in nothing but their note into the first of them, and the note is
-// all that would differ between two subsets.
+// childReference returns a reference to the child of an event. Trap: the recorder merges events that differ only in
+// their notes into the first of them, and the note would be the only difference between two subsets.
 func (r *Reconciler) childReference(parent *v1alpha1.UnitedDeployment, workload string) runtime.Object {
 	adapter, err := r.Adapters.For(&parent.Spec.Template)
 	if workload == "" || err != nil {

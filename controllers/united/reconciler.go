@@ -1,9 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package united reconciles UnitedDeployments: observe, plan, execute, publish.
-// What is decided is decided in package planner, and by the pure packages that it
-// calls; this package reads the world for it and writes what it says.
+// Package united reconciles UnitedDeployments: observe, plan, execute, publish. All decisions are made in package
+// planner, and in the pure packages that it calls; this package reads the state of the cluster for it and writes the
+// results.
 package united
 
 import (
@@ -31,25 +31,24 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
-// Reconciler brings one UnitedDeployment at a time to what its spec asks for.
+// Reconciler reconciles UnitedDeployments.
 type Reconciler struct {
-	// Client reads from the cache, and never sees less than what it wrote.
+	// Client reads from the cache, and always sees its own writes.
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
-	// Related reads from the caches of what is related to children of a kind that delegates
+	// Related reads from the caches of the objects that are related to children of a kind that delegates
 	// (adapters.Delegating).
 	Related map[schema.GroupVersionKind]client.Reader
-	// Adapters are the kinds of children it can have.
+	// Adapters are for the supported kinds of children.
 	Adapters adapters.Registry
 	Recorder events.EventRecorder
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
-	// Shares and Meter keep one parent from taking the time of all. Without them there
-	// are no bounds.
+	// Shares and Meter prevent one parent from using the time of all. Without them there are no limits.
 	Shares *shares.Shares
 	Meter  Meter
-	// StatusBatching is for how long a status waits for the next one.
+	// StatusBatching is how long a status waits for the next one.
 	StatusBatching StatusBatching
 
 	kinds             *kinds
@@ -64,11 +63,11 @@ type Reconciler struct {
 	pendingStatuses   pendingStatuses
 	statusReturns     statusReturns
 	parsed            store.Parsed
-	// unreached are the subsets that the last pass of a parent did not get to, as planner.Input has them.
+	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
 	unreached perparent.Memory[map[string]int]
 }
 
-// Reconcile gives one UnitedDeployment its turn, if it has one now.
+// Reconcile runs a pass over one UnitedDeployment if it may have one now.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := &v1alpha1.UnitedDeployment{}
 	if err := r.Client.Get(ctx, req.NamespacedName, parent); err != nil {
@@ -79,12 +78,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if parent.DeletionTimestamp != nil {
-		// The garbage collector takes the children, or leaves them, as it was asked.
+		// The garbage collector deletes or orphans the children, as the user requested.
 		r.Shares.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if why := unreadableParent(parent); why != "" {
-		r.Shares.Forget(req.NamespacedName) // nobody is to wait behind it
+		r.Shares.Forget(req.NamespacedName) // no other parent should wait behind it
 		return r.reportUnreadable(ctx, parent, why)
 	}
 	r.reportReadable(ctx, req.NamespacedName)
@@ -96,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass(ctx, parent, share)
 }
 
-// pass is one pass over one UnitedDeployment: observe, plan, execute, publish.
+// pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
 	spec, err := r.specs.read(parent, r.Adapters)
 	if err != nil {
@@ -121,7 +120,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	results := r.execute(ctx, in, plan, share)
 	if share.stopped == stoppedByDeletion {
-		return ctrl.Result{}, nil // there is nobody to tell
+		return ctrl.Result{}, nil // there is no object with a status
 	}
 	status, wake := planner.Status(in, plan, results)
 	unrecorded := r.recordCurrent(ctx, in, plan, status)
@@ -137,8 +136,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	return ctrl.Result{RequeueAfter: wait}, r.truncate(ctx, in, results, status)
 }
 
-// recordCurrent records on a revision that it has become the current one. The status says
-// so only when that is done.
+// recordCurrent records on a revision that it has become the current one. The status has it only after that.
 func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
 	current, last := in.Unrecorded(p, status)
 	if current == nil {
@@ -151,13 +149,13 @@ func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *pl
 	if err != nil {
 		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
 	}
-	if errors.As(err, &putOff) && in.Unkept == nil { // what keeps the revision itself from being kept comes first
+	if errors.As(err, &putOff) && in.Unkept == nil { // if the revision itself cannot be stored, that is reported first
 		planner.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
 	}
 	return err
 }
 
-// forget drops what is remembered of a parent that is gone.
+// forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
 	r.failures.Forget(key)
@@ -174,7 +172,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Shares.Forget(key)
 }
 
-// store is where the revisions of a parent are kept.
+// store returns the store of a parent's revisions.
 func (r *Reconciler) store(parent *v1alpha1.UnitedDeployment) *store.Store {
 	return &store.Store{Client: r.Client, Live: r.Live, Parsed: &r.parsed, Spacing: r.spacing(parent)}
 }
@@ -186,8 +184,7 @@ func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 	}
 }
 
-// truncate deletes the revisions that neither the status, as it was and as it
-// is now, nor a child names, but for the youngest of them.
+// truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.
 func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
 	inUse := in.InUseAfter(results)
 	inUse[status.CurrentRevision], inUse[status.UpdateRevision] = true, true
@@ -204,9 +201,9 @@ func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results pl
 	return r.store(in.Parent).Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
 }
 
-// addNamedByChildren adds what the children name, read past the cache: a controller that
-// does not know yet that another leads may have a cache in which they are old, and
-// what a child protects cannot be made again.
+// addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does
+// not know yet that another one leads may have outdated children in its cache, and a protected revision cannot be
+// created again.
 func (r *Reconciler) addNamedByChildren(ctx context.Context, in *planner.Input, inUse map[string]bool) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(in.Spec.Adapter.GroupVersionKind())

@@ -18,12 +18,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
-// writeStatus replaces the status that was read, and no other: it remembers what
-// each subset protects and how far a rollout is, and a controller that stood still
-// while another one led would move that back. So the status itself is tested, and
-// not the resourceVersion, which anybody changes who patches the spec at that
-// moment. It gives the parent as it is then. The error is writer.ErrStale when it is another
-// by now, or gone.
+// writeStatus replaces the status that was read, and no other: it has the protected revision of each subset and the
+// progress of the rollout, and a controller that was suspended while another one led would reset these. So the patch
+// tests the status itself, and not the resourceVersion, which changes with every concurrent patch of the spec. It
+// returns the updated parent. The error is writer.ErrStale if the status has changed, or the parent is gone.
 func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
 	raw, err := json.Marshal(testAndReplace(parent, status))
 	if err != nil {
@@ -33,8 +31,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	if !apierrors.IsInvalid(err) {
 		return after, err
 	}
-	// The test failed; or the status is the same to us, and written in another way:
-	// by a later version, say, with fields that we do not know.
+	// Either the test failed; or the status is equal for us, but encoded differently: for example by a later version,
+	// with fields that we do not know.
 	live, err := r.readLive(ctx, parent)
 	if err != nil {
 		return nil, err
@@ -48,8 +46,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	return r.patchStatus(ctx, live, types.MergePatchType, raw)
 }
 
-// readLive reads the parent past the cache; the error is writer.ErrStale when it is
-// gone. It lists, so as to need no right to get.
+// readLive reads the parent past the cache; the error is writer.ErrStale if it is gone. It lists, so that no permission
+// to get is needed.
 func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
 	list := &v1alpha1.UnitedDeploymentList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{"metadata.name": parent.Name}); err != nil {
@@ -61,7 +59,7 @@ func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeploy
 	return &list.Items[0], nil
 }
 
-// patchStatus gives the parent as it is then.
+// patchStatus patches the status and returns the updated parent.
 func (r *Reconciler) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) (*v1alpha1.UnitedDeployment, error) {
 	after := parent.DeepCopy()
 	return after, asStale(r.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
@@ -77,7 +75,7 @@ func asStale(err error) error {
 	return fmt.Errorf("write status: %w", err)
 }
 
-// operation is one of RFC 6902.
+// operation is an operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -87,14 +85,13 @@ type operation struct {
 func testAndReplace(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) []operation {
 	same := operation{"test", "/status", &parent.Status}
 	if parent.Status.ObservedGeneration <= 0 {
-		// The API server's default: it has nothing but that, and to Go also counts of 0.
+		// This is the API server's default: the status has only this field, but in Go it also has counts of 0.
 		same = operation{"test", "/status/observedGeneration", parent.Status.ObservedGeneration}
 	}
 	return []operation{{"test", "/metadata/uid", parent.UID}, same, {"add", "/status", status}}
 }
 
-// statusPatch is a merge patch that leaves alone what we do not know, fenced by the
-// resourceVersion.
+// statusPatch returns a merge patch that keeps fields that we do not know. It is fenced by the resourceVersion.
 func statusPatch(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) ([]byte, error) {
 	type body struct {
 		Metadata map[string]any                   `json:"metadata,omitempty"`
@@ -110,7 +107,7 @@ func statusPatch(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeplo
 		return nil, fmt.Errorf("status: %w", err)
 	}
 	if parent.Status.ObservedGeneration <= 0 {
-		return after, nil // compared with zero values, counts of 0 would be left out
+		return after, nil // in a comparison with zero values, counts of 0 would be omitted
 	}
 	patch, err := jsonpatch.CreateMergePatch(before, after)
 	if err != nil {

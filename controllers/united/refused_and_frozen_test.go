@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// asked are the replicas that all children are asked for.
+// asked returns the total of the replicas in the specs of the children.
 func (s *scene) asked() int64 {
 	total := int64(0)
 	for _, name := range []string{"a", "b", "c"} {
@@ -27,9 +27,8 @@ func (s *scene) asked() int64 {
 	return total
 }
 
-// TestARefusedChildCostsTheOthersNothing: a third subset cannot have its child, and the
-// first two keep the replicas that it was to take over; until it can, or until the
-// parent itself is to have fewer.
+// TestARefusedChildCostsTheOthersNothing: the child of a third subset is rejected, and the first two keep the replicas
+// that it should take over, until it can be created, or until the parent itself should have fewer.
 func TestARefusedChildCostsTheOthersNothing(t *testing.T) {
 	for _, change := range []func(*scene) *scene{
 		func(s *scene) *scene { return s },
@@ -61,8 +60,7 @@ func TestARefusedChildCostsTheOthersNothing(t *testing.T) {
 	}
 }
 
-// TestARemovalWaitsForARefusedChild: nor is a subset removed that the refused one was to
-// replace.
+// TestARemovalWaitsForARefusedChild: a subset is not removed either if the rejected one should replace it.
 func TestARemovalWaitsForARefusedChild(t *testing.T) {
 	s := newScene(t).settled().stranger("web-c").comeOrGo("c").comeOrGo("b")
 	s.passes(3)
@@ -76,7 +74,7 @@ func TestARemovalWaitsForARefusedChild(t *testing.T) {
 	}
 }
 
-// TestARevisionThatCannotBeKeptStopsTheRolloutAlone: scaling and repair go on.
+// TestARevisionThatCannotBeKeptStopsTheRolloutAlone: scaling and repair continue.
 func TestARevisionThatCannotBeKeptStopsTheRolloutAlone(t *testing.T) {
 	s := newScene(t).settled()
 	s.API.Unkept = errors.New("exceeded quota")
@@ -102,11 +100,10 @@ func TestARevisionThatCannotBeKeptStopsTheRolloutAlone(t *testing.T) {
 	}
 }
 
-// TestARevisionThatCannotBeAmendedStopsTheRolloutAlone: the revision in use is to know
-// a subset that is new.
+// TestARevisionThatCannotBeAmendedStopsTheRolloutAlone: a new subset must be added to the revision in use.
 func TestARevisionThatCannotBeAmendedStopsTheRolloutAlone(t *testing.T) {
 	s := newScene(t).settled().comeOrGo("c")
-	s.API.Fail = errors.New("etcd is away") // answers the next write, which amends
+	s.API.Fail = errors.New("etcd is away") // the result of the next write, which is that amendment
 	if s.pass(); s.status().ObservedGeneration != s.Parent().Generation {
 		t.Error(s.told())
 	}
@@ -115,7 +112,7 @@ func TestARevisionThatCannotBeAmendedStopsTheRolloutAlone(t *testing.T) {
 	}
 }
 
-// TestWithoutReplicasItIsReady: there is nothing to wait for, and nothing is finished.
+// TestWithoutReplicasItIsReady: there is nothing to wait for, and no rollout is completed.
 func TestWithoutReplicasItIsReady(t *testing.T) {
 	s := newScene(t).rolling().settled()
 	s.replicas(0).settled().image("v2").settled()
@@ -131,7 +128,7 @@ func TestWithoutReplicasItIsReady(t *testing.T) {
 	}
 }
 
-// TestAFrozenRolloutSaysWhy: that it is paused is said only where the user paused it.
+// TestAFrozenRolloutSaysWhy: the status says that it is paused only if the user paused it.
 func TestAFrozenRolloutSaysWhy(t *testing.T) {
 	s := newScene(t).rolling().settled().image("v2")
 	s.API.Fail = errAway
@@ -145,9 +142,8 @@ func TestAFrozenRolloutSaysWhy(t *testing.T) {
 	}
 }
 
-// TestPausedWithAnotherTemplate: in the middle of a rollout it is paused, and gets another
-// template. That is a deliberate stop, and Ready; resumed, it goes to that one, or back to where
-// it was.
+// TestPausedWithAnotherTemplate: a rollout is paused in the middle, and gets another template. That is a deliberate
+// stop, and Ready; when resumed, it continues with that template, or goes back to the previous one.
 func TestPausedWithAnotherTemplate(t *testing.T) {
 	for name, then := range map[string]string{"it goes on to the other": "v3", "it goes on": "v2"} {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +170,8 @@ func TestPausedWithAnotherTemplate(t *testing.T) {
 	}
 }
 
-// TestPausedWithoutReplicas: a rollout is scaled to zero and paused at once. That is a deliberate
-// stop, and Ready; resumed with replicas, it goes on. (test/deploymentworlds found it.)
+// TestPausedWithoutReplicas: a rollout is scaled to zero and paused at the same time. That is a deliberate stop, and
+// Ready; when resumed with replicas, it continues. (test/deploymentworlds found it.)
 func TestPausedWithoutReplicas(t *testing.T) {
 	for name, before := range map[string]int{"just begun": 1, "on its way": 20} {
 		t.Run(name, func(t *testing.T) {

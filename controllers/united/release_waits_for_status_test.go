@@ -11,9 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestAReleaseYields: a replica that becomes ready makes the child's controller
-// write the child's status. A release that would collide with that waits for it,
-// but not for ever; what protects does not wait.
+// TestAReleaseYields: when a replica becomes ready, the child's controller writes the child's status. A release that
+// would conflict with that write waits for it, but not forever; writes that protect do not wait.
 func TestAReleaseYields(t *testing.T) {
 	g := NewWithT(t)
 	released := func(s *scene) bool {

@@ -11,12 +11,12 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// What was released stays where it is when the next template comes before the controller
-// has seen it move: that does not look as if it had come up unreleased.
+// Released replicas stay as they are if the next template comes before United has observed their update: they must not
+// look as if they had come up unreleased.
 func TestReleasedUnseenIsNotTakenBack(t *testing.T) {
 	s := newScene(t).settled().image("v2").partition("a", "0").pass()
 	s.moves("a").kubelets("a-1").moves("a").pass()
-	// From here on the controller hears nothing of pods.
+	// From here on the controller receives no events of pods.
 	s.kubelets("a-1").moves("a").kubelets("a-0").moves("a")
 	s.image("v3").partition("a", "100%")
 	for _, kind := range simulation.Kinds() {

@@ -14,16 +14,15 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// reminderKey stands for the memory of a subset's child where failures are kept by subset:
-// that one has to be reminded again puts off nothing else. It is no name of a subset.
+// reminderKey is the key in the failures by subset for reminders of a subset's child, so that repeated reminders do not
+// delay anything else. It is not a valid name of a subset.
 func reminderKey(name string) string { return name + "/memory" }
 
-// relearningKey is that of what a child has forgotten and can be reminded of no more.
+// relearningKey is the key for a child that has forgotten a revision of which it can no longer be reminded.
 func relearningKey(name string) string { return name + "/relearning" }
 
-// remind reminds a child of what it has forgotten. It may do so in vain, for as
-// long as its controller does not see its revisions: so each time counts as one that
-// failed, and the next comes later.
+// remind reminds a child of what it has forgotten. Reminders may have no effect as long as the child's controller does
+// not see its revisions, so each one counts as a failure, and the next one comes later.
 func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	parent, current := e.parent(), e.currentChild(s)
 	attempt := attemptFor(e.in, current)
@@ -50,12 +49,12 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	return o
 }
 
-// relearn gives a child back the template of what it has forgotten, since the revision that it
-// would be reminded of is gone. Whoever takes that away each time has the child relearn
-// later each time: it would get both templates by turns otherwise.
+// relearn returns a child to the template of what it has forgotten, because the revision for the reminder is gone. If
+// somebody deletes that each time, each relearning comes later; otherwise the child would alternate between both
+// templates.
 func (e *executor) relearn(ctx context.Context, s *planner.SubsetPlan, gone error) *planner.Result {
 	current := e.currentChild(s)
-	// Its generation tells nothing: it rises with each template.
+	// Its generation is not useful: it increases with each template.
 	parent, key, attempt := e.parent(), relearningKey(s.Name), writer.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
 	e.failures.Expire(parent, key, e.in.Now)
 	if pending := e.failures.Pending(parent, key, attempt, e.in.Now); pending != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// forgets makes the child of a subset forget what its protected replicas run, as its
-// controller does when it does not see its revisions.
+// forgets makes the child of a subset forget what its protected replicas run, as its controller does if it does not see
+// its revisions.
 func (s *scene) forgets(subset string) *scene {
 	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	update, _, _ := unstructured.NestedString(u.Object, "status", "updateRevision")
@@ -38,7 +38,7 @@ func (s *scene) comesUp(name string) {
 	s.API.PutPod(pod)
 }
 
-// contents are what the pods of a subset run, the lowest first.
+// contents returns what the pods of a subset run, the lowest first.
 func (s *scene) contents(subset string) string {
 	var list []string
 	for _, p := range s.PodsOf("web-" + subset) {
@@ -47,8 +47,7 @@ func (s *scene) contents(subset string) string {
 	return strings.Join(list, " ")
 }
 
-// remembers reports whether the child of a subset makes protected replicas of another
-// revision than the others.
+// remembers reports whether the child of a subset creates protected replicas from another revision than the others.
 func (s *scene) remembers(subset string) bool {
 	status, _, _ := unstructured.NestedMap(s.API.Live.Sets["web-"+subset].Object, "status")
 	return status["currentRevision"] != status["updateRevision"]
@@ -63,13 +62,13 @@ func (s *scene) phase(subset string) v1alpha1.SubsetPhase {
 	return ""
 }
 
-// events are those of a reason.
+// events returns those with a reason.
 func (s *scene) events(reason string) []string {
 	return slices.DeleteFunc(slices.Clone(s.Recorded.Events), func(e string) bool { return !strings.Contains(e, " "+reason+" ") })
 }
 
-// A child that forgets what it protects is reminded, and no pod of it moves. It is said
-// while it lasts, and nothing is complete or held meanwhile.
+// A child that forgets its protected revision is reminded, and none of its pods is replaced. This is reported while it
+// lasts, and meanwhile nothing counts as complete or held.
 func TestForgottenProtection(t *testing.T) {
 	for _, s := range []*scene{newScene(t), newScene(t).ordered()} {
 		s.settled().image("v2").partition("a", "1").settled()
@@ -94,7 +93,7 @@ func TestForgottenProtection(t *testing.T) {
 	}
 }
 
-// As long as it forgets again it is reminded again, later each time.
+// If it keeps forgetting, it is reminded again, later each time.
 func TestForgetsAgain(t *testing.T) {
 	s := newScene(t)
 	s.settled().image("v2").settled()
@@ -107,7 +106,7 @@ func TestForgetsAgain(t *testing.T) {
 			reminded++
 		}
 		want := v1alpha1.PhaseRestoring
-		if seconds > 31 { // six times in vain
+		if seconds > 31 { // after six reminders without effect
 			want = v1alpha1.PhaseStalled
 		}
 		if got := s.phase("a"); got != want {
@@ -127,8 +126,8 @@ func TestForgetsAgain(t *testing.T) {
 	}
 }
 
-// What came up on the update revision in between goes back, one replica at a time: also
-// when it was all that there is, so that the child took it for finished.
+// Replicas that came up on the update revision meanwhile go back, one at a time, even if all replicas were such ones,
+// so that the child considered itself finished.
 func TestUnreleasedGoesBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lost []string
@@ -160,8 +159,8 @@ func TestUnreleasedGoesBack(t *testing.T) {
 	}
 }
 
-// A child's own revision that is gone cannot be remembered: it goes back to what it
-// protects, and its controller makes that revision anew.
+// If a child's own revision is gone, it cannot be reminded of it. The child returns to the template of the protected
+// revision, and its controller creates that revision again.
 func TestForgottenRevisionIsMadeAnew(t *testing.T) {
 	for _, unreleased := range []bool{false, true} {
 		s := newScene(t)
@@ -183,8 +182,7 @@ func TestForgottenRevisionIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Where the parent's revision is gone as well, that is said, with the way out, and the way
-// leads out.
+// If the parent's revision is gone as well, this is reported with a solution, and the solution works.
 func TestForgottenForGood(t *testing.T) {
 	s := newScene(t)
 	s.settled().image("v2").settled().forgets("a")
@@ -201,8 +199,8 @@ func TestForgottenForGood(t *testing.T) {
 	}
 }
 
-// Paused, no replica is deleted. But a child of which all came up unreleased goes back to
-// what it protects, so that what is lost meanwhile comes back on that.
+// While paused, no replica is deleted. But a child whose replicas all came up unreleased returns to its protected
+// revision, so that lost replicas come back on that.
 func TestPausedRelearns(t *testing.T) {
 	s := newScene(t)
 	s.settled().image("v2").partition("a", "1").settled()
@@ -226,15 +224,15 @@ func TestPausedRelearns(t *testing.T) {
 	}
 }
 
-// A child in the cache can be older than its pods: one that was released since looks as if
-// it had come up unreleased, and is left alone.
+// A child in the cache can be older than its pods: a replica that was released since looks as if it had come up
+// unreleased, and is left alone.
 func TestReleasedBehindAStaleChild(t *testing.T) {
 	for _, stale := range []bool{true, false} {
 		s := newScene(t)
 		s.settled().image("v2").settled()
 		s.Excuse()
 		if stale {
-			// A write whose answer was lost: the partition is 1, and its controller has acted on it.
+			// The response to a write was lost: the partition is 1, and its controller has acted on it.
 			u := s.API.Live.Sets["web-a"].DeepCopy()
 			if err := unstructured.SetNestedField(u.Object, int64(1), "spec", "updateStrategy", "rollingUpdate", "partition"); err != nil {
 				t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// spacing spaces the changes of a parent's revisions that somebody undoes again and again, as those
-// of its children and its status are spaced. It is a store.Spacing.
+// spacing delays changes of a parent's revisions that somebody undoes again and again, as those of its children and its
+// status are delayed. It is a store.Spacing.
 type spacing struct {
 	repeats *writer.Repeats
 	parent  types.NamespacedName
@@ -32,10 +32,10 @@ func (r *Reconciler) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
 	return &spacing{repeats: &r.repeats, parent: client.ObjectKeyFromObject(parent), now: r.Clock.Now}
 }
 
-// creation is what a revision is made with: whatever its place among the others, it is the same write.
+// creation is the content of the creation of a revision: it is the same write whatever the revision's number is.
 const creation = "create"
 
-// Delay gives an *writer.OverriddenError while a change is put off.
+// Delay returns an *writer.OverriddenError while a change is delayed.
 func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 	if is == nil {
 		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) writer.Override {
@@ -48,7 +48,7 @@ func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 	}, s.now()))
 }
 
-// Wrote notes a change.
+// Wrote records a change.
 func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	if was == nil {
 		s.repeats.RecordWrite(s.parent, revisionObject(after.Name), creation, identity(after).text(), writer.Override{}, s.now())
@@ -62,13 +62,13 @@ func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
 }
 
-// errIfOverridden gives an *writer.OverriddenError while it is not sure that the changes of an object
-// stand, which were undone each time before.
+// errIfOverridden returns an *writer.OverriddenError while it is uncertain whether the changes of an object stand that
+// were undone each time before.
 func (s *spacing) errIfOverridden(object string) error {
 	return errOf(s.repeats.Overridden(s.parent, object, s.now()))
 }
 
-// errOf is e as an error: a nil pointer is none.
+// errOf returns e as an error, which is nil if e is.
 func errOf(e *writer.OverriddenError) error {
 	if e == nil {
 		return nil
@@ -76,7 +76,7 @@ func errOf(e *writer.OverriddenError) error {
 	return e
 }
 
-// forgetSurplus drops what is remembered of revisions that are about to be deleted.
+// forgetSurplus removes the repeated writes of revisions that are about to be deleted.
 func (r *Reconciler) forgetSurplus(in *planner.Input, inUse map[string]bool) {
 	for _, surplus := range revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent)) {
 		for _, object := range []string{revisionObject(surplus.Name), currentRecordOf(surplus.Name)} {
@@ -85,14 +85,14 @@ func (r *Reconciler) forgetSurplus(in *planner.Input, inUse map[string]bool) {
 	}
 }
 
-// revisionObject is what a revision is called where repeated writes are counted.
+// revisionObject returns the name of a revision in the repeated writes.
 func revisionObject(name string) string { return "ControllerRevision " + name }
 
-// currentRecordOf is what the note is called there that a revision has been the current one. No
-// rollout waits for that.
+// currentRecordOf returns the name there of the record that a revision was the current one. No rollout waits for that.
 func currentRecordOf(name string) string { return "the record in ControllerRevision " + name }
 
-// changed is what a change of a revision is called, and which fields it is about.
+// changed returns the name of the changed object in the repeated writes, and a function that returns the fields that
+// matter.
 func changed(is, wanted *appsv1.ControllerRevision) (object string, fields func(*appsv1.ControllerRevision) revisionRecord) {
 	if currentRecord(is).difference(currentRecord(wanted)) != nil {
 		return currentRecordOf(is.Name), currentRecord
@@ -100,7 +100,7 @@ func changed(is, wanted *appsv1.ControllerRevision) (object string, fields func(
 	return revisionObject(is.Name), identity
 }
 
-// revisionRecord is what United changes in a revision, by its place there.
+// revisionRecord has the fields of a revision that United changes, with their paths.
 type revisionRecord []recordedField
 
 type recordedField struct {
@@ -108,7 +108,7 @@ type recordedField struct {
 	Value string
 }
 
-// identity is whose a revision is, which subsets it knows, and its place among the others.
+// identity returns the owner of a revision, the subsets that it knows, and its number.
 func identity(cr *appsv1.ControllerRevision) revisionRecord {
 	owner := ""
 	if ref := metav1.GetControllerOfNoCopy(cr); ref != nil {
@@ -122,7 +122,7 @@ func identity(cr *appsv1.ControllerRevision) revisionRecord {
 	}
 }
 
-// currentRecord is whether it has been the current one.
+// currentRecord returns the record that the revision was the current one.
 func currentRecord(cr *appsv1.ControllerRevision) revisionRecord {
 	return revisionRecord{annotationOf(cr, v1alpha1.AnnotationCurrent)}
 }
@@ -139,7 +139,7 @@ func (r revisionRecord) text() string {
 	return string(raw)
 }
 
-// difference is the path of the first field in which two differ; nil when they do not.
+// difference returns the path of the first field in which two records differ; nil if they are equal.
 func (r revisionRecord) difference(other revisionRecord) fieldpath.Path {
 	for i := range r {
 		if i >= len(other) || r[i].Value != other[i].Value {
@@ -149,8 +149,8 @@ func (r revisionRecord) difference(other revisionRecord) fieldpath.Path {
 	return nil
 }
 
-// revisionOverride is what somebody has made of a revision as it was written, and who. has are the
-// fields that were written.
+// revisionOverride returns how somebody has changed a revision after it was written, and who. has are the fields that
+// were written.
 func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written string) writer.Override {
 	var was revisionRecord
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
@@ -159,7 +159,7 @@ func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written
 	path := has.difference(was)
 	by, err := writer.OwnerOf(path, is.ManagedFields, "")
 	if err != nil {
-		by = "" // whoever it is
+		by = "" // it does not matter who it is
 	}
 	return writer.Override{Field: nameOf(path), By: by}
 }

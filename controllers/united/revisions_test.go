@@ -20,12 +20,12 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// Changes that are no business of the pods make no revision.
+// Changes that do not affect the pods do not create a revision.
 func TestWhatMakesARevision(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		play func(*scene)
-		want int // revisions more
+		want int // additional revisions
 	}{
 		{"replicas", func(s *scene) { s.replicas(6) }, 0},
 		{"partition", func(s *scene) { s.partition("a", "1") }, 0},
@@ -77,8 +77,8 @@ func (s *scene) uids() map[string]string {
 	return uids
 }
 
-// Revisions are truncated to the limit, never one in use, also while a partition
-// is held; and going back finds the one that is kept.
+// Revisions are truncated to the limit, but never one that is in use, even while a partition is held; and a rollback
+// finds the stored one.
 func TestRevisionsAreTruncated(t *testing.T) {
 	for limit, want := range map[int32]string{0: "v1 v5", 2: "v1 v3 v4 v5", 9: "v1 v2 v3 v4 v5"} {
 		s := newScene(t).settled()
@@ -100,8 +100,8 @@ func TestRevisionsAreTruncated(t *testing.T) {
 	}
 }
 
-// A controller that does not know yet that another one leads may see children as they
-// were: before a revision is deleted they are asked themselves.
+// A controller that does not know yet that another one leads may have outdated children in its cache: it reads them
+// past the cache before it deletes a revision.
 func TestNoRevisionIsDeletedThatAChildNamesByNow(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		s := newScene(t).settled().partition("", "0")
@@ -120,7 +120,7 @@ func TestNoRevisionIsDeletedThatAChildNamesByNow(t *testing.T) {
 			annotations := child.GetAnnotations()
 			annotations[v1alpha1.AnnotationProtectedRevision] = v1
 			child.SetAnnotations(annotations)
-			s.API.PutSet(child) // by the other one, and not in the cache yet
+			s.API.PutSet(child) // by the other controller, and not in the cache yet
 		}
 		s.Reconcile()
 		if kept := s.API.Live.Revisions[v1] != nil; kept != named {
@@ -138,7 +138,7 @@ func (s *scene) kept() string {
 	return strings.Join(list, " ")
 }
 
-// liveReads counts what is read past the cache by name.
+// liveReads counts the reads past the cache by name.
 type liveReads struct {
 	client.Reader
 	names map[string]int
@@ -149,8 +149,8 @@ func (r liveReads) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return r.Reader.Get(ctx, key, o, opts...)
 }
 
-// A revision that a child names and that is gone is looked for less and less often; it is found
-// when it is back, though no watch tells of one without its label.
+// If a revision that a child names is gone, it is looked up less and less often. It is found when it exists again,
+// although no watch reports one without its label.
 func TestARevisionThatIsGoneIsLookedForLessOften(t *testing.T) {
 	s := newScene(t).settled().image("v2").partition("a", "1").settled()
 	reads := liveReads{s.Reconciler.Live, map[string]int{}}

@@ -24,16 +24,15 @@ import (
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
-// scene is a simulation that a test directs, move by move.
+// scene is a simulation that a test controls step by step.
 type scene struct{ *simulation.World }
 
-// newScene has 4 replicas of v1 in subsets a and b, Parallel, everything held,
-// and nothing done yet.
+// newScene returns a scene with 4 replicas of v1 in subsets a and b, Parallel, everything held, before the first pass.
 func newScene(t *testing.T) *scene {
 	return &scene{simulation.New(t, "Parallel", "a", "b")}
 }
 
-// ordered makes the pod management policy OrderedReady.
+// ordered sets the pod management policy OrderedReady.
 func (s *scene) ordered() *scene {
 	s.Edit("OrderedReady", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = simulation.TemplateOf("v1", "OrderedReady") })
 	return s
@@ -46,7 +45,7 @@ func (s *scene) policy() string {
 	return "Parallel"
 }
 
-// settled lets everything come to rest.
+// settled runs everything until nothing changes.
 func (s *scene) settled() *scene { s.Settle(); return s }
 
 func (s *scene) image(image string) *scene {
@@ -81,7 +80,7 @@ func (s *scene) comeOrGo(subset string) *scene {
 	return s
 }
 
-// rolling makes the strategy RollingUpdate.
+// rolling sets the strategy RollingUpdate.
 func (s *scene) rolling() *scene {
 	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
@@ -89,7 +88,7 @@ func (s *scene) rolling() *scene {
 	return s
 }
 
-// stepwise is rolling, and half of each subset waits for approval.
+// stepwise is rolling, with a step in which half of each subset waits for approval.
 func (s *scene) stepwise() *scene {
 	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
@@ -111,14 +110,14 @@ func (s *scene) minReady(seconds int32) *scene {
 	return s
 }
 
-// pass is a pass of the controller, with a cache that is up to date.
+// pass runs a pass of the controller, with an up-to-date cache.
 func (s *scene) pass() *scene {
 	s.API.Refresh()
 	s.Reconcile()
 	return s
 }
 
-// passes are several passes, half a minute apart.
+// passes runs several passes, half a minute apart.
 func (s *scene) passes(n int) *scene {
 	for range n {
 		s.later(31 * time.Second).pass()
@@ -126,7 +125,7 @@ func (s *scene) passes(n int) *scene {
 	return s
 }
 
-// stranger puts a StatefulSet there that the parent does not control.
+// stranger creates a StatefulSet that the parent does not control.
 func (s *scene) stranger(name string) *scene {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": name, "namespace": "shop", "uid": "stranger"},
@@ -135,7 +134,7 @@ func (s *scene) stranger(name string) *scene {
 	return s
 }
 
-// lose deletes the revision of an image behind the controller's back.
+// lose deletes the revision of an image without the controller.
 func (s *scene) lose(image string) *scene {
 	for name, cr := range s.API.Live.Revisions {
 		if strings.Contains(string(cr.Data.Raw), fmt.Sprintf("%q", image)) {
@@ -145,7 +144,7 @@ func (s *scene) lose(image string) *scene {
 	return s
 }
 
-// moves is a pass of the StatefulSet controller over the sets of the subsets.
+// moves runs a pass of the StatefulSet controller over the sets of the subsets.
 func (s *scene) moves(subsets ...string) *scene {
 	for _, name := range subsets {
 		s.Sync("web-" + name)
@@ -153,7 +152,7 @@ func (s *scene) moves(subsets ...string) *scene {
 	return s
 }
 
-// kubelets bring the pods on, each by one step.
+// kubelets advances each of the pods by one step.
 func (s *scene) kubelets(pods ...string) *scene {
 	for _, name := range pods {
 		s.Sets.Kubelet("web-" + name)
@@ -162,13 +161,13 @@ func (s *scene) kubelets(pods ...string) *scene {
 	return s
 }
 
-// ready sets whether a pod is ready, by hand.
+// ready sets whether a pod is ready.
 func (s *scene) ready(pod string, ready bool) *scene {
 	s.Sets.SetReady(s.API.Live.Pods["web-"+pod], ready)
 	return s
 }
 
-// later lets time pass.
+// later advances the clock.
 func (s *scene) later(d time.Duration) *scene {
 	s.Clock.SetTime(s.Clock.Now().Add(d))
 	return s
@@ -179,7 +178,7 @@ func (s *scene) delete(subset string, orphan bool) *scene {
 	return s
 }
 
-// refuses makes the API server refuse the child of a subset; nil accepts it.
+// refuses makes the API server reject the child of a subset; nil accepts it.
 func (s *scene) refuses(subset string, err error) *scene {
 	s.API.Refuse = map[string]error{subset: err}
 	return s
@@ -187,9 +186,8 @@ func (s *scene) refuses(subset string, err error) *scene {
 
 func (s *scene) status() *v1alpha1.UnitedDeploymentStatus { return &s.Parent().Status }
 
-// told is the status in few words: a line for the whole, for each condition that
-// is not as it is at rest, and for each subset. Revisions go by their images, and
-// times of the clock are left out.
+// told returns a short form of the status: a line for the whole, for each condition that is not as it is at rest, and
+// for each subset. Revisions are shown as their images, and times are omitted.
 func (s *scene) told() string {
 	status := s.status()
 	lines := []string{fmt.Sprintf("%s: %s of %s; current %s, update %s", kstatus(s.Parent()), counts(status.ReplicaCounts),
@@ -211,7 +209,7 @@ func (s *scene) told() string {
 		case c.name == v1alpha1.ConditionReady:
 			lines = append(lines, fmt.Sprintf("Ready %s %s: %s", got.Status, got.Reason, got.Message))
 		case c.name == v1alpha1.ConditionProgressing:
-			// It follows Ready, with the same words.
+			// It must follow Ready, with the same text.
 			if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); got.Message != ready.Message || got.Reason != ready.Reason {
 				lines = append(lines, "Progressing speaks for itself: "+got.Reason+": "+got.Message)
 			}
@@ -227,15 +225,14 @@ func (s *scene) told() string {
 	return s.words(strings.Join(lines, "\n"))
 }
 
-// counts are replicas that exist, are ready, available, updated, and updated and
-// ready.
+// counts returns the numbers of replicas that exist, are ready, available, updated, and updated and ready.
 func counts(c v1alpha1.ReplicaCounts) string {
 	return fmt.Sprintf("%d/%d/%d/%d/%d", c.Replicas, c.ReadyReplicas, c.AvailableReplicas, c.UpdatedReplicas, c.UpdatedReadyReplicas)
 }
 
 var clockTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]*Z`)
 
-// words puts images for the names of revisions, and "then" for times.
+// words replaces names of revisions with their images, and times with "then".
 func (s *scene) words(text string) string {
 	names := make([]string, 0, len(s.API.Live.Revisions))
 	for name := range s.API.Live.Revisions {
@@ -253,7 +250,7 @@ func (s *scene) words(text string) string {
 	return clockTime.ReplaceAllString(text, "then")
 }
 
-// kstatus is what kstatus makes of an object, and so what `helm --wait` does.
+// kstatus returns the status of an object according to kstatus, which is what `helm --wait` uses.
 func kstatus(parent *v1alpha1.UnitedDeployment) string {
 	conditions := parent.Status.Conditions
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)

@@ -49,22 +49,22 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// lookAgain is how often each parent is looked at though nothing has happened. It
-	// writes nothing where all is well; it bounds what a missed wake-up could cost.
+	// lookAgain is how often each parent gets a pass if nothing happens. Such a pass writes nothing if there is nothing
+	// to do; it limits the effect of a missed event.
 	lookAgain = 10 * time.Minute
 	// passTimeout bounds a pass. Admission webhooks may take 30 seconds for each write.
 	passTimeout = 5 * time.Minute
 )
 
-// CacheOptions lets the cache hold what carries United's labels, and of pods
-// only what is read. Which kinds of children it holds is not said: those that are asked for.
+// CacheOptions returns options with which the cache holds only objects with United's labels, and only those parts of
+// pods that are used. The kinds of children are not listed: the cache holds those that are requested.
 func CacheOptions() (cache.Options, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelName, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("label selector: %w", err)
 	}
-	// A child's own ControllerRevisions carry the labels of its pods, the
-	// subset's among them; those of a parent do not.
+	// A child's own ControllerRevisions have the labels of its pods, including that of the subset; those of a parent do
+	// not.
 	notOfChild, err := labels.NewRequirement(v1alpha1.LabelSubset, selection.DoesNotExist, nil)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("label selector: %w", err)
@@ -87,22 +87,22 @@ func relatedTo(adapter adapters.Adapter) []schema.GroupVersionKind {
 	return nil
 }
 
-// objectOf is an empty object of a kind. Children are handled as
-// unstructured objects, so that fields newer than our types are seen.
+// objectOf returns an empty object of a kind. Children are unstructured objects, so that fields that are newer than our
+// types are not lost.
 func objectOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
 	return u
 }
 
-// stripPod keeps of a pod what adapters read.
+// stripPod keeps only the fields of a pod that adapters use.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
 	if len(pod.Spec.Containers) == 0 {
-		return pod, nil // it is stripped already
+		return pod, nil // it is already stripped
 	}
 	stripped := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
@@ -133,7 +133,7 @@ func stripPod(object any) (any, error) {
 	return stripped, nil
 }
 
-// stripContainers keeps why containers wait, and that they ended with an error.
+// stripContainers keeps only why containers wait, and that they ended with an error.
 func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	ended := func(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
 		if t == nil || t.ExitCode == 0 {
@@ -159,7 +159,7 @@ func stripContainers(statuses []corev1.ContainerStatus) []corev1.ContainerStatus
 	return kept
 }
 
-// indexByParent lets a cache find the objects of a parent without looking at all others of its namespace.
+// indexByParent lets a cache find the objects of a parent without scanning all others of its namespace.
 func indexByParent(ctx context.Context, in client.FieldIndexer, object client.Object) error {
 	err := in.IndexField(ctx, object, v1alpha1.LabelName, func(o client.Object) []string {
 		return []string{o.GetLabels()[v1alpha1.LabelName]}
@@ -170,7 +170,8 @@ func indexByParent(ctx context.Context, in client.FieldIndexer, object client.Ob
 	return nil
 }
 
-// SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are those that it caches, nil for all.
+// SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are the ones that it caches, nil for
+// all.
 func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config) error {
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		if err := indexByParent(ctx, mgr.GetFieldIndexer(), object); err != nil {
@@ -183,8 +184,8 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Shares: shares.New(workers), Meter: NewMeter(clock.RealClock{}),
 		StatusBatching: standardBatching(),
 	}
-	// Status writes of our own pass through: that is how a pass that worked from
-	// an old status is followed by one that does not.
+	// Our own status writes also trigger passes: so a pass that used an outdated status is followed by one that does
+	// not.
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("uniteddeployment").
 		For(&v1alpha1.UnitedDeployment{}).
@@ -210,7 +211,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		if apart := related[w.of]; apart != nil {
 			from = apart
 		}
-		if !indexed[w] { // a watch that failed is tried again, and an index can be added only once
+		if !indexed[w] { // a watch that failed is tried again, but an index can be added only once
 			if err := indexByParent(ctx, from, objectOf(w.kind)); err != nil {
 				return err
 			}
@@ -221,8 +222,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	return nil
 }
 
-// relatedCaches are the caches of what is related to children that delegate, by the kind of those. What it holds has none of
-// our labels, so it is not in the manager's, of which each kind has one selector. They hold nothing before somebody asks.
+// relatedCaches returns the caches for objects that are related to children that delegate, by the kind of these
+// children. Those objects do not have our labels, so they cannot be in the manager's cache, which has one selector for
+// each kind. The caches are empty until they are used.
 func relatedCaches(mgr ctrl.Manager, known adapters.Registry, namespaces map[string]cache.Config) (map[schema.GroupVersionKind]cache.Cache, error) {
 	caches := map[schema.GroupVersionKind]cache.Cache{}
 	for _, adapter := range known {
@@ -255,7 +257,7 @@ func relatedCaches(mgr ctrl.Manager, known adapters.Registry, namespaces map[str
 	return caches, nil
 }
 
-// wakeUps starts a pass over a parent whose turn has come.
+// wakeUps triggers a pass over a parent that may have one now.
 func wakeUps(s *shares.Shares) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.OnWake(func(parent types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: parent}) })
@@ -263,15 +265,13 @@ func wakeUps(s *shares.Shares) source.Source {
 	})
 }
 
-// retries spaces the passes that failed. Trap: by default that grows to a quarter of an
-// hour; when the API server had been away as long, a rollout would stand still as long
-// again.
+// retries limits the rate of passes that failed. Trap: by default the delay grows to a quarter of an hour; if the API
+// server was unavailable for that long, a rollout would stop for as long again.
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, writer.MaxBackOff)
 }
 
-// parentByLabel finds the parent of a child or a pod, also of one that lost its
-// owner.
+// parentByLabel returns the parent of a child or a pod, even if that has lost its owner.
 func parentByLabel(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[v1alpha1.LabelName]
 	if name == "" {

@@ -83,7 +83,7 @@ var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 	return p
 })
 
-// A pod is the same to the controller whether the cache holds it whole or not.
+// For the controller, a pod is the same whether the cache holds the complete object or not.
 func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	set := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -125,7 +125,7 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	})
 }
 
-// Who has changed the label that tells what a pod runs is known of a pod in the cache too.
+// Pods in the cache also show who has changed the label with the revision of a pod.
 func TestStripPodTellsWhoChangedTheRevisionLabel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := anyPod.Draw(t, "pod")
@@ -183,7 +183,7 @@ func TestCacheOptions(t *testing.T) {
 	if len(kinds) != 2 || len(options.ByObject) != 3 {
 		t.Error(kinds, len(options.ByObject))
 	}
-	// Children, of whatever kind.
+	// Children, of any kind.
 	if by := options.DefaultLabelSelector; by.Matches(labels.Set{"app": "web"}) || !by.Matches(child) {
 		t.Error(by)
 	}
@@ -204,7 +204,7 @@ func TestParentByLabel(t *testing.T) {
 	}
 }
 
-// However long the API server was away, a parent is looked at soon after.
+// A parent is retried soon, however long the API server was unavailable.
 func TestRetriesAreBounded(t *testing.T) {
 	limiter, of := retries(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	first := limiter.When(of)

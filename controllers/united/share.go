@@ -16,33 +16,33 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
-// checkEvery is how much a pass may use between two looks at whether it is still wanted.
-// Looks are cheap, but there can be a hundred subsets, of which each takes next to
-// nothing.
+// checkEvery is how much time a pass may use between two checks whether it should continue. The checks are cheap, but
+// there can be a hundred subsets, each of which takes almost no time.
 const checkEvery = 20 * time.Millisecond
 
-// maxExecution is how long a pass may write children before it writes the status. With a hundred of them it can take
-// minutes, if the API server is slow, or its answers are long; until then nobody would know what it waits for.
+// maxExecution is how long a pass may write children before it writes the status. With a hundred of them, that can take
+// minutes if the API server is slow, or its responses are large. Until then nobody would know what the pass is waiting
+// for.
 const maxExecution = 10 * time.Second
 
-// Meter begins to measure what a pass uses; stop ends it. Both are called by the
-// goroutine that began.
+// Meter starts to measure the time that a pass uses; stop ends the measurement. The goroutine that started it must call
+// both functions.
 type Meter func() (used func() time.Duration, stop func())
 
-// share is the part of one pass in the time of all.
+// share is the time that one pass may use.
 type share struct {
 	turn *shares.Turn
 	used func() time.Duration
 	stop func()
-	// since is when it began to write children.
+	// since is when the pass started to write children.
 	since time.Time
-	// checkedAt is what had been used at the last look.
+	// checkedAt is the used time at the last check.
 	checkedAt time.Duration
-	// stopped is why the pass has ended early; "" if it has not.
+	// stopped is why the pass ended early; "" if it did not.
 	stopped string
 }
 
-// Why a pass ends early.
+// Reasons why a pass ends early.
 const (
 	stoppedByTime     = "the pass has run out of time"
 	stoppedByStatus   = "the status is written before it continues"
@@ -51,7 +51,7 @@ const (
 	stoppedByChange   = "the UnitedDeployment has changed"
 )
 
-// startPass gives the pass its share, or nil and when to try again at the latest.
+// startPass returns the share of the pass, or nil and the longest time until the next attempt.
 func (r *Reconciler) startPass(key client.ObjectKey) (*share, time.Duration) {
 	turn, wait := r.Shares.Begin(key, r.Clock.Now())
 	if turn == nil {
@@ -69,10 +69,9 @@ func (r *Reconciler) endPass(s *share) {
 	s.stop()
 }
 
-// mayContinue reports whether a pass, between two subsets, is to go on: it has time, or a place
-// among those that take long, and its parent is still there, and asks for the same. The
-// rest is left as if it had been refused for the moment: nothing is lost by that, since
-// every pass starts from what there is.
+// mayContinue reports whether a pass should continue with the next subset: it has time, or a place among the passes
+// that take long, and its parent still exists and is unchanged. The remaining subsets are treated as if their writes
+// had been rejected for now. Nothing is lost, because every pass starts from the observed state.
 func (r *Reconciler) mayContinue(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) bool {
 	if s == nil {
 		return true
@@ -86,7 +85,7 @@ func (r *Reconciler) mayContinue(ctx context.Context, parent *v1alpha1.UnitedDep
 	return s.stopped == ""
 }
 
-// stopReason is why a pass shall not go on; "" if it shall.
+// stopReason returns why a pass should not continue; "" if it should.
 func (r *Reconciler) stopReason(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
 	used, now := s.used(), r.Clock.Now()
 	if s.since.IsZero() {
@@ -104,8 +103,7 @@ func (r *Reconciler) stopReason(ctx context.Context, parent *v1alpha1.UnitedDepl
 	}
 	s.checkedAt = used
 	latest := &v1alpha1.UnitedDeployment{}
-	// The cache as it is: what this pass has written makes no difference here, and
-	// nothing of what is read is kept.
+	// The cache is read as it is: the writes of this pass do not matter here, and the object is not kept.
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(parent), latest,
 		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
 	switch {

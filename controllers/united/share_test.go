@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
-// metered makes each look at what a pass has used find that much more; at the look of
-// the number, something happens.
+// metered returns a Meter in which the used time grows by each at every call; at the call with the given number,
+// happens is called.
 func metered(each time.Duration, number int, happens func()) united.Meter {
 	return func() (func() time.Duration, func()) {
 		used, looks := time.Duration(0), 0
@@ -30,7 +30,7 @@ func metered(each time.Duration, number int, happens func()) united.Meter {
 	}
 }
 
-// released is a scene in which both subsets are about to be released.
+// released returns a scene in which both subsets are about to be released.
 func released(t *testing.T) *scene {
 	s := newScene(t).settled()
 	s.image("v2").settled()
@@ -44,11 +44,11 @@ func (s *scene) partitionOf(subset string) int64 {
 	return partition
 }
 
-// A pass that has used much, and finds no place, ends between two subsets; its parent
-// gets its turn when there is one, and all is done then.
+// A pass that has used much time, and gets no place, ends between two subsets. Its parent has a turn when there is a
+// place, and then everything is done.
 func TestAPassWithoutAPlace(t *testing.T) {
 	s := released(t)
-	s.Reconciler.Shares = shares.New(4) // of which one is a place
+	s.Reconciler.Shares = shares.New(4) // one of these is a place
 	var woken []types.NamespacedName
 	s.Reconciler.Shares.OnWake(func(p types.NamespacedName) { woken = append(woken, p) })
 	other, _ := s.Reconciler.Shares.Begin(types.NamespacedName{Name: "other"}, s.Clock.Now())
@@ -79,7 +79,7 @@ func TestAPassWithoutAPlace(t *testing.T) {
 	}
 }
 
-// A pass that goes by what nobody asks for any more ends before the next subset.
+// A pass for an outdated spec ends before the next subset.
 func TestAPassThatIsNotWanted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(*scene)
@@ -109,8 +109,8 @@ func TestAPassThatIsNotWanted(t *testing.T) {
 	}
 }
 
-// A pass whose writes take long ends between two subsets, so that the status is written; the next one begins with those that
-// it did not get to, and does not repeat what fails before.
+// A pass with slow writes ends between two subsets, so that the status is written. The next one starts with the subsets
+// that it did not reach, and does not first repeat the ones that fail.
 func TestAPassOfSlowWrites(t *testing.T) {
 	s := released(t).refuses("a", errRefused)
 	s.Reconciler.Meter = func() (func() time.Duration, func()) {

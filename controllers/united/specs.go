@@ -13,8 +13,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// specs remembers the spec of each parent as it was decoded, which is the same until its
-// generation changes.
+// specs remembers the decoded spec of each parent, which is the same until the generation changes.
 type specs struct {
 	perparent.Memory[decodedSpec]
 }
@@ -25,7 +24,7 @@ type decodedSpec struct {
 	spec       *planner.Spec
 }
 
-// read is planner.ReadSpec. What that refuses is not remembered.
+// read is planner.ReadSpec with a memory. Invalid specs are not remembered.
 func (s *specs) read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*planner.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
 	if kept := s.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {

@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// One whose caches are not all as old makes no revision again that the other one has
-// deleted since.
+// A controller whose caches are outdated to different degrees does not create a revision again that another controller
+// has deleted since.
 func TestStaleControllerMakesNoRevision(t *testing.T) {
 	for _, stale := range []bool{true, false} {
 		s := newScene(t).settled().partition("", "0")
@@ -43,7 +43,7 @@ func TestStaleControllerMakesNoRevision(t *testing.T) {
 	}
 }
 
-// Nor does it take replicas or the child from a subset that was removed, and is back.
+// Nor does it remove replicas or the child from a subset that was removed and added back.
 func TestStaleControllerRemovesNoSubset(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		s := newScene(t).settled()
@@ -65,15 +65,15 @@ func TestStaleControllerRemovesNoSubset(t *testing.T) {
 	}
 }
 
-// A controller that has stood still, and goes on after another one led, moves
-// nothing back: no child, and no status either.
+// A controller that was suspended, and continues after another one has led, does not revert anything: neither a child
+// nor the status.
 func TestStaleController(t *testing.T) {
 	s := newScene(t).settled().image("v2").partition("", "0")
 	stale := s.API.Live.Clone()
 	s.settled().partition("", "100%").image("v3").settled()
 	before, writes := s.API.Live.Clone(), len(s.API.Writes)
 
-	s.Restart() // it remembers nothing, but sees
+	s.Restart() // it does not remember anything, but sees the children
 	s.heard()
 	s.API.Cached = stale
 	if _, err := s.Reconciler.Reconcile(t.Context(), requestFor(stale.Parents["web"])); err != nil {
@@ -88,7 +88,7 @@ func TestStaleController(t *testing.T) {
 	if len(s.Recorded.Events) > 0 {
 		t.Error("it told", s.Recorded.Events)
 	}
-	// Its own past is not what keeps it from writing.
+	// Its own history must not prevent it from writing.
 	s.image("v2").settled()
 	if len(s.API.Writes) == writes {
 		t.Error("positive control: nothing was written")

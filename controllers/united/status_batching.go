@@ -13,43 +13,43 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// StatusBatching is for how long a status waits for the next one in which nothing changed that
-// somebody may wait for. While replicas come and go each changes several times within a second, and
-// every reader of the status gets it anew. The zero value: none waits.
+// StatusBatching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
+// While replicas are created and deleted, each status changes several times within a second, and every watcher of the
+// status receives it again. With the zero value no status waits.
 type StatusBatching struct {
-	// Delay is for how long one waits in which nothing but counters changed (planner.OnlyCounters).
+	// Delay is how long a status waits if only counters changed (planner.OnlyCounters).
 	Delay time.Duration
-	// Interval is how long after the last status such a one is written at the soonest: while
-	// counters go on to move they are written that often.
+	// Interval is the minimum time between the last status and such a one: while counters keep changing, they are
+	// written at this interval.
 	Interval time.Duration
-	// ProvisioningInterval is that of a UnitedDeployment that has never been Ready
-	// (planner.OnlyProvisioning). It is read for whether it is, which is told at once.
+	// ProvisioningInterval is the interval for a UnitedDeployment that has never been Ready (planner.OnlyProvisioning).
+	// Its readers want to know when it is, and that is written at once.
 	ProvisioningInterval time.Duration
-	// MaxReturn is how long one waits at most that returns to what was written before, again and
-	// again (statusReturns). 0: none does.
+	// MaxReturn is the maximum time that a status waits if it returns to an earlier one again and again
+	// (statusReturns). With 0, none waits.
 	MaxReturn time.Duration
 }
 
-// standardBatching is what the manager runs with.
+// standardBatching returns what the manager uses.
 func standardBatching() StatusBatching {
 	return StatusBatching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
 }
 
-// pendingStatuses remembers since when the status of a parent waits, and when it was written. What is
-// forgotten costs a write and no more.
+// pendingStatuses remembers how long the status of a parent has been waiting, and when it was last written. If that is
+// lost, it costs only an additional write.
 type pendingStatuses struct {
 	perparent.Memory[pendingStatus]
 }
 
 type pendingStatus struct {
-	// since is when the first change came that is not written; zero if all is.
+	// since is when the first change occurred that is not written; zero if all changes are.
 	since time.Time
-	// written is when the status was last written; zero if it was not written here.
+	// written is when the status was last written; zero if it was not written by this process.
 	written time.Time
 }
 
-// delay gives for how long a status that differs from the one that is there is to wait for the next
-// one; 0 when it is to be written now.
+// delay returns how long a status that differs from the present one must wait for the next one; 0 if it must be written
+// now.
 func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) time.Duration {
 	interval := b.Interval
 	switch {
@@ -69,7 +69,7 @@ func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alp
 	return max(0, b.Delay-now.Sub(kept.since), interval-now.Sub(kept.written))
 }
 
-// recordUpToDate notes that the status of a parent is what it should be; written is whether that took a write.
+// recordUpToDate records that the status of a parent is up to date; written says whether that required a write.
 func (p *pendingStatuses) recordUpToDate(parent client.ObjectKey, written bool, now time.Time) {
 	kept := p.Get(parent, "")
 	kept.since = time.Time{}
@@ -79,7 +79,7 @@ func (p *pendingStatuses) recordUpToDate(parent client.ObjectKey, written bool, 
 	p.Set(parent, "", kept)
 }
 
-// sooner is the sooner of two delays, of which each may be 0: none.
+// sooner returns the shorter of two delays; 0 means that there is none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

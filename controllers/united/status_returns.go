@@ -15,41 +15,42 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// statusReturns bounds how often a status is written that goes to and fro. Where somebody scales a child to 0
-// again and again, or a replica is ready every other second, each status is another one than the last, so that
-// none of them is a repeat, and each says something that goes at once. But all of them were written before.
-// A rollout never comes back to the same status many times within seconds; so what does is written at once a few
-// times, then each second, and then less often. What was not written before goes at once all the same.
+// statusReturns bounds how often a status is written that alternates between the same values. If somebody scales a
+// child to 0 again and again, or a replica is ready every other second, each status differs from the last one, so none
+// of them is a repeat, and each has a change that must be written at once. But all of them were written before. A
+// rollout never returns to the same status many times within seconds. So a status that does is written at once a few
+// times, then every second, and then less often. A status that was not written before is still written at once.
 //
-// What is forgotten costs writes and no more.
+// If this memory is lost, it costs only additional writes.
 type statusReturns struct {
 	perparent.Memory[*returns]
 }
 
 const (
-	// returnsAtOnce is how many returns in a row are written without delay, returnsEachSecond how many before
-	// the delay, a second until then, begins to grow.
+	// returnsAtOnce is how many returns in a row are written without a delay, and returnsEachSecond how many before the
+	// delay, until then a second, begins to grow.
 	returnsAtOnce     = 10
 	returnsEachSecond = 30
-	// returnWithin is for how long a status is remembered, and after how long without a return a row ends.
+	// returnWithin is how long a status is remembered, and after how long without a return a series ends.
 	returnWithin = 30 * time.Second
 	// returnsRemembered is how many statuses of a parent are remembered.
 	returnsRemembered = 64
 )
 
-// returns are the statuses that were written of a parent.
+// returns has the statuses of a parent that were written.
 type returns struct {
-	// written is when each was written last, by what it says; last is the latest of these times.
+	// written is when each status was last written, by its content; last is the latest of these times.
 	written map[statusKey]time.Time
 	last    time.Time
-	// row is how many returns there were, each within returnWithin of the one before, and at the last of them.
+	// row is the number of returns that were each within returnWithin of the previous one, and at is the time of the
+	// last one.
 	row int
 	at  time.Time
 }
 
 type statusKey [sha256.Size]byte
 
-// keyOfStatus tells statuses apart by what they say to those who wait for it.
+// keyOfStatus identifies a status by the content that matters to those who wait for it.
 func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
 	fields, err := timeless(planner.Recurring(status))
 	if err != nil {
@@ -58,8 +59,7 @@ func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
 	return sha256.Sum256([]byte(statusText(fields))), nil
 }
 
-// delay gives for how long a status is to wait since it returns to what was written before; 0 when it is to be
-// written now.
+// delay returns how long a status must wait because it returns to an earlier one; 0 if it must be written now.
 func (s *statusReturns) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) (time.Duration, error) {
 	kept := s.Get(client.ObjectKeyFromObject(parent), "")
 	if b.MaxReturn == 0 || kept == nil || kept.row < returnsAtOnce || now.Sub(kept.at) >= returnWithin {
@@ -72,7 +72,7 @@ func (s *statusReturns) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha
 	return max(0, returnDelay(kept.row, b.MaxReturn)-now.Sub(kept.last)), nil
 }
 
-// recordWritten notes that a status was written in the place of the one that the parent had.
+// recordWritten records that a status was written in place of the parent's present one.
 func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) error {
 	if b.MaxReturn == 0 {
 		return nil
@@ -104,8 +104,8 @@ func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status 
 	return nil
 }
 
-// returned reports whether a status says what one said that was written before. One that differs from the
-// parent's in nothing but a count, which has become what is wanted, is no return: that it is comes once.
+// returned reports whether a status has the same content as an earlier one. A status that differs from the parent's
+// only in a count, which has reached its desired value, is not a return, because that happens once.
 func (k *returns) returned(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, now time.Time) (bool, error) {
 	if planner.SameButCounters(&parent.Status, status) {
 		return false, nil
@@ -118,7 +118,7 @@ func (k *returns) returned(parent *v1alpha1.UnitedDeployment, status *v1alpha1.U
 	return known && now.Sub(at) < returnWithin, nil
 }
 
-// returnDelay is how long after the last status one is written that is a return, after so many of them.
+// returnDelay returns the delay after the last status for a return, after that many of them.
 func returnDelay(row int, most time.Duration) time.Duration {
 	switch grown := row - returnsEachSecond; {
 	case row < returnsAtOnce:

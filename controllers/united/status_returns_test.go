@@ -14,8 +14,8 @@ import (
 )
 
 // TestStatusToAndFro: a replica is ready every other second, or somebody deletes a child again and again, so that the
-// status goes to and fro. It is written less and less often, what is new in it at once, and in the end it is right
-// within seconds.
+// status changes back and forth. It is written less and less often, but new content is written at once, and in the end
+// the status is correct within seconds.
 func TestStatusToAndFro(t *testing.T) {
 	const most = 5 * time.Second
 	for name, disturb := range map[string]func(s *scene, odd bool){
@@ -42,7 +42,7 @@ func TestStatusToAndFro(t *testing.T) {
 				t.Error("at first each is written:", first)
 			}
 			_ = play(60)
-			// Every two seconds it says since when the replica is not ready, as always.
+			// Every two seconds the status has a new time since when the replica is not ready, as always.
 			if late := play(60); late < 5 || late > 30+60/5 {
 				t.Error(late, "status writes in a minute")
 			}
@@ -64,7 +64,7 @@ func TestStatusToAndFro(t *testing.T) {
 	}
 }
 
-// TestStatusThatReturnsNowAndThen is not put off, however often it does.
+// TestStatusThatReturnsNowAndThen: such a status is not delayed, however often it returns.
 func TestStatusThatReturnsNowAndThen(t *testing.T) {
 	s := newScene(t).settled()
 	s.Batches(united.StatusBatching{Delay: time.Millisecond, MaxReturn: time.Minute})

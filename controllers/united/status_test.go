@@ -381,8 +381,8 @@ b Unavailable: 2/1/1/2/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-1
 	}
 }
 
-// TestMessagesAreCut: a template can be refused with more words than a status may
-// have for all subsets, and the reason that a pod gives can be of any length.
+// TestMessagesAreCut: the error for a template can have more text than a status may have for all subsets, and the
+// reason of a pod can have any length.
 func TestMessagesAreCut(t *testing.T) {
 	words := strings.Repeat("spec.template.spec.containers[0].name: Invalid value; ", 600)
 	s := newScene(t)
@@ -412,7 +412,7 @@ func TestMessagesAreCut(t *testing.T) {
 	}
 }
 
-// resting: a pass that sees nothing new writes nothing.
+// resting checks that a pass without changes writes nothing.
 func resting(t *testing.T, s *scene) {
 	t.Helper()
 	s.pass()

@@ -38,7 +38,7 @@ func TestReconcileWithoutAParent(t *testing.T) {
 	}
 }
 
-// A status that cannot be written is an error, and no event is told of it.
+// A status that cannot be written is an error, and has no event.
 func TestStatusThatCannotBeWritten(t *testing.T) {
 	kind := schema.GroupResource{Group: "apps.united.dev", Resource: "uniteddeployments"}
 	for _, tc := range []struct {
@@ -49,7 +49,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	}{
 		{"the server is away", errAway, true, 0},
 		{"the parent is gone", apierrors.NewNotFound(kind, "web"), false, time.Second},
-		// It need not have: then no watch tells, and the status would stay as it is.
+		// Perhaps it has not: then no watch reports a change, and the status would remain as it is.
 		{"the parent has changed", apierrors.NewConflict(kind, "web", errors.New("resourceVersion")), false, time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Whoever edits the spec in the middle of a pass does not keep its status from being
-// written, nor does a status with a field in it that is not known here: that stays.
+// An edit of the spec in the middle of a pass does not prevent the write of its status. Nor does a status with an
+// unknown field, which is kept.
 func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -98,7 +98,7 @@ func TestTheStatusIsFencedByTheStatusAlone(t *testing.T) {
 	}
 }
 
-// statusWrites is how many statuses were written.
+// statusWrites returns how many statuses were written.
 func (s *scene) statusWrites() int {
 	n := 0
 	for _, write := range s.API.Writes {
@@ -109,14 +109,14 @@ func (s *scene) statusWrites() int {
 	return n
 }
 
-// batches has the controller wait with statuses.
+// batches makes the controller delay statuses.
 func (s *scene) batches() *scene {
 	s.Batches(united.StatusBatching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
 	return s
 }
 
-// TestStatusBatching: a status in which nothing but counters changed waits for the next one, and
-// is written in time; one that somebody may wait for is not kept back.
+// TestStatusBatching: a status in which only counters changed waits for the next one, and is written in time; one that
+// somebody may be waiting for is not delayed.
 func TestStatusBatching(t *testing.T) {
 	s := newScene(t).deadline(36000).settled().batches()
 	s.pass()
@@ -131,7 +131,7 @@ func TestStatusBatching(t *testing.T) {
 	expect("a new revision", 1)
 	s.partition("a", "0").pass()
 	expect("a partition", 2)
-	s.settled() // the partition is there, replicas move, and all of a is done
+	s.settled() // the partition is set, replicas are updated, and all of a is done
 	before = s.statusWrites()
 	s.ready("a-0", false).pass()
 	expect("what is not as it should be any more", 1)
@@ -161,7 +161,7 @@ func TestStatusBatching(t *testing.T) {
 	}
 }
 
-// A status that waits is not lost with the controller, and one that came to nothing is not written.
+// A delayed status is not lost with the controller, and one that no longer differs is not written.
 func TestStatusThatWaits(t *testing.T) {
 	s := newScene(t).deadline(36000).settled().ready("a-0", false).batches().pass()
 	before := s.statusWrites()
@@ -184,8 +184,8 @@ func TestStatusThatWaits(t *testing.T) {
 	}
 }
 
-// TestStatusOfOneThatIsMade: three writes make one that is Ready. It was seen, a replica is ready, all
-// are. What goes wrong meanwhile is told at once, and counters now and then.
+// TestStatusOfOneThatIsMade: three writes lead from a new parent to one that is Ready: it is observed, a replica is
+// ready, all are. Problems meanwhile are written at once, and counters now and then.
 func TestStatusOfOneThatIsMade(t *testing.T) {
 	made := func() *scene { return &scene{simulation.New(t, "OrderedReady", "a", "b", "c", "d")} }
 	s := made().replicas(8).batches()
@@ -196,7 +196,7 @@ func TestStatusOfOneThatIsMade(t *testing.T) {
 	s = made().replicas(8).batches()
 	s.pass().moves("a").kubelets("a-0").kubelets("a-0").pass().Restart()
 	before := s.statusWrites()
-	s.moves("a", "b").pass().later(s.StatusBatching.Delay).pass() // that nobody knows when it was written costs a write
+	s.moves("a", "b").pass().later(s.StatusBatching.Delay).pass() // it costs a write that the time of the last one is unknown
 	s.moves("c", "d").pass().settled()
 	if got := s.statusWrites() - before; got != 2 || !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) {
 		t.Error("with another controller:", got, "status writes", s.told())
@@ -222,8 +222,8 @@ func TestStatusOfOneThatIsMade(t *testing.T) {
 	}
 }
 
-// TestPhaseOfOneThatIsReplaced: a replica that is gone for a moment since it is replaced, or is back
-// and not ready, is a part of the update: neither the phase nor the reason of Ready goes to and fro.
+// TestPhaseOfOneThatIsReplaced: a replica that is missing for a moment because it is being replaced, or that exists
+// again and is not ready, is part of the update: neither the phase nor the reason of Ready changes back and forth.
 func TestPhaseOfOneThatIsReplaced(t *testing.T) {
 	for _, policy := range []string{"Parallel", "OrderedReady"} {
 		t.Run(policy, func(t *testing.T) {

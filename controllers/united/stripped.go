@@ -15,15 +15,13 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// readStripped reads the children that have lost one of the labels by which they are found,
-// past the cache, and lets the pass decide on them as on any other: the write that they get
-// then has their labels, and all else that is asked for. Labels that are taken again and
-// again are put back less and less often, and what protects must not wait for that.
+// readStripped reads, past the cache, the children that have lost one of the labels by which they are found, so that
+// the pass handles them like any other: the next write has their labels, together with all other changes. Labels that
+// are removed again and again are restored less and less often, and writes that protect must not wait for that.
 //
-// It asks for subsets alone that the status knows and the cache has no child of, as for
-// others whatever has the name is in nobody's way; and not for those that have failed and
-// whose time has not come. Without an answer all goes on as without a child, which the
-// writer does not make anew.
+// It reads only children of subsets that the status knows and that have no child in the cache, because for other
+// subsets an object with that name does not matter; and not for subsets with a failure for which it is too early to try
+// again. If a read fails, the pass continues as without a child, which the writer does not create again.
 func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 	parent, w := client.ObjectKeyFromObject(in.Parent), r.writer(in.Spec.Adapter)
 	for _, s := range in.Spec.Subsets {
@@ -48,7 +46,7 @@ func (e *executor) stripped(s *planner.SubsetPlan) bool {
 	return current != nil && !writer.Labelled(&who, current)
 }
 
-// relabel puts the labels back on the child of a subset that is to get no other write.
+// relabel restores the labels on the child of a subset that gets no other write.
 func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	who := e.in.ChildIdentity(s.Name)
 	o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error {
@@ -60,8 +58,8 @@ func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.
 	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 }
 
-// errIfUnlabelled is why the pass comes back after a write: no watch tells what becomes of a child
-// that has not got its labels by it. nil where it has.
+// errIfUnlabelled returns an error that causes another pass if a child does not have its labels after a write, because
+// no watch reports what happens to it then. It returns nil if the child has them.
 func errIfUnlabelled(c *adapters.Child, after *unstructured.Unstructured) error {
 	if writer.Labelled(c, after) {
 		return nil

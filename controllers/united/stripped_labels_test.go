@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// strips takes a label from the child of a subset, which a cache by that does not show then.
+// strips removes a label from the child of a subset. A cache that selects by that label does not have the child then.
 func (s *scene) strips(subset, label string) *scene {
 	u := s.API.Live.Sets["web-"+subset].DeepCopy()
 	labels := maps.Clone(u.GetLabels())
@@ -24,15 +24,15 @@ func (s *scene) strips(subset, label string) *scene {
 	return s
 }
 
-// written is the partition of the child of a subset, and whether it has its labels.
+// written returns the partition of the child of a subset, and whether it has its labels.
 func (s *scene) written(subset string) (partition int64, labelled bool) {
 	u := s.API.Live.Sets["web-"+subset]
 	partition, _, _ = unstructured.NestedInt64(u.Object, "spec", "updateStrategy", "rollingUpdate", "partition")
 	return partition, u.GetLabels()[v1alpha1.LabelName] == "web" && u.GetLabels()[v1alpha1.LabelSubset] == subset
 }
 
-// A child that has lost a label gets it back along with what the spec asks for. Where that
-// goes on it is spaced; but another write is not, and what raises the partition never is.
+// A child that has lost a label gets it back together with its desired state. If this repeats, the writes are delayed;
+// but a different write is not, and one that raises the partition never is.
 func TestStrippedChildIsWrittenWhole(t *testing.T) {
 	for _, label := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
 		s := newScene(t).settled().image("v2").partition("a", "1").settled()
@@ -60,7 +60,7 @@ func TestStrippedChildIsWrittenWhole(t *testing.T) {
 	}
 }
 
-// A child that has lost a label gets it back where it gets no other write.
+// A child that has lost a label gets it back even if it gets no other write.
 func TestStrippedChildThatWaits(t *testing.T) {
 	for name, play := range map[string]func(*scene) *scene{
 		"to be reminded": func(s *scene) *scene { return s.forgets("a") },

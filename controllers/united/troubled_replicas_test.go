@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// fitsOnNoNode makes a pod one that the scheduler finds no node for, since now.
+// fitsOnNoNode makes a pod unschedulable from now on.
 func (s *scene) fitsOnNoNode(name string) *scene {
 	return s.edit(name, func(pod *corev1.Pod) {
 		pod.Status.StartTime, pod.Spec.NodeName = nil, ""
@@ -33,7 +33,7 @@ func (s *scene) conditionOf(conditionType string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// warnings is how many events there were of a reason, about the whole.
+// warnings returns the number of events with a reason about the parent.
 func (s *scene) warnings(reason string) (n int) {
 	for _, e := range s.Recorded.Events {
 		if strings.HasPrefix(e, "Warning "+reason+": ") {
@@ -43,8 +43,8 @@ func (s *scene) warnings(reason string) (n int) {
 	return n
 }
 
-// A replica that fits on no node says so at once, with the scheduler's words; after half a minute
-// it is why the parent is not ready, and a Warning, once.
+// A replica that fits on no node is reported at once, with the scheduler's message. After half a minute it is the
+// reason why the parent is not ready, and a single Warning.
 func TestUnschedulable(t *testing.T) {
 	s := newScene(t).settled().fitsOnNoNode("b-1").pass()
 	const words = ": 0/6 nodes are available: 6 Insufficient cpu)"
@@ -67,7 +67,7 @@ func TestUnschedulable(t *testing.T) {
 	}
 }
 
-// By hand, too, an updated replica that failed is a failure at once, and freezes nothing.
+// With Manual, too, an updated replica that failed is a failure at once, and freezes nothing.
 func TestFailedByHand(t *testing.T) {
 	fails := func(s *scene) *scene {
 		return s.edit("a-1", func(pod *corev1.Pod) {
@@ -101,7 +101,7 @@ func TestFailedByHand(t *testing.T) {
 	}
 }
 
-// A subset that gets nothing although it asked for a replica says so.
+// A subset that gets nothing although it wants a replica reports that.
 func TestShortfallOfOne(t *testing.T) {
 	s := newScene(t).wish("a", "1").wish("b", "90").replicas(2).settled()
 	if got := s.told(); !strings.Contains(got, "asks for 1 replica, gets 0") || !strings.Contains(got, "asks for 90 replicas, gets 2") {
@@ -109,7 +109,8 @@ func TestShortfallOfOne(t *testing.T) {
 	}
 }
 
-// A subset with an updated replica that failed is not Updating, under either strategy: it goes no further.
+// A subset with an updated replica that failed is not Updating, under either strategy, because it makes no more
+// progress.
 func TestFailedIsNotUpdating(t *testing.T) {
 	for name, release := range map[string]func(*scene) *scene{
 		"Manual":        func(s *scene) *scene { return s.settled().partition("a", "0") },

@@ -23,19 +23,19 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
-// Transport is for the rest.Config of the manager: no object that cannot be decoded
-// keeps others from being read. What stands in for one is known to the reconciler.
+// Transport wraps the transport of the manager's rest.Config, so that an object that cannot be decoded does not prevent
+// others from being read. The reconciler recognizes the stand-in for such an object.
 func Transport() transport.WrapperFunc {
 	return unreadable.Wrap(map[string]unreadable.Check{"uniteddeployments": decodes})
 }
 
-// decodes tells why a UnitedDeployment cannot be decoded; nil when it can be.
+// decodes returns the error with which a UnitedDeployment cannot be decoded, or nil.
 func decodes(raw []byte) error {
 	return json.UnmarshalCaseSensitivePreserveInts(raw, &v1alpha1.UnitedDeployment{})
 }
 
-// unreadableParent is why a parent cannot be read, "" when it can be. The CRD requires a
-// selector, and a stand-in has none: the annotation alone says nothing.
+// unreadableParent returns why a parent cannot be read, "" if it can. The CRD requires a selector, and a stand-in has
+// none, so the annotation alone proves nothing.
 func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
 	if parent.Spec.Selector != nil {
 		return ""
@@ -43,7 +43,7 @@ func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
 	return parent.Annotations[unreadable.Annotation]
 }
 
-// unreadableChild is the same of a child, whose kind requires a spec.
+// unreadableChild does the same for a child, whose kind requires a spec.
 func unreadableChild(child *unstructured.Unstructured) string {
 	if child.Object["spec"] != nil {
 		return ""
@@ -51,8 +51,8 @@ func unreadableChild(child *unstructured.Unstructured) string {
 	return child.GetAnnotations()[unreadable.Annotation]
 }
 
-// reportUnreadable tells of a parent that cannot be read, and leaves all of it as it is:
-// what it asked for last is not known to be what it asks for now.
+// reportUnreadable reports a parent that cannot be read, and leaves everything as it is: the last known spec may not be
+// the current one.
 func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
 	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
 		Message: "United cannot read the object, and changes nothing until it can: " + why}
@@ -62,17 +62,17 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 		log.FromContext(ctx).Error(errors.New(why), "cannot decode UnitedDeployment; leaving it unchanged")
 	}
 	if parent.Status.ObservedGeneration != 0 {
-		return r.publishBlocked(ctx, parent, failure) // an event with it
+		return r.publishBlocked(ctx, parent, failure) // this includes an event
 	}
-	// The status is what cannot be read, since the CRD defaults it to more than nothing.
-	// It must not be replaced: it says what is protected.
+	// The status is the part that cannot be read, because the CRD gives it a default that is not empty. It must not be
+	// replaced: it has the protected revisions.
 	if first {
 		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", planner.Note(failure.Message))
 	}
 	return ctrl.Result{}, nil
 }
 
-// reportReadable ends the report of a parent that can be read again, or is gone.
+// reportReadable ends the report for a parent that can be read again, or is gone.
 func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedName) {
 	if r.unreadableParents.remove(key) {
 		log.FromContext(ctx).Info("UnitedDeployment can be decoded again, or no longer exists")
@@ -80,14 +80,14 @@ func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedNam
 	}
 }
 
-// unreadableParents remembers, in memory alone, the parents that were told to be unreadable. It is
-// safe for concurrent use.
+// unreadableParents remembers, only in memory, the parents that were reported as unreadable. It is safe for concurrent
+// use.
 type unreadableParents struct {
 	mu       sync.Mutex
 	reported map[types.NamespacedName]types.UID
 }
 
-// add reports whether it is new.
+// add reports whether the parent was not known before.
 func (h *unreadableParents) add(parent *v1alpha1.UnitedDeployment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *unreadableParents) add(parent *v1alpha1.UnitedDeployment) bool {
 	return !known
 }
 
-// remove reports whether it was there.
+// remove reports whether the parent was known.
 func (h *unreadableParents) remove(key types.NamespacedName) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *unreadableParents) remove(key types.NamespacedName) bool {
 	return known
 }
 
-// errUnreadable is about a child.
+// errUnreadable returns the error for a child.
 func errUnreadable(child *unstructured.Unstructured, why string) error {
 	return fmt.Errorf("%s %s cannot be read: %s", child.GetKind(), child.GetName(), why)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
-// standsIn reads no more of a child than a stand-in for it.
+// standsIn returns a stand-in when it reads a child.
 type standsIn struct {
 	client.Client
 	name string
@@ -40,15 +40,14 @@ func (c standsIn) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return err
 }
 
-// unreadable lets the controller not read the child of a subset, until what it gives is
-// called.
+// unreadable makes the child of a subset unreadable for the controller, until the returned function is called.
 func (s *scene) unreadable(subset string) (readable func()) {
 	all := s.Reconciler.Client
 	s.Reconciler.Client = standsIn{all, s.Child(subset)}
 	return func() { s.Reconciler.Client = all }
 }
 
-// goesOn lets all but the children of the subsets given go on for a while.
+// goesOn runs everything for a while, but only the StatefulSets of the given subsets.
 func (s *scene) goesOn(subsets ...string) *scene {
 	for range 6 {
 		s.pass().moves(subsets...)
@@ -59,7 +58,7 @@ func (s *scene) goesOn(subsets ...string) *scene {
 	return s.pass()
 }
 
-// spec is that of a child, and which one it is.
+// specOf identifies a child and its version.
 func (s *scene) specOf(subset string) string {
 	set := s.API.Live.Sets[s.Child(subset)]
 	if set == nil {
@@ -84,7 +83,7 @@ func (s *scene) subset(name string) v1alpha1.SubsetStatus {
 
 const cannotBeRead = "StatefulSet web-a cannot be read: it is nested too deep; United leaves the subset unchanged until it can read it again"
 
-// A child that cannot be read costs its subset, and no other.
+// A child that cannot be read affects only its own subset.
 func TestAnUnreadableChild(t *testing.T) {
 	s := newScene(t).settled()
 	readable := s.unreadable("a")
@@ -116,8 +115,8 @@ func TestAnUnreadableChild(t *testing.T) {
 	}
 }
 
-// No other subset loses replicas that one would have to replace whose child cannot be
-// read, and a smaller total takes replicas from the others alone.
+// No other subset loses replicas that a subset with an unreadable child would have to replace, and a smaller total
+// removes replicas only from the others.
 func TestNothingGoesForAnUnreadableChild(t *testing.T) {
 	s := newScene(t).settled()
 	s.unreadable("a")
@@ -134,7 +133,7 @@ func TestNothingGoesForAnUnreadableChild(t *testing.T) {
 	}
 }
 
-// The child of a subset that is gone stays until it can be read.
+// The child of a removed subset stays until it can be read.
 func TestAnUnreadableChildIsNotRemoved(t *testing.T) {
 	for _, strategy := range []v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -158,8 +157,8 @@ func TestAnUnreadableChildIsNotRemoved(t *testing.T) {
 	}
 }
 
-// A coordinated rollout releases nothing while a child cannot be read, since it does not
-// know what is available. Force does not help.
+// A coordinated rollout releases nothing while a child cannot be read, because it does not know what is available.
+// Force does not help.
 func TestNothingIsReleasedBesideAnUnreadableChild(t *testing.T) {
 	s := newScene(t).rolling().settled()
 	readable := s.unreadable("a")
@@ -181,7 +180,7 @@ func TestNothingIsReleasedBesideAnUnreadableChild(t *testing.T) {
 	}
 }
 
-// With the status lost too, the child that cannot be read may be the one that protects.
+// If the status is lost too, the child that cannot be read may be the one that protects.
 func TestAnUnreadableChildAndALostStatus(t *testing.T) {
 	s := newScene(t).image("broken1").settled()
 	s.API.Live.Parents["web"].Status = v1alpha1.UnitedDeploymentStatus{}

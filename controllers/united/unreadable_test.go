@@ -19,8 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
-// A parent whose status cannot be read is told of once, and nothing is written: there is
-// no client here.
+// A parent whose status cannot be read is reported once, and nothing is written: there is no client here.
 func TestTellUnreadable(t *testing.T) {
 	g := NewWithT(t)
 	recorder := events.NewFakeRecorder(10)
@@ -55,7 +54,7 @@ func TestTellUnreadable(t *testing.T) {
 	g.Expect(recorder.Events).To(HaveLen(2), "each time that it turns, and for another object of the name")
 }
 
-// The annotation alone says nothing: anybody can write it.
+// The annotation alone proves nothing: anybody can write it.
 func TestUnreadableCannotBeForged(t *testing.T) {
 	g := NewWithT(t)
 	marked := map[string]string{unreadable.Annotation: "forged"}
@@ -73,7 +72,7 @@ func TestUnreadableCannotBeForged(t *testing.T) {
 	g.Expect(unreadableChild(child)).To(BeEmpty())
 }
 
-// What the API server has stored of times that only a format was asked of.
+// The API server stores times that were only checked for their format.
 func TestDecodes(t *testing.T) {
 	g := NewWithT(t)
 	object := func(time string) []byte { return []byte(`{"status":{"lastProgressTime":` + time + `}}`) }

@@ -12,8 +12,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// TestAlteredIsSaidAndLeft: what admission makes of the pods' template is said, and not
-// written again.
+// TestAlteredIsSaidAndLeft: a change of the pod template by admission is reported, and not written again.
 func TestAlteredIsSaidAndLeft(t *testing.T) {
 	b, _ := overriding(t, func(*unstructured.Unstructured) {})
 	b.Comparisons = &Comparisons{}
@@ -30,7 +29,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 	if err := unstructured.SetNestedSlice(altered.Object, containers, "spec", "template", "spec", "containers"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time it is remembered
+	for range 2 { // the second result is remembered
 		if _, wrote, err := b.carry(apply, altered); wrote || err != nil {
 			t.Fatal(wrote, err)
 		}

@@ -14,40 +14,37 @@ import (
 	"github.com/unitedworkloads/united/controllers/perparent"
 )
 
-// Comparisons remembers which children were found to have all that was
-// applied to them. Finding that out means reading their managedFields, which can be
-// larger than they are, and every pod that changes starts a pass. One that has not been
-// written since need not be looked at again. A nil *Comparisons remembers nothing.
+// Comparisons remembers which children were found to have everything that was applied to them. Finding that out
+// requires their managedFields, which can be larger than the children, and every pod that changes causes a pass. A
+// child that has not been written since need not be compared again. A nil *Comparisons does not remember anything.
 type Comparisons struct {
 	perparent.Memory[*comparison]
 }
 
-// comparison is what was compared, and what was found.
+// comparison is one comparison and its result.
 type comparison struct {
 	comparedVersion
 	desired desiredChild
-	// generation is that of the child: what is found in its spec holds for all of it.
+	// generation is that of the child: the results for its spec are valid for the whole generation.
 	generation int64
-	// pods are the maps that desired tells apart by where they are: they stay there while they
-	// are kept here.
+	// pods are the maps that desired identifies by their addresses: those stay the same while the maps are kept here.
 	pods [2]map[string]any
-	// altered is a field of the pods' template that admission has changed as it was
-	// written; "" if none.
+	// altered is a field of the pod template that admission changed when it was written; "" if there is none.
 	altered string
-	// fixed is a field outside of it that admission has changed, and that cannot be corrected; "" if there is none. why is what
-	// the API server says of that.
+	// fixed is a field outside of the template that admission changed, and that cannot be corrected; "" if there is
+	// none. why is the API server's message about that.
 	fixed, why string
 }
 
-// comparedVersion is what was compared: the child as it was read, and what it was to be. Replicas
-// and partition are not in the fingerprint; whoever asks has compared them.
+// comparedVersion identifies the child as it was read, and its desired state. The fingerprint does not cover replicas
+// and partition; callers have compared these.
 type comparedVersion struct {
 	uid                          types.UID
 	resourceVersion, fingerprint string
 }
 
-// desiredChild is what a child was to be. Its template follows from the parent's generation and
-// from what the revision says, which is the same while it is kept in the same place.
+// desiredChild is the desired state of a child. Its template depends on the parent's generation and on the revision's
+// content, which is the same as long as its address is.
 type desiredChild struct {
 	parent           types.UID
 	generation       int64 // of the parent
@@ -82,7 +79,7 @@ func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
 	return comparedVersion{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
-// of is what was found of a child, nil if nothing was.
+// of returns the last comparison of a child, nil if there is none.
 func (l *Comparisons) of(parent types.NamespacedName, current *unstructured.Unstructured) *comparison {
 	if l == nil {
 		return nil
@@ -93,30 +90,29 @@ func (l *Comparisons) of(parent types.NamespacedName, current *unstructured.Unst
 	return nil
 }
 
-// nothingLost reports whether the same look has found nothing lost.
+// nothingLost reports whether the same comparison found nothing lost.
 func (l *Comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Unstructured) bool {
 	seen := l.of(parentOf(c), current)
 	if seen == nil || seen.comparedVersion != comparedVersionOf(current, u) {
 		return false
 	}
-	seen.desired, seen.pods = desiredChildOf(c), podsOf(c) // what changed in the parent has not changed this child
+	seen.desired, seen.pods = desiredChildOf(c), podsOf(c) // what changed in the parent did not change this child
 	return true
 }
 
-// upToDate reports whether a look at the child, as it is now, has found that it is all that it is
-// to be.
+// upToDate reports whether a comparison of the child in its current version found that it is in its desired state.
 func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstructured) bool {
 	return l.Intact(parentOf(c), current) && l.of(parentOf(c), current).desired == desiredChildOf(c)
 }
 
-// Intact reports whether a look at the child, as it is now, has found nothing lost.
+// Intact reports whether a comparison of the child in its current version found nothing lost.
 func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
 	seen := l.of(parent, current)
 	return seen != nil && seen.resourceVersion == current.GetResourceVersion()
 }
 
-// altered is the field of the pods' template that the last look found changed by
-// admission; "" when it found none, or the child's spec has changed since.
+// altered returns the field of the pod template that admission had changed according to the last comparison; "" if it
+// found none, or the child's spec has changed since.
 func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
 	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
 		return seen.altered
@@ -124,8 +120,8 @@ func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured
 	return ""
 }
 
-// fixed is the field that the last write was to correct, if the API server has refused that, with its reason; "" if not, or if
-// the child's spec has changed since.
+// fixed returns the field that the last write should have corrected, if the API server rejected that, and the reason;
+// "" if it did not, or if the child's spec has changed since.
 func (l *Comparisons) fixed(parent types.NamespacedName, current *unstructured.Unstructured) (field, why string) {
 	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
 		return seen.fixed, seen.why
@@ -141,14 +137,14 @@ func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructur
 	l.Set(parentOf(c), current.GetName(), &comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered, fixed, why})
 }
 
-// recordFixed notes that the API server refuses to correct a field.
+// recordFixed records that the API server refuses to correct a field.
 func (l *Comparisons) recordFixed(c *adapters.Child, current *unstructured.Unstructured, field string, refused error) {
 	if l != nil {
 		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: messageOf(refused)})
 	}
 }
 
-// recordWrite notes what the answer to a write has of it. The child is looked at all the same.
+// recordWrite records what the response to a write shows. The child is compared nevertheless.
 func (l *Comparisons) recordWrite(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
 	if l != nil {
 		l.Set(parentOf(c), answer.GetName(), &comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})

@@ -12,8 +12,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// A child is not looked at again only while nobody has written it, and it is to be what
-// it was to be.
+// A child is compared again if somebody has written it, or its desired state has changed.
 func TestComparisons(t *testing.T) {
 	object := func(uid, version, fingerprint string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{

@@ -15,36 +15,36 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// Contests remembers the children whose partition somebody lowers again
-// and again. Raising it is never put off; but what else would be written to such a child
-// reaches replicas that are not released, and a repair has no end. A nil *Contests knows of none.
+// Contests remembers the children whose partition somebody lowers again and again. Raising it is never delayed; but
+// anything else that is written to such a child reaches replicas that are not released, and a repair never ends. A nil
+// *Contests does not know any contests.
 type Contests struct {
 	perparent.Memory[*contest]
 }
 
 const (
-	// contestedAfter is how often a partition is lowered, each time within contestMemory of
-	// the last, for that to be a contest. Once is an edit by hand, which is put right whole.
+	// contestedAfter is how often a partition must be lowered, each time within contestMemory of the last, to count as
+	// a contest. A single time is an edit by hand, which is repaired completely.
 	contestedAfter = 2
 	contestMemory  = time.Minute
-	// contestQuiet is how long a child has to be left alone for its contest to be over.
+	// contestQuiet is how long a child must be left alone until its contest is over.
 	contestQuiet = 30 * time.Second
 )
 
-// contest is how often the partition of a child was lowered.
+// contest counts how often the partition of a child was lowered.
 type contest struct {
 	uid types.UID
-	// generation is the child's when it was last found so. since is the first time of a row in
-	// which it was not left alone, last the last one.
+	// generation is that of the child when its partition was last found lowered. since is the first time in a series in
+	// which the child was not left alone, and last is the most recent one.
 	generation  int64
 	since, last time.Time
 	count       int
-	// by is who did it last, field how: the partition, or the strategy that has none.
+	// by is who did it last, and field is the changed field: the partition, or the strategy if that has no partition.
 	by, field string
 }
 
-// recordLowered notes that by has lowered the partition of a child, by way of a field. Passes that find the
-// same spec count once.
+// recordLowered records that by has lowered the partition of a child, with a change of field. Passes that find the same
+// spec count once.
 func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by, field string, now time.Time) {
 	c.DeleteFunc(parent, func(_ string, seen *contest) bool { return now.Sub(seen.last) >= contestMemory })
 	found := c.Get(parent, child.GetName())
@@ -61,7 +61,7 @@ func (c *Contests) recordLowered(parent types.NamespacedName, child *unstructure
 	c.Set(parent, child.GetName(), found)
 }
 
-// find gives the contest about a child; nil when there is none now.
+// find returns the contest about a child; nil if there is none now.
 func (c *Contests) find(parent types.NamespacedName, name string, now time.Time) *contest {
 	if c == nil {
 		return nil
@@ -73,9 +73,9 @@ func (c *Contests) find(parent types.NamespacedName, name string, now time.Time)
 	return found
 }
 
-// Contested looks whether somebody has lowered the partition of a child below what United
-// wrote there, and gives until when that counts as a contest, if nothing happens: zero when
-// it is none. What admission makes of a partition is nobody's, and is left to Repeats.
+// Contested checks whether somebody has lowered the partition of a child below the value that United wrote, and returns
+// until when that counts as a contest if nothing else happens; zero if it is not one. If admission changes a partition,
+// no manager owns the change, and Repeats handles it.
 func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error) {
 	if w.Contests == nil {
 		return time.Time{}, nil
@@ -96,8 +96,8 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 	return time.Time{}, nil
 }
 
-// loweredBy gives who has lowered the partition of a child, and which field that is: another strategy, such as
-// OnDelete, takes the partition with it, and whoever sets that owns the strategy alone.
+// loweredBy returns who has lowered the partition of a child, and with which field: another strategy, such as OnDelete,
+// removes the partition too, and whoever sets it owns only the strategy.
 func (w *Writer) loweredBy(current *unstructured.Unstructured, observed *adapters.Observed) (by, field string, err error) {
 	places := []fieldLocation{w.partition()}
 	if observed.NoPartition {
@@ -111,7 +111,7 @@ func (w *Writer) loweredBy(current *unstructured.Unstructured, observed *adapter
 	return "", "", nil
 }
 
-// contested is what to say of a contest about a child; nil when there is none now.
+// contested returns the error for a contest about a child; nil if there is none now.
 func (w *Writer) contested(parent types.NamespacedName, name string) *OverriddenError {
 	contest := w.Contests.find(parent, name, w.now())
 	if contest == nil {
@@ -123,7 +123,7 @@ func (w *Writer) contested(parent types.NamespacedName, name string) *Overridden
 	}
 }
 
-// partition is the place of a child's partition.
+// partition returns the location of a child's partition.
 func (w *Writer) partition() fieldLocation {
 	return fieldAt(w.Adapter.FieldPaths().Partition...)
 }

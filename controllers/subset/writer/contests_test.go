@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// arena is a child the partition of which somebody lowers, and the time.
+// arena is a child whose partition somebody lowers, with a clock.
 type arena struct {
 	*bench
 	now     time.Time
@@ -31,7 +31,7 @@ func newArena(t *testing.T) *arena {
 	return a
 }
 
-// lowered: by, nobody if "", has lowered the partition by now.
+// lowered lowers the partition now; by is the manager, "" if none is known.
 func (a *arena) lowered(by string) *arena {
 	partition := fieldpath.MakePathOrDie("spec", "updateStrategy", "rollingUpdate", "partition")
 	next := a.asStored(childSpec(), func(ours *fieldpath.Set) {
@@ -54,7 +54,7 @@ func (a *arena) lowered(by string) *arena {
 	return a.is(next)
 }
 
-// without: by has given the child a strategy that knows no partition.
+// without sets a strategy that has no partition.
 func (a *arena) without(by string) *arena {
 	strategy := fieldpath.MakePathOrDie("spec", "updateStrategy", "type")
 	next := a.asStored(childSpec(), func(ours *fieldpath.Set) {
@@ -73,7 +73,7 @@ func (a *arena) without(by string) *arena {
 	return a.is(next)
 }
 
-// TestContestedStrategy: who takes the strategy takes the partition with it, and is named with the strategy.
+// TestContestedStrategy: whoever sets the strategy also removes the partition, and is reported with the strategy.
 func TestContestedStrategy(t *testing.T) {
 	a := newArena(t)
 	for range contestedAfter {
@@ -88,7 +88,7 @@ func TestContestedStrategy(t *testing.T) {
 	}
 }
 
-// raised: it is as it was written again.
+// raised restores the state that was written.
 func (a *arena) raised() *arena { return a.is(a.asStored(childSpec(), nil)) }
 
 func (a *arena) is(next *unstructured.Unstructured) *arena {
@@ -98,7 +98,7 @@ func (a *arena) is(next *unstructured.Unstructured) *arena {
 	return a
 }
 
-// contestedFor is for how long it is a contest, if nothing happens; 0 when it is none.
+// contestedFor returns how long it is a contest if nothing happens; 0 if it is none.
 func (a *arena) contestedFor() time.Duration {
 	a.t.Helper()
 	observed, err := a.Adapter.Observe(a.current, adapters.Dependents{})
@@ -115,8 +115,8 @@ func (a *arena) contestedFor() time.Duration {
 	return until.Sub(a.now)
 }
 
-// TestContested: once is an edit by hand; twice within a minute is a contest, until the
-// child was left alone for half a minute.
+// TestContested: a single time is an edit by hand; twice within a minute is a contest, until the child was left alone
+// for half a minute.
 func TestContested(t *testing.T) {
 	lower := func(by string, after time.Duration) func(*arena) {
 		return func(a *arena) {
@@ -158,8 +158,8 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// It is said who, as long as it lasts, and that it lasts when it does. What raises the
-// partition is never put off.
+// A contest is reported with its author as long as it lasts, and as lasting when it is. Writes that raise the partition
+// are never delayed.
 func TestContestIsSaid(t *testing.T) {
 	a, c := newArena(t), childSpec()
 	said := func() string {
@@ -197,7 +197,7 @@ func TestContestIsSaid(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, and no memory at all is no contest.
+// The memory is bounded, and without a memory there are no contests.
 func TestContestsAreForgotten(t *testing.T) {
 	a := newArena(t)
 	for i := range 100 {

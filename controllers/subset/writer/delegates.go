@@ -16,8 +16,9 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// memoryOf reads, past the cache, what keeps the replicas of a child that leaves them to another workload, and remembers
-// what they ran: the child itself where it does not. related is what Observe reads of it.
+// memoryOf reads, past the cache, the object that manages the replicas of a child and remembers what they ran. That is
+// another workload if the child delegates its replicas, otherwise the child itself. related are the objects that
+// Observe needs for such a child.
 func (w *Writer) memoryOf(ctx context.Context, current *unstructured.Unstructured) (related []*unstructured.Unstructured, memory *unstructured.Unstructured, err error) {
 	delegating, ok := w.Adapter.(adapters.Delegating)
 	if !ok {
@@ -49,10 +50,10 @@ func controlledBy(object metav1.Object, uid types.UID) bool {
 	return owner != nil && owner.UID == uid
 }
 
-// delegateLeft looks, past the cache, for a workload that would keep the replicas of a child that is to be made. One
-// that an earlier child has left behind is taken over with its revisions and its pods (left). Its error says what is to
-// go first: one that is to be collected with the earlier child; and one that no child has made is left alone, which the
-// child's own controller would not do.
+// delegateLeft checks, past the cache, for a workload that would manage the replicas of a child that does not exist
+// yet. If an earlier child has left it behind, the new one adopts it with its revisions and its pods (left). The error
+// says what must go first: a workload that will be garbage collected with the earlier child. A workload that no child
+// has created is an error too, and is left alone; the child's own controller would not do that.
 func (w *Writer) delegateLeft(ctx context.Context, c *adapters.Child) (left bool, err error) {
 	delegating, ok := w.Adapter.(adapters.Delegating)
 	if !ok {

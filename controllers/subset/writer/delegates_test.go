@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// leaders is the StatefulSet that a LeaderWorkerSet of the name of a child leaves its replicas to, which has the revision
-// h2 alone.
+// leaders returns the StatefulSet to which a LeaderWorkerSet with the name of a child delegates its replicas. It has
+// only the revision h2.
 func leaders(owner string, labels map[string]string) *appsv1.StatefulSet {
 	s := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,8 +52,8 @@ func ofLWS(more ...string) map[string]string {
 	return labels
 }
 
-// What keeps the replicas of a child that is to be made is taken over from one that was orphaned, waited for while it is to
-// be collected, and left alone where it is a stranger's.
+// The workload that manages the replicas of a new child is adopted if it was orphaned, awaited if it will be garbage
+// collected, and left alone if it is foreign.
 func TestDelegateLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		there []client.Object
@@ -88,7 +88,7 @@ func TestDelegateLeft(t *testing.T) {
 	}
 }
 
-// A child that leaves its replicas to another workload is reminded there.
+// A child that delegates its replicas to another workload is reminded there.
 func TestRemindsTheDelegate(t *testing.T) {
 	template := map[string]any{"workerTemplate": map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "zone-a"}}}}
 	current := &unstructured.Unstructured{Object: map[string]any{

@@ -17,26 +17,25 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// WaitError is an ErrStale that says what is waited for, for people. Time makes no
-// other text of it.
+// WaitError is an ErrStale that tells users what is being waited for. Its text does not change with time.
 type WaitError struct{ Reason string }
 
 func (e *WaitError) Error() string { return e.Reason + ": " + ErrStale.Error() }
 
-// Unwrap makes it an ErrStale.
+// Unwrap returns ErrStale.
 func (e *WaitError) Unwrap() error { return ErrStale }
 
 const (
-	// stalledAfterFailures is how often something that may pass by itself must fail in a row
-	// to count as stalled: about 30 seconds. That is also how long an API server
-	// may need to know a CRD that is new, and refuse our owner references.
+	// stalledAfterFailures is how often in a row something that may pass by itself must fail to count as stalled: about
+	// 30 seconds. An API server may also need that long to recognize a new CRD, and rejects our owner references
+	// meanwhile.
 	stalledAfterFailures = 6
-	// MaxBackOff bounds the time between two tries of anything that failed.
+	// MaxBackOff bounds the time between two attempts after any failure.
 	MaxBackOff = 30 * time.Second
 )
 
-// Failures remembers, by subset, what failed and when to try again: no
-// watch tells that a quota was lifted, or that a foreign object is gone.
+// Failures remembers, by subset, what failed and when to try again, because no watch reports that a quota was lifted,
+// or that a foreign object is gone.
 type Failures struct {
 	perparent.Memory[*record]
 }
@@ -47,18 +46,18 @@ type record struct {
 	failure subset.Failure
 }
 
-// Attempt is what was tried on what. Another attempt is made at once.
+// Attempt identifies an attempt. A different attempt is made at once.
 type Attempt struct {
 	// UID and Generation are the parent's.
 	UID        types.UID
 	Generation int64
-	// ChildUID and ChildGeneration are those of the child; zero without one.
+	// ChildUID and ChildGeneration are those of the child; zero if there is none.
 	ChildUID        types.UID
 	ChildGeneration int64
 }
 
-// Pending gives the failure of the same attempt if it is not yet time to try
-// again; nil means: go ahead.
+// Pending returns the failure of the same attempt if it is too early to try again; nil means that the caller may
+// continue.
 func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, now time.Time) *subset.Failure {
 	r := f.Get(parent, name)
 	if r == nil || r.attempt != a || !now.Before(r.failure.RetryAt) {
@@ -68,7 +67,7 @@ func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, 
 	return &failure
 }
 
-// Failed records a failure and tells what to make of it.
+// Failed records a failure and returns its description.
 func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, err error, now time.Time) *subset.Failure {
 	r := f.Get(parent, name)
 	if r == nil || r.attempt != a {
@@ -86,8 +85,8 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 	return &failure
 }
 
-// maxMessage bounds what is kept of an error. That of the API server can quote most of a child workload of 1.5 MB, for each of a
-// hundred subsets; the status has no room for more than this.
+// maxMessage bounds the size of an error that is kept. An error of the API server can quote most of a child workload of
+// 1.5 MB, for each of a hundred subsets, and the status has no room for more than this.
 const maxMessage = 8 << 10
 
 func messageOf(err error) string {
@@ -98,14 +97,13 @@ func messageOf(err error) string {
 	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
-// Succeeded forgets a failure.
+// Succeeded removes a failure.
 func (f *Failures) Succeeded(parent types.NamespacedName, name string) {
 	f.Delete(parent, name)
 }
 
-// Expire forgets a failure that is past: it was to be tried again longer ago than it
-// would ever be put off. That ends a back-off whose attempts succeeded, and had to be
-// repeated all the same.
+// Expire removes an old failure: the time for another attempt passed longer ago than the longest back-off. That ends a
+// back-off if the attempts succeeded, but had to be repeated nevertheless.
 func (f *Failures) Expire(parent types.NamespacedName, name string, now time.Time) {
 	if r := f.Get(parent, name); r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
 		f.Delete(parent, name)
@@ -119,8 +117,7 @@ func backOff(count int) time.Duration {
 	return min(MaxBackOff, time.Second<<(count-1))
 }
 
-// classify tells whose fault an error is, and whether trying again is likely to
-// help by itself.
+// classify returns the reason of an error, and whether another attempt is unlikely to help by itself.
 func classify(err error) (reason string, final bool) {
 	var invalid *field.Error
 	switch {
@@ -136,8 +133,8 @@ func classify(err error) (reason string, final bool) {
 		return v1alpha1.ReasonApplyRefused, true
 	case strings.Contains(err.Error(), "failed to create typed patch object"),
 		strings.Contains(err.Error(), "failed to convert new object"):
-		// Trap: what does not fit the schema under server-side apply, such as a
-		// misspelt field, a text for a number, a key twice, answers 500.
+		// Trap: if something does not match the schema in server-side apply, such as a misspelled field, a string for a
+		// number, or a duplicate key, the response is a 500.
 		return v1alpha1.ReasonApplyRefused, true
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota"):
 		return v1alpha1.ReasonApplyRefused, false

@@ -59,8 +59,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// What an admission plugin or policy denies is the user's error as much as
-// what validation does, and its status tells them apart from a lack of rights.
+// A rejection by an admission plugin or policy is the user's error, like one by validation, and its status
+// distinguishes it from a lack of permissions.
 func TestClassifyDenied(t *testing.T) {
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
@@ -187,7 +187,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	}
 }
 
-// A success in between starts the count anew.
+// A success in between resets the count.
 func TestFailuresCountInARow(t *testing.T) {
 	var f Failures
 	for i := range 3 * stalledAfterFailures {
@@ -217,7 +217,7 @@ func TestFailuresAreSharedByWorkers(*testing.T) {
 	wg.Wait()
 }
 
-// A back-off goes on over attempts that succeeded, until none was needed for a while.
+// A back-off continues across attempts that succeeded, until none was needed for a while.
 func TestCalm(t *testing.T) {
 	f, parent, a := &Failures{}, types.NamespacedName{Name: "web"}, Attempt{UID: "u-1"}
 	now := epoch()
@@ -235,7 +235,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// What is kept of an error is bounded: the API server can quote most of a child in it.
+// The stored part of an error is bounded: the API server can quote most of a child in it.
 func TestFailedKeepsAPart(t *testing.T) {
 	f, parent := &Failures{}, types.NamespacedName{Namespace: "shop", Name: "web"}
 	failure := f.Failed(parent, "a", Attempt{}, errors.New(strings.Repeat("é", 1<<19)), time.Unix(0, 0))

@@ -11,22 +11,21 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// items finds a list item among the owned elements of its list: by its merge key, or by
-// its value in a set. The server may have defaulted a part of the key, such as the
-// protocol of a port, so what the item does not have counts as equal, and there may be
-// several that it can be.
+// items finds a list item among the owned elements of its list: by its merge key, or by its value in a set. The server
+// may have defaulted a part of the key, such as the protocol of a port, so fields that the item does not have count as
+// equal, and several elements may match.
 //
-// A list can have thousands of items, so none is compared with every element: elements
-// are looked up by that part of the key that the item has.
+// A list can have thousands of items, so they are not compared with every element: elements are looked up by those
+// fields of the key that the item has.
 type items struct {
 	kinds []*keyKind
 }
 
-// keyKind are the elements whose keys have the same fields: all of a list, as a rule.
+// keyKind has the elements whose keys have the same fields; normally these are all elements of a list.
 type keyKind struct {
-	fields   []string // nil: the elements of a set
+	fields   []string // nil for the elements of a set
 	elements []fieldpath.PathElement
-	// by which of the fields an item has, and then by their values.
+	// by the names of the fields that an item has, and then by their values.
 	index map[string]map[string][]fieldpath.PathElement
 }
 
@@ -55,7 +54,7 @@ func newItems(owned *fieldpath.Set) *items {
 	return all
 }
 
-// like gives the elements that the item can be.
+// like returns the elements that may be the item.
 func (i *items) like(item any) []fieldpath.PathElement {
 	var found []fieldpath.PathElement
 	for _, kind := range i.kinds {
@@ -85,8 +84,8 @@ func (k *keyKind) like(item any) []fieldpath.PathElement {
 	return matching(k.lookUp(has)[text.String()], func(e fieldpath.PathElement) bool { return keyMatches(*e.Key, object) })
 }
 
-// lookUp has the elements by the values of those fields of their key. It is made once
-// for each selection of fields that items have: a key has one or two.
+// lookUp returns the elements by the values of the given fields of their key. The index is created once for each
+// selection of fields that items have; a key has one or two fields.
 func (k *keyKind) lookUp(has []string) map[string][]fieldpath.PathElement {
 	selection := strings.Join(has, "\n")
 	if made, ok := k.index[selection]; ok {
@@ -106,7 +105,7 @@ func (k *keyKind) lookUp(has []string) map[string][]fieldpath.PathElement {
 	return index
 }
 
-// keyText is the values of those fields of a key, which are in the order of the key.
+// keyText returns the values of the given fields of a key; has is in the order of the key.
 func keyText(key value.FieldList, has []string) string {
 	var text strings.Builder
 	for _, f := range key {
@@ -118,8 +117,8 @@ func keyText(key value.FieldList, has []string) string {
 	return text.String()
 }
 
-// textOf is the same for values that are equal. Others may share it, so what is found by
-// it is compared.
+// textOf returns the same text for equal values. Different values may share it, so elements that are found by it must
+// be compared.
 func textOf(v value.Value) string {
 	switch {
 	case v.IsString():
@@ -131,7 +130,7 @@ func textOf(v value.Value) string {
 	case v.IsBool():
 		return strconv.FormatBool(v.AsBool()) + ";"
 	}
-	return "?;" // keys and sets are of scalars
+	return "?;" // keys and sets consist of scalars
 }
 
 func matching(elements []fieldpath.PathElement, same func(fieldpath.PathElement) bool) []fieldpath.PathElement {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// What is looked up is what comparing the item with each owned element finds.
+// A lookup finds the same elements as a comparison of the item with each owned element.
 func TestItemsAreThoseThatMatch(t *testing.T) {
 	scalar := rapid.SampledFrom([]any{"", "a", "1", "1:a", int64(0), int64(1), 1.0, 1.5, int64(1 << 60), float64(1 << 60), int64(1<<60 + 1), true, false, nil})
 	names := rapid.SampledFrom([]string{"name", "port", "protocol"})
@@ -74,8 +74,7 @@ func TestItemsAreThoseThatMatch(t *testing.T) {
 	})
 }
 
-// withVariables is a child with n environment variables, and what managedFields say of
-// it when all is as it was applied.
+// withVariables returns a child with n environment variables, and its managedFields if everything is as it was applied.
 func withVariables(n int) (*unstructured.Unstructured, metav1.ManagedFieldsEntry) {
 	env, fields := make([]any, n), map[string]any{}
 	for i := range env {
@@ -91,8 +90,8 @@ func withVariables(n int) (*unstructured.Unstructured, metav1.ManagedFieldsEntry
 	return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"env": env}}}, entry
 }
 
-// It takes minutes where each item is compared with each owned element, and more of them
-// than an object can hold make no difference here.
+// This takes minutes if each item is compared with each owned element. It does not matter that an object cannot hold
+// that many items.
 func TestLostIsLinear(t *testing.T) {
 	child, entry := withVariables(100_000)
 	if at, err := lost(child, []metav1.ManagedFieldsEntry{entry}); at.text != "" || err != nil {

@@ -16,26 +16,27 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// contentOf tells writes of a child apart. What rides along with other writes is not in
-// it: that can change with each. An edit of the parent makes another write of it.
+// contentOf identifies a write of a child. It does not include what is only written along with other changes, because
+// that may differ each time. After an edit of the parent it is another write.
 func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
 	return content(c.ParentGeneration, fingerprintOf(u), c.Replicas, c.Partition, c.Partition, c.Seeding, c.Paused, false, true, c.Revision)
 }
 
-// contentNow is the content of the write that would have made a child what it is. All that
-// differsFrom compares is in it: what is not would pass for a change of our own mind, and
-// be written again without end.
+// contentNow returns the content of the write that would have created the child's current state. It must include
+// everything that differsFrom compares: otherwise a difference would look like a change of the desired state, and would
+// be written again and again without a delay.
 func contentNow(c *adapters.Child, o *adapters.Observed) string {
 	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, samePace(o.Pace, c), subset.RevisionOf(o))
 }
 
-// content: paced says that the pace is as it is to be. What that is to be is in the fingerprint.
+// content joins its parameters. paced means that the pace is the desired one; which one that is, is part of the
+// fingerprint.
 func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, paused, noPartition, paced bool, revision string) string {
 	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, paced, revision)
 }
 
-// samePace reports whether a child has the pace that it is to have, or is to have none, or does
-// not tell. One above its replicas says no more than they do.
+// samePace reports whether a child has its desired pace, or none is desired, or the child's pace is unknown. A pace
+// above the number of replicas equals that number.
 func samePace(has *adapters.Pace, c *adapters.Child) bool {
 	return c.Pace == nil || has == nil || min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
 }
@@ -44,13 +45,13 @@ func fingerprintOf(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1alpha1.AnnotationFingerprint]
 }
 
-// object is how a child is called.
+// object returns the kind and name of a child.
 func (w *Writer) object(name string) string {
 	return w.Adapter.GroupVersionKind().Kind + " " + name
 }
 
-// delayIfRepeated gives an *OverriddenError when a write of what is there now is put off. at is
-// what was undone. What values do not tell was undone for sure.
+// delayIfRepeated returns an *OverriddenError if a write to the current state is delayed. at is the field that was
+// undone. If values do not show that something was undone, managedFields have shown it.
 func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured, observed *adapters.Observed) error {
 	standing := ""
 	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
@@ -75,9 +76,9 @@ func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content
 	return failed
 }
 
-// overrideAt is what somebody has made of a child, which first differs at a place from what it is to be now.
-// Trap: what it is to be now can be another thing than what it was. A child that was scaled to 0 first
-// gets back the template that it protects, and it is not that which somebody has changed.
+// overrideAt returns what somebody has changed in a child whose first difference from its desired state is at a
+// location. Trap: the desired state may be another than the last one. A child that was scaled to 0 first gets back the
+// template of its protected revision, and that is not what somebody has changed.
 func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntry) (Override, error) {
 	by, err := OwnerOf(at.path, managed, "")
 	if err != nil || by != "" {
@@ -97,27 +98,28 @@ func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntr
 			return Override{Field: taken.text, By: by}, err
 		}
 	}
-	// Trap: a Scale leaves out replicas that are 0. So when somebody scales a child to 0, the API server takes
-	// its replicas from us and gives them to nobody. Nobody can remove them: an absent value is 1.
+	// Trap: a Scale omits replicas if they are 0. So if somebody scales a child to 0, the API server removes us as the
+	// owner of its replicas, and makes nobody else the owner. Nobody can remove the field, because an absent value
+	// means 1.
 	if replicas := fieldAt(fields.Replicas...); !ours.Has(replicas.path) {
 		return Override{Field: replicas.text, Unnamed: true}, nil
 	}
 	return Override{Field: at.text}, nil
 }
 
-// barredByAdmission reports whether admission kept the same write from raising the partition the last
-// time. One that raises a partition is put off only then: it would raise nothing.
+// barredByAdmission reports whether admission prevented the last identical write from raising the partition. Only then
+// is a write that raises a partition delayed: it would not raise anything.
 func (w *Writer) barredByAdmission(c *adapters.Child, u *unstructured.Unstructured) bool {
 	return w.Repeats.BarredByAdmission(parentOf(c), w.object(c.Name), contentOf(c, u))
 }
 
-// writeStands notes that a child is as it was written.
+// writeStands records that a child is as it was written.
 func (w *Writer) writeStands(c *adapters.Child) {
 	w.Repeats.RecordStanding(parentOf(c), w.object(c.Name), w.now())
 }
 
-// recordWrite notes a write of a child, and gives the first place in which what the API server
-// answered is not as it was written.
+// recordWrite records a write of a child, and returns the first location at which the API server's response differs
+// from what was written.
 func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, applied, answer *unstructured.Unstructured) fieldLocation {
 	at, override := fieldLocation{}, Override{}
 	barred := false
@@ -140,8 +142,8 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, app
 	return at
 }
 
-// unrecorded gives the place of an annotation that is not on a child as it was just
-// written there; none when all are.
+// unrecorded returns the location of an annotation that the response does not have as it was written; none if it has
+// all.
 func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) fieldLocation {
 	wanted, has := adapters.Record(c), answer.GetAnnotations()
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
@@ -152,8 +154,7 @@ func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) fieldLocat
 	return fieldLocation{}
 }
 
-// lostLabel is the label that a child should have to be found, and has not; "" when it has
-// all.
+// lostLabel returns a label that a child needs to be found, but does not have; "" if it has all of them.
 func lostLabel(c *adapters.Child, has metav1.Object) string {
 	for _, label := range []struct{ key, value string }{{v1alpha1.LabelName, c.Parent}, {v1alpha1.LabelSubset, c.Subset}} {
 		if has.GetLabels()[label.key] != label.value {
@@ -166,10 +167,10 @@ func lostLabel(c *adapters.Child, has metav1.Object) string {
 // Labelled reports whether an object has the labels by which the child of a subset is found.
 func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
 
-// labelling is the content of a write of nothing but the labels by which a child is found.
+// labelling returns the content of a write of only the labels by which a child is found.
 func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
 
-// recordRelabel notes that the labels were put back, and whether the answer has them.
+// recordRelabel records that the labels were restored, and whether the response has them.
 func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.Object) {
 	override := Override{}
 	if label := lostLabel(c, answer); label != "" {
@@ -178,7 +179,7 @@ func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
 
-// now is the time; without Repeats and Contests nobody needs it.
+// now returns the time, which only Repeats and Contests need.
 func (w *Writer) now() time.Time {
 	if w.Now == nil {
 		return time.Time{}
@@ -186,9 +187,8 @@ func (w *Writer) now() time.Time {
 	return w.Now()
 }
 
-// Overridden gives what undoes the last write of a child again and again, or what admission
-// has made of its pods' template; nil when all stands. current is the child as it is now,
-// nil if it is not known.
+// Overridden returns what undoes the last write of a child again and again, or what admission has changed in its pod
+// template; nil if all writes stand. current is the child as it is now, nil if it is not known.
 func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *OverriddenError {
 	if e := w.contested(parent, name); e != nil {
 		return e
@@ -205,14 +205,14 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 	return nil
 }
 
-// A child whose subset is going is only told its replicas.
+// delayShrinkIfRepeated is for a child of a removed subset, in which only the replicas are written.
 
 func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
 	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
 		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
-// recordShrink notes that, and reports whether the answer has other replicas all the same.
+// recordShrink records such a write, and reports whether the response has other replicas nevertheless.
 func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
 	override, content := Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {

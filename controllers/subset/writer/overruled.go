@@ -13,12 +13,13 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// correctOverruled writes a child of which everything is ours, when admission has given a field of it another value as it was
-// written, and reports whether that changed it. What is overruled each time is written less and less often, as in update. But
-// it keeps nothing else from being done, since a child that waits a little longer for its replicas is one all the same.
+// correctOverruled writes a child, all of whose fields are ours, if admission has replaced the value of a field when it
+// was written, and reports whether that changed the child. A value that is replaced each time is written less and less
+// often, as in update. But that does not block anything else: a child that waits somewhat differently for its replicas
+// still works.
 //
-// What is fixed when a child is created, such as its selector, the API server refuses to correct. Then that is not
-// tried again.
+// The API server refuses to correct a field that is immutable after the creation of a child, such as its selector.
+// After that, no further attempt is made.
 func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, current *unstructured.Unstructured, observed *adapters.Observed) (*unstructured.Unstructured, bool, error) {
 	at := fieldLocation{text: adapters.Overruled(w.Adapter, u, current)}
 	if fixed, _ := w.Comparisons.fixed(parentOf(c), current); at.text == "" || at.text == fixed {
@@ -29,7 +30,7 @@ func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, cur
 	putOff := (*OverriddenError)(nil)
 	switch err := w.delayIfRepeated(c, u, at, current, observed); {
 	case errors.As(err, &putOff):
-		return current, false, nil // Overridden says so
+		return current, false, nil // Overridden reports it
 	case err != nil:
 		return current, false, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// overruled is a child of which admission has given a field of the spec another value.
+// overruled returns a child in which admission has replaced a value in the spec.
 func overruled(t *testing.T, value any, path ...string) (b *bench, now *time.Time, current *unstructured.Unstructured) {
 	change := func(u *unstructured.Unstructured) {
 		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
@@ -29,8 +29,8 @@ func overruled(t *testing.T, value any, path ...string) (b *bench, now *time.Tim
 	return b, now, current
 }
 
-// TestOverruled: what admission makes of the rest of the spec is corrected, less and less often, and said. Nothing else
-// waits for that.
+// TestOverruled: a change of the rest of the spec by admission is corrected, less and less often, and reported. Nothing
+// else waits for that.
 func TestOverruled(t *testing.T) {
 	b, now, current := overruled(t, int64(77), "spec", "minReadySeconds")
 	apply := subset.Step{Action: subset.ActionApply, Child: childSpec()}
@@ -61,7 +61,8 @@ func TestOverruled(t *testing.T) {
 	}
 }
 
-// TestOverruledForGood: what can be set only when the child is created is tried once for each spec that it has.
+// TestOverruledForGood: a field that is immutable after the creation of the child is corrected once for each version of
+// the spec.
 func TestOverruledForGood(t *testing.T) {
 	b, now, current := overruled(t, "other", "spec", "serviceName")
 	b.applyErr = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "web-zone-a", nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// fieldLocation is where a field is: as text for people, and as managedFields have it.
+// fieldLocation is the location of a field: as text for users, and as a path in managedFields.
 type fieldLocation struct {
 	text string
 	path fieldpath.Path
@@ -33,7 +33,7 @@ func (p fieldLocation) item(index int, element fieldpath.PathElement) fieldLocat
 	return fieldLocation{fmt.Sprintf("%s[%d]", p.text, index), append(p.path[:len(p.path):len(p.path)], element)}
 }
 
-// fieldAt is a field of the object.
+// fieldAt returns the location of a field of the object.
 func fieldAt(names ...string) fieldLocation {
 	at := fieldLocation{}
 	for _, name := range names {
@@ -43,7 +43,7 @@ func fieldAt(names ...string) fieldLocation {
 	return at
 }
 
-// annotationAt is an annotation of the object; nowhere without a name.
+// annotationAt returns the location of an annotation of the object; none if key is empty.
 func annotationAt(key string) fieldLocation {
 	if key == "" {
 		return fieldLocation{}
@@ -53,19 +53,19 @@ func annotationAt(key string) fieldLocation {
 	return at
 }
 
-// labelAt is a label of the object.
+// labelAt returns the location of a label of the object.
 func labelAt(key string) fieldLocation {
 	at := fieldAt("metadata", "labels", key)
 	at.text = fmt.Sprintf("metadata.labels[%q]", key)
 	return at
 }
 
-// lost gives the place of a field that was applied and is not ours any more,
-// because another manager changed or removed it; none when all is still ours.
+// lost returns the location of a field that was applied and is no longer ours, because another manager changed or
+// removed it; none if all fields are still ours.
 //
-// The API server takes a field from its owner when somebody else gives it
-// another value, so what is still ours still has the value we gave it, however
-// the server writes that ("1Gi" for "1024Mi"). Comparing values cannot tell.
+// The API server removes the owner of a field when somebody else gives it another value, so a field that is still ours
+// has the value that we gave it, in whatever form the server writes that ("1Gi" for "1024Mi"). A comparison of values
+// cannot show that.
 func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (fieldLocation, error) {
 	owned, err := ownedIn(managed)
 	switch {
@@ -79,9 +79,9 @@ func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntr
 	return at, nil
 }
 
-// OwnerOf is the field manager that has a field, and took it last when there are several;
-// "" when none but United has it. subresource is "status" for a field of that, "" for any other:
-// replicas are also set through the subresource scale.
+// OwnerOf returns the field manager that owns a field, and the latest one if there are several; "" if only United owns
+// it. subresource is "status" for a field of the status, "" for any other: replicas can also be set through the
+// subresource scale.
 func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource string) (string, error) {
 	var owner string
 	var since metav1.Time
@@ -101,8 +101,8 @@ func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource
 	return owner, nil
 }
 
-// ownsIn reports whether a field is in a set, or something inside it. Of an object with nothing but an atomic list, such as
-// a node affinity, managedFields name the list alone.
+// ownsIn reports whether a set has a field, or something inside of it. For an object that has only an atomic list, such
+// as a node affinity, managedFields have only the list.
 func ownsIn(owned *fieldpath.Set, at fieldpath.Path) bool {
 	if owned.Has(at) {
 		return true
@@ -117,7 +117,7 @@ func ownsIn(owned *fieldpath.Set, at fieldpath.Path) bool {
 	return !owned.Empty()
 }
 
-// ownedFields are the fields of an object that are ours; nil when nothing is.
+// ownedFields returns the fields of an object that are ours; nil if there are none.
 func ownedFields(object metav1.Object) (*fieldpath.Set, error) {
 	owned, err := ownedIn(object.GetManagedFields())
 	if err != nil {
@@ -138,8 +138,8 @@ func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return nil, nil //nolint:nilnil // nothing is ours
 }
 
-// Taken gives what of a child another has changed or removed since United wrote it. partition is the
-// path of its partition, nil where its kind has none.
+// Taken returns the parts of a child that somebody else has changed or removed since United wrote it. partition is the
+// path of its partition, nil if its kind has none.
 func Taken(child metav1.Object, partition []string) (subset.Taken, error) {
 	owned, err := ownedFields(child)
 	if err != nil {
@@ -153,9 +153,9 @@ func Taken(child metav1.Object, partition []string) (subset.Taken, error) {
 	return subset.Taken{Annotations: annotations, Partition: !ours}, nil
 }
 
-// TakenAnnotations gives those of the recorded annotations that another has removed or changed
-// since United wrote the child, in a fixed order; and their checksum, unless it was never
-// there: earlier versions wrote none.
+// TakenAnnotations returns the annotations of the record that somebody else has removed or changed since United wrote
+// the child, in a fixed order. It includes their checksum, unless that never existed: earlier versions did not write
+// it.
 func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	owned, err := ownedFields(meta)
 	if err != nil {
@@ -164,7 +164,7 @@ func TakenAnnotations(meta metav1.Object) ([]string, error) {
 	return takenAnnotations(meta, owned), nil
 }
 
-// takenAnnotations is TakenAnnotations of an object of which these fields are ours, nil if none.
+// takenAnnotations is TakenAnnotations for an object in which the owned fields are ours; nil if there are none.
 func takenAnnotations(meta metav1.Object, owned *fieldpath.Set) []string {
 	var taken []string
 	for _, key := range adapters.RecordKeys() {
@@ -180,9 +180,9 @@ func takenAnnotations(meta metav1.Object, owned *fieldpath.Set) []string {
 	return taken
 }
 
-// forged gives the place of an annotation that is not as it was written, where the
-// checksum of the record does not match; none when it does. Admission has changed it as it
-// was written: it is still ours by managedFields.
+// forged returns the location of an annotation that is not as it was written, if the checksum of the record does not
+// match; none if it does. Admission changed the annotation when it was written: according to managedFields it is still
+// ours.
 func forged(u, current *unstructured.Unstructured) fieldLocation {
 	if adapters.VerifyRecord(current.GetNamespace(), current.GetName(), current.GetAnnotations()) != adapters.Forged {
 		return fieldLocation{}
@@ -196,7 +196,7 @@ func forged(u, current *unstructured.Unstructured) fieldLocation {
 	return annotationAt(v1alpha1.AnnotationRecordChecksum)
 }
 
-// withoutIdentity drops what managedFields never list.
+// withoutIdentity removes the fields that managedFields never list.
 func withoutIdentity(object map[string]any) map[string]any {
 	rest := make(map[string]any, len(object))
 	for key, v := range object {
@@ -220,7 +220,7 @@ func withoutIdentity(object map[string]any) map[string]any {
 func lostIn(v any, owned *fieldpath.Set, at fieldLocation) fieldLocation {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) { // in order, since the first is told
+		for _, key := range slices.Sorted(maps.Keys(v)) { // sorted, because the first difference is reported
 			if found := lostMember(v[key], owned, fieldpath.PathElement{FieldName: &key}, at.field(key)); found.text != "" {
 				return found
 			}
@@ -236,8 +236,7 @@ func lostIn(v any, owned *fieldpath.Set, at fieldLocation) fieldLocation {
 	return fieldLocation{}
 }
 
-// lostItem gives the place of an item that is lost, which it is when none of the elements
-// that it can be is ours whole.
+// lostItem returns the location of an item that is lost: none of the elements that may be the item is completely ours.
 func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at fieldLocation, index int) fieldLocation {
 	where := fieldLocation{fmt.Sprintf("%s[%d]", at.text, index), nil}
 	for _, element := range elements {
@@ -253,13 +252,13 @@ func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at f
 		return lostIn(v, inside, at)
 	}
 	if owned.Members.Has(element) || empty(v) {
-		return fieldLocation{} // owned whole, or nothing that could be owned
+		return fieldLocation{} // it is ours as a whole, or has nothing that could be owned
 	}
 	return at
 }
 
-// empty reports whether v is a list without items. Trap: when its items would have
-// a merge key, the API server lists nothing of it.
+// empty reports whether v is a list without items. Trap: if its items would have a merge key, the API server does not
+// list the field in managedFields at all.
 func empty(v any) bool {
 	list, isList := v.([]any)
 	return isList && len(list) == 0

@@ -17,9 +17,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// applied is what the controller applies, with everything that managedFields
-// write in another way: identity, maps, sets, lists by key with a defaulted
-// part, atomic lists and maps, empty ones, and values that the server rewrites.
+// applied is what the controller applies, with everything that managedFields represent differently: identity, maps,
+// sets, lists by key with a defaulted part, atomic lists and maps, empty ones, and values that the server rewrites.
 const applied = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -57,7 +56,7 @@ spec:
   volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}]
 `
 
-// owned is what kube-apiserver 1.36.3 makes of it in managedFields, in YAML.
+// owned is the resulting entry of kube-apiserver 1.36.3 in managedFields, in YAML.
 const owned = `
 f:metadata:
   f:annotations: {f:united.dev/fingerprint: {}, f:united.dev/revision: {}}
@@ -122,7 +121,7 @@ func ours(t testing.TB, fields string) metav1.ManagedFieldsEntry {
 	return entry(t, "united", metav1.ManagedFieldsOperationApply, fields)
 }
 
-// without is owned with one text taken out, as if another manager had taken it.
+// without returns owned without a text, as if another manager had taken that.
 func without(t testing.TB, text string) string {
 	t.Helper()
 	if strings.Count(owned, text) != 1 {
@@ -144,7 +143,7 @@ func TestLost(t *testing.T) {
 		{"a map that is atomic", without(t, "  f:selector: {}\n"), "spec.selector"},
 		{"an empty map", without(t, "      f:affinity: {}\n"), "spec.template.spec.affinity"},
 		{"an empty map in a map", without(t, "f:limits: {}, "), "spec.template.spec.containers[0].resources.limits"},
-		// It cannot be told from one whose items have a key (see below).
+		// It cannot be distinguished from one whose items have a key (see below).
 		{"an empty list that is atomic is taken unseen", without(t, "          f:args: {}\n"), ""},
 		{"a list that is atomic", without(t, "      f:tolerations: {}\n"), "spec.template.spec.tolerations"},
 		{"an atomic list in an item", without(t, "f:hostnames: {}, "), "spec.template.spec.hostAliases[0].hostnames"},
@@ -174,9 +173,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// The server does not list an empty list whose items have a merge key, such as
-// "imagePullSecrets: []" of many a chart: nothing of it can be owned, or lost.
-// (Measured on 1.36.3: env, ports, volumeMounts, volumeDevices, initContainers,
+// The server does not list an empty list whose items have a merge key, such as "imagePullSecrets: []" in many charts,
+// so it can neither be owned nor lost. (Measured on 1.36.3: env, ports, volumeMounts, volumeDevices, initContainers,
 // imagePullSecrets. Empty maps and empty atomic lists are listed.)
 func TestAnEmptyListOfItemsIsNotLost(t *testing.T) {
 	text := strings.Replace(applied, "imagePullSecrets: [{name: secret}]", "imagePullSecrets: []", 1)
@@ -237,7 +235,7 @@ func TestLostWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What is looked at is not changed: it is the cache's, and what is applied.
+// The arguments are not changed: one belongs to the cache, and the other is applied.
 func TestLostChangesNothing(t *testing.T) {
 	u, want := object(t, applied), object(t, applied)
 	if _, err := lost(u, []metav1.ManagedFieldsEntry{ours(t, owned)}); err != nil {
@@ -267,12 +265,12 @@ func FuzzLost(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// It finds something or not, or says that it cannot read the fields.
+		// It may find something, find nothing, or return an error.
 		_, _ = lost(u, []metav1.ManagedFieldsEntry{{Manager: "united", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(string(raw))}})
 	})
 }
 
-// TestTaken: an annotation that is gone, or that another has set, is not ours any more.
+// TestTaken: an annotation that is gone, or that another manager has set, is no longer ours.
 func TestTaken(t *testing.T) {
 	b := newBench(t)
 	whole := b.asStored(childSpec(), nil)
@@ -306,7 +304,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// Who has a field inside has changed it: of a node affinity managedFields name its terms alone.
+// Whoever owns a nested field has changed the outer one: for a node affinity, managedFields list only its terms.
 func TestOwnerOfWhatIsInside(t *testing.T) {
 	managed := []metav1.ManagedFieldsEntry{{
 		Manager: "fighter", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(

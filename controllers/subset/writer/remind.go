@@ -25,25 +25,24 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// ErrRevisionGone says that a child cannot be reminded of what its protected replicas
-// run, because its own revision is not kept any more.
+// ErrRevisionGone means that a child cannot be reminded of what its protected replicas run, because its own revision no
+// longer exists.
 var ErrRevisionGone = errors.New("no longer exists")
 
-// ErrRevisionTaken says that a child cannot be reminded of what its protected replicas run,
-// because another has that revision now.
+// ErrRevisionTaken means that a child cannot be reminded of what its protected replicas run, because the revision
+// belongs to another object now.
 var ErrRevisionTaken = errors.New("the revision no longer belongs to the child")
 
-// ErrForgets says that a child was reminded, and has to be watched for a while: it
-// forgets again as long as its controller does not see its revisions.
+// ErrForgets means that a child was reminded, and must be watched for a while: it forgets again as long as its
+// controller does not see its revisions.
 var ErrForgets = errors.New("keeps forgetting what its protected replicas run")
 
-// Remind tells a child again which of its own revisions its protected replicas run, in
-// its status, where a StatefulSet keeps it. Its spec stays, and no pod moves.
+// Remind restores in the status of a child, where a StatefulSet keeps it, which of its own revisions its protected
+// replicas run. It does not change the spec, and no pod is replaced.
 //
-// It looks past the cache before: what seems forgotten may be finished where the
-// replicas are known of later than the child, and a revision that is gone would be
-// forgotten at once. record are the annotations of the child as it is decided from: somebody
-// may have taken them from the child itself.
+// It checks the live objects first: a child that seems to have forgotten may have finished, if the replicas in the
+// cache are older than the child, and a revision that no longer exists would be forgotten at once. record has the
+// annotations of the child on which the decision is based: somebody may have removed them from the child itself.
 func (w *Writer) Remind(ctx context.Context, hash string, record map[string]string, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	related, memory, err := w.memoryOf(ctx, current)
 	if err != nil {
@@ -68,16 +67,16 @@ func (w *Writer) Remind(ctx context.Context, hash string, record map[string]stri
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
 	}
 	if memory != current {
-		after = current // that of a child which leaves its replicas to another
+		after = current // the status of a child that delegates its replicas is not changed
 	}
 	return after, true, nil
 }
 
-// reminder is a JSON patch that tests what the decision rests on: that it is this child,
-// of this spec, which remembers what it did.
+// reminder returns a JSON patch that tests the assumptions of the decision: that it is this child, with this spec, and
+// that it still remembers the same revisions.
 //
-// The resourceVersion is no fence for it: the child's controller writes the status within
-// milliseconds whenever one of its replicas comes or goes.
+// The resourceVersion cannot fence this write: the child's controller writes the status within milliseconds whenever
+// one of its replicas is created or deleted.
 func reminder(hash string, current *unstructured.Unstructured) []map[string]any {
 	was, _, _ := unstructured.NestedString(current.Object, "status", "currentRevision")
 	update, _, _ := unstructured.NestedString(current.Object, "status", "updateRevision")
@@ -110,12 +109,12 @@ func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]stri
 	return nil
 }
 
-// checkRevisionKept looks whether a revision of the child's own is there, and is not to be collected
-// with an earlier child.
+// checkRevisionKept checks whether a child's own revision exists, and will not be garbage collected with an earlier
+// child.
 //
-// One that nobody controls, because that was orphaned, will do: its controller counts it
-// in, and adopts it when it next looks. Trap: nothing but the reminder may make it look.
-// memory is what has the revision: the child, or what that leaves its replicas to.
+// A revision without a controller, because it was orphaned, suffices: the child's controller includes it, and adopts it
+// in its next sync. Trap: only the reminder may cause that sync. memory is the owner of the revision: the child, or the
+// workload to which that delegates its replicas.
 func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current, memory *unstructured.Unstructured) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
@@ -136,15 +135,15 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current, me
 	return nil
 }
 
-// relabelling is the content of the write that puts the labels back on a revision.
+// relabelling is the content of a write that restores the labels of a revision.
 const relabelling = "labels"
 
-// relabelRevision puts the labels back on a revision of the child's own that has lost them:
-// its controller looks for its revisions by them, and while the name is taken it can make
-// none like it. The error is nil where there is no revision of that name.
+// relabelRevision restores the labels of a child's own revision. The child's controller finds its revisions by their
+// labels, and cannot create the same one again while the name is taken. The error is nil if there is no revision of
+// that name.
 //
-// One that has lost its owner as well is told by its name. It gets the labels only: with
-// them its controller finds it, and makes itself its owner.
+// If the revision has lost its owner too, it is recognized by its name. It gets only the labels: with them the child's
+// controller finds it, and adopts it.
 func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unstructured.Unstructured) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
@@ -168,14 +167,14 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 	return w.patchLabels(ctx, live, labels, current)
 }
 
-// namesRevisionOf reports whether a child of that name would call a revision of its own so: by its
-// name, and a hash.
+// namesRevisionOf reports whether a child of that name would give this name to a revision of its own: its name and a
+// hash.
 func namesRevisionOf(child, revision string) bool {
 	hash, ok := strings.CutPrefix(revision, child+"-")
 	return ok && hash != "" && !strings.Contains(hash, "-")
 }
 
-// patchLabels puts labels on a revision of the child's own, and less and less often where they are taken each time.
+// patchLabels restores the labels of a child's own revision, less and less often if somebody removes them each time.
 func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMetadata, labels map[string]string, current *unstructured.Unstructured) error {
 	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, labelAt(v1alpha1.LabelSubset)
 	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) Override { return Override{Field: lost.text} }, w.now())
@@ -187,7 +186,7 @@ func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMeta
 		live.Labels = map[string]string{}
 	}
 	maps.Copy(live.Labels, labels)
-	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager), client.DisableReadYourWritesConsistency) // it is in no cache
+	err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager), client.DisableReadYourWritesConsistency) // the revision is in no cache
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("restore the labels of revision %s: %w", live.Name, err)
 	}

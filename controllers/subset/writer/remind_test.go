@@ -24,7 +24,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// ownedBy makes an object a part of the child of zone-a; owner "" makes it an orphan.
+// ownedBy adds an object to the child of zone-a; with owner "" it is an orphan.
 func ownedBy(o client.Object, owner string) client.Object {
 	o.SetNamespace("shop")
 	o.SetLabels(map[string]string{v1alpha1.LabelName: "web", v1alpha1.LabelSubset: "zone-a"})
@@ -48,8 +48,7 @@ func replica(name, hash string) client.Object {
 	return pod
 }
 
-// forgetfulSet is a child as it is stored that has forgotten h1; from is below which
-// position its template was never released.
+// forgetfulSet returns a stored child that has forgotten h1; its template was never released below the position from.
 func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
 	c := childSpec()
 	c.ProtectedHash, c.ReleasedFrom, c.ReleasedBefore = "h1", from, from
@@ -59,12 +58,12 @@ func (b *bench) forgetfulSet(from int32) *unstructured.Unstructured {
 	return u
 }
 
-// remind reminds a child of h1, from what is on record of it.
+// remind reminds a child of h1, with its own record.
 func (b *bench) remind(current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	return b.Remind(b.t.Context(), "h1", current.GetAnnotations(), current)
 }
 
-// invalid is the answer to a JSON patch whose test failed.
+// invalid returns the error for a JSON patch whose test failed.
 func invalid() error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "web-zone-a", nil)
 }
@@ -75,10 +74,10 @@ func TestRemind(t *testing.T) {
 		name  string
 		from  int32
 		there []client.Object
-		// answer is what the API server answers.
+		// answer is the API server's error.
 		answer error
 		want   error
-		// says is in the error.
+		// says is part of the error.
 		says string
 	}{
 		{"it is reminded", 2, []client.Object{ownRevision("h1", "s-1"), ownRevision("h2", "s-1")}, nil, nil, ""},
@@ -122,7 +121,7 @@ func TestRemind(t *testing.T) {
 	}
 }
 
-// What the writer looks at past the cache is what the adapter reads.
+// The writer checks the live objects that the adapter reads.
 func TestForgetfulSetIsForgetful(t *testing.T) {
 	b := newBench(t)
 	for from, want := range map[int32]bool{2: true, 0: false} {
@@ -137,8 +136,8 @@ func TestForgetfulSetIsForgetful(t *testing.T) {
 	}
 }
 
-// TestLabelsOfARevisionTakenEachTime: labels that are taken again each time, from a revision of the
-// child's own, are put back less and less often, and it is said.
+// TestLabelsOfARevisionTakenEachTime: if somebody removes the labels from a child's own revision each time, they are
+// restored less and less often, and that is reported.
 func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	bare := ownRevision("h1", "s-1")
 	bare.SetLabels(nil)
@@ -164,8 +163,8 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	}
 }
 
-// TestRevisionOfAChildTaken: a revision of the child's own that its controller does not find any
-// more gets its labels back, if it is the child's; it is not made anew beside it then.
+// TestRevisionOfAChildTaken: a child's own revision that its controller no longer finds gets its labels back, if it
+// belongs to the child. Then the controller does not create another one.
 func TestRevisionOfAChildTaken(t *testing.T) {
 	for _, tc := range []struct {
 		name, revision, owner string
@@ -200,7 +199,7 @@ func TestRevisionOfAChildTaken(t *testing.T) {
 	}
 }
 
-// ownRevisionsFound are the revisions that the child's controller finds by their labels.
+// ownRevisionsFound returns the revisions that the child's controller finds by their labels.
 func (b *bench) ownRevisionsFound() []appsv1.ControllerRevision {
 	list := &appsv1.ControllerRevisionList{}
 	if err := b.server.List(b.t.Context(), list, client.MatchingLabels{"app": "web"}); err != nil {
@@ -209,8 +208,8 @@ func (b *bench) ownRevisionsFound() []appsv1.ControllerRevision {
 	return list.Items
 }
 
-// TestRemindFromTheCopy: a child that has forgotten, and from which somebody took what was written
-// on it, is reminded from the copy in the status.
+// TestRemindFromTheCopy: a child that has forgotten, and whose record somebody removed, is reminded from the copy in
+// the status.
 func TestRemindFromTheCopy(t *testing.T) {
 	b := newBench(t, ownRevision("h1", "s-1"), ownRevision("h2", "s-1"))
 	current := b.forgetfulSet(2)

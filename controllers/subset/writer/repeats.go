@@ -13,66 +13,62 @@ import (
 	"github.com/unitedworkloads/united/controllers/perparent"
 )
 
-// Repeats spaces writes that are undone. What somebody changes again right after it was
-// written, such as a mutating policy that overrides it, would be written for ever, as
-// fast as the API server can. So the same write is made less and less often: at once a
-// few times, then each second, then up to MaxRepeat apart. The writes are remembered by object, the last
-// one last; a nil *Repeats spaces nothing.
+// Repeats delays writes that are undone. If somebody, such as a mutating policy, changes something right after it was
+// written, it would be written forever, as fast as the API server allows. So the same write is made less and less
+// often: a few times at once, then every second, then with growing intervals up to MaxRepeat. The writes are remembered
+// by object, with the last one at the end. A nil *Repeats does not delay anything.
 type Repeats struct {
 	perparent.Memory[[]*repeat]
 }
 
 const (
-	// repeatsAtOnce is how often in a row the same write is repeated without delay, and
-	// nothing is said: edits by hand are put right at once.
+	// repeatsAtOnce is how often in a row the same write is repeated without a delay or a message: edits by hand are
+	// repaired at once.
 	repeatsAtOnce = 10
-	// repeatsEachSecond is how often in a row it is repeated before the delay, a second
-	// until then, begins to grow.
+	// repeatsEachSecond is how often in a row a write is repeated before the delay, until then a second, begins to
+	// grow.
 	repeatsEachSecond = 30
-	// MaxRepeat bounds the delay, and so for how long what was written stays undone when
-	// nobody undoes it any more.
+	// MaxRepeat bounds the delay, and therefore also how long a write remains undone after nobody undoes it anymore.
 	MaxRepeat = 5 * time.Minute
-	// stands is how long a write must stand to make up for one that did not. A pass over
-	// a large parent takes seconds, so that is no sign that a write stood.
+	// stands is how long a write must stand to compensate for one that did not. A pass over a large parent takes
+	// seconds, so that time does not show that a write stood.
 	stands = 10 * time.Second
-	// remembered is how many different writes to one object are remembered: a child that
-	// is deleted, or scaled to 0, again and again is created, taught what it protects, and
-	// then released step by step.
+	// remembered is how many different writes to one object are remembered: a child that is deleted, or scaled to 0,
+	// again and again is created, seeded with its protected revision, and then released step by step.
 	remembered = 32
 )
 
-// repeat is one write, and how it fared.
+// repeat is one write and its history.
 type repeat struct {
-	// content tells writes apart. written is what was written, where that is more; only of the
-	// last write.
+	// content identifies the write. written is what was written, if that is more; it is set only for the last write.
 	content, written string
-	// first is when it was made first, at when it was made last.
+	// first is the time of the first such write, at that of the last one.
 	first, at time.Time
-	// undone is when it was found undone; zero while it stands.
+	// undone is when the write was found undone; zero while it stands.
 	undone time.Time
-	// row is how many writes in a row were undone when it was.
+	// row is how many writes in a row had been undone at that time.
 	row int
-	// until is when it may be made again.
+	// until is when the write may be made again.
 	until time.Time
-	// override is what was found undone last.
+	// override is what last undid it.
 	override Override
 }
 
-// WholeObject is the Field of an object that was deleted.
+// WholeObject is the Field for an object that was deleted.
 const WholeObject = "the whole object"
 
-// Override is what somebody has made of a write.
+// Override describes how somebody has changed what was written.
 type Override struct {
-	// Field is the path of the first field that is not as it was written.
+	// Field is the path of the first field that differs from what was written.
 	Field string
-	// By is the field manager that has it, "" if none has: then it was changed as it was
-	// written, by admission, or removed.
+	// By is the field manager that owns the field, "" if there is none: then admission changed the field when it was
+	// written, or somebody removed it.
 	By string
-	// Unnamed: it was changed, and managedFields do not tell who did it.
+	// Unnamed: somebody changed the field, but managedFields do not show who.
 	Unnamed bool
-	// Admission: it was never as written, in the answer to the write itself.
+	// Admission: even the response to the write did not have the written value.
 	Admission bool
-	// Barred: nor was the partition raised by that write.
+	// Barred: the write did not raise the partition either.
 	Barred bool
 }
 
@@ -88,20 +84,20 @@ func (o Override) String() string {
 	return o.Field + " was removed right after it was written"
 }
 
-// OverriddenError says that a write is put off, because it was undone each time.
+// OverriddenError means that a write is delayed because it was undone each time.
 type OverriddenError struct {
-	// Object is what was written, such as "StatefulSet web-zone-a".
+	// Object is the written object, such as "StatefulSet web-zone-a".
 	Object   string
 	Override Override
-	// Until is when it is written again.
+	// Until is when the object is written again.
 	Until time.Time
-	// Lasting: that has been going on for half a minute.
+	// Lasting: this has lasted for half a minute.
 	Lasting bool
 	// NotRetried: it is not written again by itself.
 	NotRetried bool
-	// Fixed is what the API server answers to a write that would correct it; "" if nothing, or if there was none.
+	// Fixed is the API server's error for a correction; "" if there was no error, or no correction.
 	Fixed string
-	// Contested: it is written again each time, and nothing else is.
+	// Contested: the field is written again each time, and nothing else is.
 	Contested bool
 }
 
@@ -118,11 +114,10 @@ func (e *OverriddenError) Error() string {
 	return fmt.Sprintf("%s: %s, repeatedly; United writes it less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }
 
-// Delay gives why a write is put off, and nil when it is not: it is another write than
-// the last ones, what it wrote last stood, or it is time again. standing is the content
-// of the object as it is now: when the last write still stands, it is we who want
-// something else now. override is asked what was undone, of what was written last, when that
-// is new.
+// Delay returns the reason why a write is delayed. It returns nil if the write is not delayed, because it differs from
+// the last ones, the result of the last one stood, or it is time again. standing is the content of the object as it is
+// now: if the last write still stands, the desired state has changed. If the write was newly undone, Delay calls
+// override with the content that was written last to find out how.
 func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing string, override func(written string) Override, now time.Time) *OverriddenError {
 	w, last := r.find(parent, object, content), r.last(parent, object)
 	if w == nil || last.written == standing {
@@ -142,16 +137,16 @@ func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing s
 	return w.error(object)
 }
 
-// RecordWrite notes a write. written is what the object is by it, override what the answer to it
-// had changed already; zero if nothing.
+// RecordWrite records a write. written is the content of the object after it, and override is what differs in the
+// response already; zero if nothing differs.
 func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, written string, override Override, now time.Time) {
 	if r == nil {
 		return
 	}
 	w := r.addOrFind(parent, object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= stands {
-		// The last one stood, and this one only takes back what was said of it: not to be
-		// doubted, or it would be said again, and taken back, for ever.
+		// The last write stood, and this one only reverts a previous value: it must not count as doubtful, or messages
+		// about it would appear and disappear forever.
 		w.row = min(w.row, repeatsAtOnce)
 	}
 	if w.first.IsZero() {
@@ -163,10 +158,10 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 	}
 }
 
-// row is how many writes in a row are undone, w and those that are made in turn with it: a child that is
-// scaled to 0 again and again gets its replicas back in several writes, and whichever of them is the next
-// when that happens is one more round of the same fight. Writes that were not made again since there is
-// another one, such as those from an earlier spec, are no part of it.
+// row returns how many writes in a row are undone, including w and those that are made alternately with it: a child
+// that is scaled to 0 again and again gets its replicas back in several writes, and whichever of them is next when that
+// happens is one more round of the same conflict. Writes that were not repeated because they were replaced by others,
+// such as those from an earlier spec, do not count.
 func (r *Repeats) row(parent types.NamespacedName, object string, w *repeat) int {
 	writes, row, made := r.writes(parent, object), w.row, 1
 	newest := slices.MaxFunc(writes, func(a, b *repeat) int { return a.first.Compare(b.first) })
@@ -182,7 +177,7 @@ func (r *Repeats) row(parent types.NamespacedName, object string, w *repeat) int
 	return row + made
 }
 
-// RecordStanding notes that the object is as it was written last.
+// RecordStanding records that the object is as it was written last.
 func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now time.Time) {
 	last := r.last(parent, object)
 	for _, w := range r.writes(parent, object) {
@@ -192,15 +187,14 @@ func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now
 	}
 }
 
-// Overridden gives what undoes the writes to an object, while the last one is undone or it is
-// not sure that it stands; nil when it does, or when it was undone only a few times.
-// Until is when that is to be looked at again.
+// Overridden returns what undoes the writes to an object, while the last one is undone or it is uncertain whether it
+// stands; nil if it stands, or was undone only a few times. Until is when to check that again.
 func (r *Repeats) Overridden(parent types.NamespacedName, object string, now time.Time) *OverriddenError {
 	last := r.last(parent, object)
 	var latest *OverriddenError
 	for _, w := range r.writes(parent, object) {
-		// Another write than the last one counts until it has stood, and after that one too
-		// when it was found undone since: several writes can be made in turn.
+		// A write other than the last one counts until it has stood. After that, it also counts if it was found undone
+		// since the last one, because several writes can alternate.
 		if w == last || w.undone.IsZero() || !w.undone.Before(last.at) {
 			if e := w.overridden(object, now); e != nil && (latest == nil || !e.Until.Before(latest.Until)) {
 				latest = e
@@ -210,7 +204,7 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 	return latest
 }
 
-// overridden is what undoes the write, nil when it stands or was undone only a few times.
+// overridden returns what undoes the write, nil if it stands or was undone only a few times.
 func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
 	if w.row <= repeatsAtOnce {
 		return nil
@@ -220,7 +214,7 @@ func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
 	case w.undone.IsZero():
 		e.Until = w.at.Add(stands)
 	case !now.Before(w.until):
-		e.Until = w.until.Add(stands) // it may be written again, and nobody has: it is not wanted any more
+		e.Until = w.until.Add(stands) // the write is allowed again, but was not made: it is no longer needed
 	}
 	if !now.Before(e.Until) {
 		return nil
@@ -228,21 +222,20 @@ func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
 	return e
 }
 
-// BarredByAdmission reports whether the same write, when it was made last, was kept by admission from
-// raising a partition.
+// BarredByAdmission reports whether admission prevented the last identical write from raising a partition.
 func (r *Repeats) BarredByAdmission(parent types.NamespacedName, object, content string) bool {
 	w := r.find(parent, object, content)
 	return w != nil && w.override.Admission && w.override.Barred
 }
 
-// Forget forgets the writes for a parent that is gone.
+// Forget removes the writes for a parent that is gone.
 func (r *Repeats) Forget(parent types.NamespacedName) {
 	if r != nil {
 		r.Memory.Forget(parent)
 	}
 }
 
-// ForgetObject forgets the writes to one object that is gone.
+// ForgetObject removes the writes to an object that is gone.
 func (r *Repeats) ForgetObject(parent types.NamespacedName, object string) {
 	if r != nil {
 		r.Delete(parent, object)
@@ -269,7 +262,7 @@ func (r *Repeats) find(parent types.NamespacedName, object, content string) *rep
 	return nil
 }
 
-// last is the last write to an object, nil if there is none.
+// last returns the last write to an object, nil if there is none.
 func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 	writes := r.writes(parent, object)
 	if len(writes) == 0 {
@@ -278,7 +271,7 @@ func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 	return writes[len(writes)-1]
 }
 
-// addOrFind makes a write the last one. The oldest is dropped when there are too many.
+// addOrFind makes a write the last one. It drops the oldest one if there are too many.
 func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string) *repeat {
 	w := r.find(parent, object, content)
 	if w == nil {
@@ -292,8 +285,7 @@ func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string)
 	return w
 }
 
-// repeatDelay is how long after the last one a write is repeated that was undone so often
-// in a row.
+// repeatDelay returns the delay after the previous write for one that was undone that many times in a row.
 func repeatDelay(row int) time.Duration {
 	switch grown := row - repeatsEachSecond; {
 	case row <= repeatsAtOnce:

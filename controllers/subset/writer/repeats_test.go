@@ -25,7 +25,7 @@ import (
 
 var webParent = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// opponent is a world in which somebody undoes every write after a while.
+// opponent simulates somebody who undoes every write after a while.
 type opponent struct {
 	Repeats
 	now    time.Time
@@ -42,8 +42,7 @@ func (o *opponent) pass(content, standing string) *OverriddenError {
 	return e
 }
 
-// fight writes, and is undone, until the time is over, and gives the longest time between
-// two writes.
+// fight writes, and is undone, for the given time, and returns the longest time between two writes.
 func (o *opponent) fight(content string, d time.Duration) (longest time.Duration) {
 	for end := o.now.Add(d); o.now.Before(end); {
 		before := o.now
@@ -96,7 +95,7 @@ func TestRepeatsAreSpaced(t *testing.T) {
 	}
 }
 
-// Another write is never put off: it may be what raises protection.
+// A different write is never delayed: it may be the one that raises protection.
 func TestAnotherWriteIsNotPutOff(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 	o.fight("A", time.Hour)
@@ -109,7 +108,7 @@ func TestAnotherWriteIsNotPutOff(t *testing.T) {
 	}
 }
 
-// Two writes by turns, each undone, are no way around.
+// Two alternating writes, each undone, are delayed too.
 func TestWritesByTurns(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 	for end := o.now.Add(time.Hour); o.now.Before(end); o.now = o.now.Add(time.Second) {
@@ -121,7 +120,7 @@ func TestWritesByTurns(t *testing.T) {
 	}
 }
 
-// What stands until we want something else was not undone.
+// If a write stood until the desired state changed, it was not undone.
 func TestAChangeOfMindIsNotPutOff(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0)}
 	standing := ""
@@ -159,7 +158,7 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 	}
 }
 
-// A write that takes back what was said of one that stood is not doubted in its turn.
+// If a write reverts the message about one that stood, it does not count as doubtful.
 func TestWhatIsTakenBackIsNotDoubted(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 	o.fight("A", time.Hour)
@@ -196,8 +195,8 @@ func TestForgetRepeats(t *testing.T) {
 	}
 }
 
-// However somebody undoes what is written: within ten minutes no write is made more often
-// than once in ten seconds beyond the burst, and none is put off for longer than MaxRepeat.
+// Whatever undoes the writes: beyond the burst, no write is made more often than once in ten seconds on average over
+// ten minutes, and none is delayed for longer than MaxRepeat.
 func TestRepeatsProperties(t *testing.T) {
 	const window = 10 * time.Minute
 	rapid.Check(t, func(t *rapid.T) {
@@ -230,7 +229,7 @@ func TestRepeatsProperties(t *testing.T) {
 	})
 }
 
-// overriding is a bench whose server changes what is applied.
+// overriding returns a bench whose server changes what is applied.
 func overriding(t *testing.T, change func(*unstructured.Unstructured)) (*bench, *time.Time) {
 	b, now := newBench(t), time.Unix(1e9, 0)
 	b.Repeats, b.Now = &Repeats{}, func() time.Time { return now }
@@ -238,7 +237,7 @@ func overriding(t *testing.T, change func(*unstructured.Unstructured)) (*bench, 
 	return b, &now
 }
 
-// fight carries the step out again and again on what the server has made of it.
+// fight executes the step again and again on the server's result.
 func (b *bench) fight(c adapters.Child, current *unstructured.Unstructured, times int) (after *unstructured.Unstructured, last error) {
 	b.t.Helper()
 	for range times {
@@ -288,8 +287,8 @@ func TestOverriddenByAManager(t *testing.T) {
 	}
 }
 
-// Who scales a child to 0 through the subresource scale is not told, since a Scale leaves out a 0. What the child is to be
-// next differs in another field first.
+// If somebody scales a child to 0 through the subresource scale, the manager is unknown, because a Scale omits a 0. The
+// first difference from the next desired state is in another field.
 func TestOverriddenByAScaleToZero(t *testing.T) {
 	seed := childSpec()
 	seed.Replicas, seed.Seeding = 0, true
@@ -324,8 +323,7 @@ func TestOverriddenByAScaleToZero(t *testing.T) {
 	}
 }
 
-// A write that raises the partition is made each time, unless its answer was that it does
-// not.
+// A write that raises the partition is made each time, unless the response showed that it does not.
 func TestProtectionIsNotPutOff(t *testing.T) {
 	lower := func(u *unstructured.Unstructured) {
 		setNumber(u, 0, "spec", "updateStrategy", "rollingUpdate", "partition")
@@ -372,8 +370,8 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// What is on record of a child is not compared by its values, which ride along with other
-// writes. Its checksum tells that admission has changed it.
+// The values of a child's record are not compared, because they are only written along with other changes. Their
+// checksum shows that admission has changed them.
 func TestForgedRecordIsWrittenAgain(t *testing.T) {
 	for key, value := range map[string]string{
 		v1alpha1.AnnotationProtectedRevision: "web-2", v1alpha1.AnnotationParentGeneration: "99999", v1alpha1.AnnotationReleasedFrom: "7",
@@ -393,8 +391,8 @@ func TestForgedRecordIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestLabelsAgainAndAgain: labels that are taken again each time are put back less and less
-// often. It is said with the first, as soon as it is said at all.
+// TestLabelsAgainAndAgain: labels that are removed each time are restored less and less often. That is still reported
+// after the next write.
 func TestLabelsAgainAndAgain(t *testing.T) {
 	for _, key := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
 		lost := set(func(s *appsv1.StatefulSet) { s.Labels[key] = "x" })
@@ -420,7 +418,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A removed child that keeps its replicas is told them again, though no watch tells of it.
+// The child of a removed subset that keeps its replicas is scaled again, although no watch reports it.
 func TestShrinkToNoAvail(t *testing.T) {
 	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
 	b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels

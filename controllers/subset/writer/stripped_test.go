@@ -45,7 +45,7 @@ func TestStripped(t *testing.T) {
 	}
 }
 
-// strip takes a label from a child, as admission does: it is still ours by managedFields.
+// strip removes a label from a child, as admission does: according to managedFields it is still ours.
 func strip(label string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		labels := maps.Clone(u.GetLabels())
@@ -54,8 +54,8 @@ func strip(label string) func(*unstructured.Unstructured) {
 	}
 }
 
-// A child that lost a label is written whole, and no read waits for that. Where that goes on
-// it is spaced; what raises the partition never is.
+// A child that lost a label is written completely, and no read waits for that. If this repeats, the writes are delayed,
+// except those that raise the partition.
 func TestStrippedIsWrittenWhole(t *testing.T) {
 	for _, label := range []string{v1alpha1.LabelName, v1alpha1.LabelSubset} {
 		b, now := overriding(t, strip(label))

@@ -1,10 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package writer carries out what package subset decides for one child workload,
-// fenced so that it can neither create a thing twice nor touch a thing that is not
-// ours. It remembers, in memory alone, what failed, what was undone, which children
-// somebody opens again and again, and which are as they were written.
+// Package writer executes what package subset decides for a child workload. Its writes are fenced, so that they can
+// neither create an object twice nor change one that is not ours. It remembers, only in memory, what failed, what was
+// undone, in which children somebody keeps lowering the partition, and which children are as they were written.
 package writer
 
 import (
@@ -31,48 +30,45 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// absent as the resourceVersion of a server-side apply means: create, never
-// update. An existing object answers 409. ("0" does not: it is ignored.)
+// absent as the resourceVersion of a server-side apply means: create, never update. If the object exists, the response
+// is a 409. ("0" is ignored instead.)
 const absent = "1"
 
-// ErrStale says that the cluster has moved on since it was read: not a failure,
-// but a reason to look again.
+// ErrStale means that the cluster has changed since it was read. This is not a failure, but a reason to read it again.
 var ErrStale = errors.New("the cluster changed since it was read")
 
-// ErrNameConflict says that an object of the child's name exists that the
-// parent does not control. It was not touched.
+// ErrNameConflict means that an object with the child's name exists that the parent does not control. It was not
+// changed.
 var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
 
-// ErrPredecessor says that the child's name is still taken by a child that goes by
-// itself: it is being deleted, or its parent was one of the same name.
+// ErrPredecessor means that the child's name is still taken by a child that will go by itself: it is being deleted, or
+// belonged to an earlier parent of the same name.
 var ErrPredecessor = errors.New("left over from before and being deleted")
 
 // Writer writes children of one kind.
 type Writer struct {
 	Adapter adapters.Adapter
-	// Client writes. Its cache holds only what carries United's labels.
+	// Client writes. Its cache holds only objects with United's labels.
 	Client client.Client
-	// Live reads past the cache: strangers and orphans are not in it.
+	// Live reads past the cache, which does not have foreign objects and orphans.
 	Live client.Reader
-	// Comparisons remembers the children that are as they were written. Nil remembers nothing.
+	// Comparisons remembers the children that are as they were written. Nil does not remember anything.
 	Comparisons *Comparisons
-	// Repeats spaces writes that are undone, by the time that Now tells. Without Repeats
-	// none is spaced.
+	// Repeats delays writes that are undone, based on the time that Now returns. Without Repeats, no write is delayed.
 	Repeats *Repeats
-	// Contests remembers the children whose partition somebody lowers again and again. Nil
-	// remembers nothing.
+	// Contests remembers the children whose partition somebody lowers again and again. Nil does not remember anything.
 	Contests *Contests
 	Now      func() time.Time
 
-	// Corrected says what the last write of Execute has put right that somebody had changed in
-	// the child; "" if nothing.
+	// Corrected describes the change by somebody else that the last write of Execute reverted in the child; "" if there
+	// was none.
 	Corrected string
 }
 
-// Execute carries out a step on a child that was read as current, nil when there
-// is none; but for ActionRemind, which Remind does. It gives the child as it is now, and whether it was written. Errors
-// are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about what the user
-// wrote, or what the API server answered; the child is then as it was.
+// Execute executes a step for a child that was read as current, which is nil if it does not exist. It handles all
+// actions except ActionRemind, which Remind handles. It returns the child as it is now, and whether it was written.
+// Errors are ErrStale, ErrNameConflict, an *OverriddenError, a *field.Error about the user's spec, or the API server's
+// error; the child is then unchanged.
 func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	w.Corrected = ""
 	switch s.Action {
@@ -115,8 +111,8 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	return u, true, nil
 }
 
-// CheckNameFree looks, past the cache, whether the child's name is free. The error says who has
-// it; a child of ours that has lost its labels gets them back, and it is an ErrStale.
+// CheckNameFree checks, past the cache, whether the child's name is free. The error says which object has the name. If
+// that is a child of ours that has lost its labels, they are restored, and the error is an ErrStale.
 func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
 	gvk := w.Adapter.GroupVersionKind()
 	live := &metav1.PartialObjectMetadata{}
@@ -139,8 +135,8 @@ func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
 	return w.relabel(ctx, c, live)
 }
 
-// Stripped reads a child that has lost one of its labels, and so may not be in the cache,
-// past that; nil when the name is free, or what has it has lost none, or is not ours.
+// Stripped reads, past the cache, a child that has lost one of its labels, and so may not be in the cache. It returns
+// nil if the name is free, or the object with that name has its labels, or is not ours.
 func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
@@ -155,9 +151,9 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 	return live, nil
 }
 
-// relabel puts the labels back on a child that lost them, and so fell out of the
-// cache. One that has them is only not in the cache yet. Both are looked at again, and
-// labels that are taken again each time are put back less and less often.
+// relabel restores the labels of a child that lost them and therefore disappeared from the cache. If the child has its
+// labels, it is only not in the cache yet. Both cases are checked again later, and labels that are removed each time
+// are restored less and less often.
 func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {
@@ -182,11 +178,10 @@ func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.Pa
 	return &WaitError{c.Name + " lost its labels; restoring them"}
 }
 
-// checkRevisionsCollected looks, past the cache, whether the garbage collector is done with the
-// revisions of an earlier child of the name. Trap: the new child's controller
-// takes one of the same name and content for its own, and settles on it; when it
-// is collected the controller forgets what it was to remember. Revisions of a
-// child that was orphaned have no controller any more, and are adopted.
+// checkRevisionsCollected checks, past the cache, whether the garbage collector has deleted the revisions of an earlier
+// child of that name. Trap: the new child's controller adopts a revision of the same name and content, and settles on
+// it; when that is collected, the controller forgets what it should remember. The revisions of a child that was
+// orphaned have no controller anymore, and are adopted.
 func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child) error {
 	if left, err := w.delegateLeft(ctx, c); left || err != nil {
 		return err
@@ -206,8 +201,8 @@ func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child)
 	return nil
 }
 
-// Outlived gives the pods of a subset that has no child, past the cache: that may still
-// show them as owned by the child that is gone.
+// Outlived returns the pods of a subset that has no child. It reads past the cache, which may still show them with the
+// deleted child as their owner.
 func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := w.Live.List(ctx, pods, client.InNamespace(namespace),
@@ -218,8 +213,8 @@ func (w *Writer) Outlived(ctx context.Context, namespace, parent, subset string)
 	return pods.Items, nil
 }
 
-// checkRoomForOrphans looks whether a seed still has room for the pods that outlived an earlier
-// child (subset.KeepOutlived). It is an ErrStale when more have been orphaned since.
+// checkRoomForOrphans checks whether a seed still has room for the pods that outlived an earlier child
+// (subset.KeepOutlived). It returns an ErrStale if more have been orphaned since.
 func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) error {
 	pods, err := w.Outlived(ctx, c.Namespace, c.Parent, c.Subset)
 	if err != nil {
@@ -239,11 +234,10 @@ func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) err
 	return nil
 }
 
-// update writes the child when it differs from what it shall be, in one write, and
-// reports whether that changed it.
+// update writes the child, in one write, if it differs from its desired state, and reports whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	if w.Comparisons.upToDate(c, current) {
-		// It need not be rendered to be compared, which would be most of the work of a pass.
+		// The child need not be rendered for a comparison, which would be most of the work of a pass.
 		w.writeStands(c)
 		return current, false, nil
 	}
@@ -270,7 +264,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	return w.replace(ctx, c, u, at, current)
 }
 
-// replace writes a child that differs from u at a place, and reports whether that changed it.
+// replace writes a child that differs from u at a location, and reports whether that changed it.
 func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
@@ -283,26 +277,24 @@ func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured
 		return u, true, nil
 	}
 	if overridden.text != "" {
-		// Admission made of it what it was. No watch tells of that, so nothing else would
-		// bring the pass back.
+		// Admission restored the previous state. No watch reports that, so nothing else would trigger another pass.
 		return u, false, ErrStale
 	}
 	return u, false, nil
 }
 
-// raisesProtection reports whether a write of a child raises its partition over replicas. One that has none is
-// created anew, whatever its partition is: what it gets back is no more urgent than any other write.
+// raisesProtection reports whether a write of a child raises its partition above replicas. A child that has no replicas
+// starts anew, whatever its partition is, so its write is no more urgent than any other.
 func raisesProtection(c *adapters.Child, observed *adapters.Observed) bool {
 	return c.Partition > observed.Partition && observed.Replicas > 0
 }
 
-// correction says which field a write has put right, and who had changed it as far as
-// managedFields tell; "" where nobody had: then the field differs since something else is asked
-// for now.
+// correction describes which field a write has corrected, and who had changed it according to managedFields. It is ""
+// if nobody had: then the field differs because the desired state has changed.
 func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured) string {
 	by, err := OwnerOf(at.path, current.GetManagedFields(), "")
 	if err != nil {
-		return "" // it was written all the same
+		return "" // the write succeeded nevertheless
 	}
 	owned, err := ownedIn(current.GetManagedFields())
 	ours := err == nil && owned != nil && len(at.path) > 0 && owned.Has(at.path)
@@ -317,9 +309,9 @@ func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured
 	return fmt.Sprintf("%s of %s, which somebody had changed or removed", at.text, current.GetName())
 }
 
-// withoutReadYourWrites lets no read wait for a write of a child that is not in the cache. Trap: where
-// admission keeps it from getting its labels, the cache never hears of that write, and the
-// next pass would wait until it is given up.
+// withoutReadYourWrites returns options with which no read waits for the write of a child that is not in the cache.
+// Trap: if admission prevents it from getting its labels, the cache never receives that write, and the next pass would
+// wait until the timeout.
 func withoutReadYourWrites(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
 	if Labelled(c, current) {
 		return nil
@@ -327,13 +319,13 @@ func withoutReadYourWrites(c *adapters.Child, current *unstructured.Unstructured
 	return []client.ApplyOption{client.DisableReadYourWritesConsistency}
 }
 
-// differs gives the first place where applying u would change something.
+// differs returns the first location at which applying u would change something.
 func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (fieldLocation, error) {
 	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
 		return at, nil
 	}
 	if label := lostLabel(c, current); label != "" {
-		return labelAt(label), nil // what admission has taken is ours by managedFields
+		return labelAt(label), nil // according to managedFields, what admission has removed is still ours
 	}
 	if w.Comparisons.nothingLost(c, current, u) {
 		return fieldLocation{}, nil
@@ -344,11 +336,11 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 	if at := forged(u, current); at.text != "" {
 		return at, nil
 	}
-	// What rides along with other writes alone is not worth one.
+	// What is only written along with other changes does not justify a write.
 	return lost(withoutRecord(u), current.GetManagedFields())
 }
 
-// differsFrom is the part of differs that values tell.
+// differsFrom is the part of differs that compares values.
 func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) fieldLocation {
 	fields := w.Adapter.FieldPaths()
 	switch {
@@ -363,12 +355,12 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 	case !samePace(observed.Pace, c):
 		return fieldAt(fields.Strategy...)
 	case subset.RecordedPartition(observed) != c.Partition:
-		// A partition that somebody else has set to what it is to be now is not on record.
+		// If somebody else has set the partition to its desired value, that is not recorded.
 		return annotationAt(v1alpha1.AnnotationPartition)
 	case subset.Seeding(observed) != c.Seeding:
 		return annotationAt(v1alpha1.AnnotationSeeding)
 	case subset.RevisionOf(observed) != c.Revision:
-		// Changed by admission as it was written it is still ours by managedFields.
+		// If admission changed it when it was written, it is still ours according to managedFields.
 		return annotationAt(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
 		return annotationAt(v1alpha1.AnnotationFingerprint)
@@ -376,10 +368,10 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 	return fieldLocation{}
 }
 
-// build makes the object to apply, with its fingerprint.
+// build returns the object to apply, with its fingerprint.
 func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
-	// Replicas, partition and the end of a seed are compared by themselves, and the
-	// rest of what is left out only rides along with other writes.
+	// Replicas, partition and the end of a seed are compared separately, and everything else that is omitted is only
+	// written along with other changes.
 	bare := *c
 	bare.Replicas, bare.Partition = 0, 0
 	u, err := adapters.Build(w.Adapter, &bare)
@@ -400,8 +392,8 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// apply writes u, which is c, and makes of it what the API server answers. It gives the
-// first place in which that is not as it was written.
+// apply writes u, which is the object for c, and updates u from the API server's response. It returns the first
+// location at which that differs from what was written.
 func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (fieldLocation, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
@@ -416,8 +408,8 @@ func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.U
 	return w.recordWrite(c, content, fingerprint, applied, u), nil
 }
 
-// Remove deletes the child of a subset that is gone, as it was read: one that has
-// changed since may be wanted again.
+// Remove deletes the child of a removed subset in the version that was read: if it has changed since, it may be wanted
+// again.
 func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured) error {
 	err := w.Client.Delete(ctx, current,
 		client.Preconditions{UID: ptr.To(current.GetUID()), ResourceVersion: ptr.To(current.GetResourceVersion())},
@@ -430,9 +422,8 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	return client.IgnoreNotFound(err)
 }
 
-// Shrink takes replicas from a child whose subset is going, and gives it as it is
-// then. Nothing else of it can be written: the spec does not know it any more. An
-// error is ErrStale or what the API server answered.
+// Shrink removes replicas from the child of a removed subset, and returns the updated child. Nothing else of it can be
+// written, because the spec does not have the subset anymore. An error is ErrStale or the API server's error.
 func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
 	if err := w.delayShrinkIfRepeated(current, replicas); err != nil {
 		return nil, err
@@ -453,13 +444,13 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 		return nil, err
 	}
 	if w.recordShrink(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
-		return nil, ErrStale // as in update: no watch tells of it
+		return nil, ErrStale // as in update: no watch reports it
 	}
 	return after, nil
 }
 
-// CheckUnchanged looks, past the cache, whether the spec of a child is as it was read; the error
-// is ErrStale when it is not.
+// CheckUnchanged checks, past the cache, whether the spec of a child is as it was read; the error is ErrStale if it is
+// not.
 func (w *Writer) CheckUnchanged(ctx context.Context, current *unstructured.Unstructured) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
@@ -475,7 +466,7 @@ func (w *Writer) CheckUnchanged(ctx context.Context, current *unstructured.Unstr
 	return nil
 }
 
-// DeleteReplica deletes a released replica; a newer one of the same name is left alone.
+// DeleteReplica deletes a released replica, but not a newer one of the same name.
 func (w *Writer) DeleteReplica(ctx context.Context, namespace string, r adapters.Replica) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})
@@ -485,14 +476,14 @@ func (w *Writer) DeleteReplica(ctx context.Context, namespace string, r adapters
 	return client.IgnoreNotFound(err)
 }
 
-// withoutRecord is the child without the annotations that make no write of their own. It
-// shares all else with u.
+// withoutRecord returns the child without the annotations that do not justify a write. It shares everything else with
+// u.
 func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	metadata := maps.Clone(object["metadata"].(map[string]any))
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
-		if key != v1alpha1.AnnotationRevision { // another one is worth a write
+		if key != v1alpha1.AnnotationRevision { // a change of it justifies a write
 			delete(annotations, key)
 		}
 	}

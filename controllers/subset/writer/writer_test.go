@@ -33,32 +33,31 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// epoch is when everything in these tests happens.
+// epoch is the current time in these tests.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// bench is a writer on a fake API server. Applies never reach that: it is not
-// faithful there, and what they do is tested end to end. They are kept.
+// bench is a writer on a fake API server. Applies never reach that server, because it does not implement them
+// faithfully; end-to-end tests cover their effects. The bench stores them.
 type bench struct {
 	Writer
 	t       *testing.T
 	server  client.WithWatch
 	applied []*unstructured.Unstructured
 	options []client.ApplyOptions
-	// idle: an apply changes nothing on the server.
+	// idle: an apply does not change anything on the server.
 	idle bool
-	// applyErr is what the server answers to an apply.
+	// applyErr is the server's error for an apply.
 	applyErr error
 	deleted  []string
 	patchErr error
-	// labels is what the server makes of the labels of what is patched; nil: what it was.
+	// labels are the labels of a patched object on the server; nil if they are unchanged.
 	labels map[string]string
-	// patches are how many of those there were.
+	// patches is the number of such patches.
 	patches int
-	// reminded are the patches of a status, remindErr is what the server answers.
+	// reminded are the patches of a status, and remindErr is the server's error for them.
 	reminded  []string
 	remindErr error
-	// change is what the server changes of what is applied; undo is what somebody does
-	// after it.
+	// change is the server's change of an applied object; undo is what somebody does after it.
 	change, undo func(*unstructured.Unstructured)
 }
 
@@ -130,7 +129,7 @@ func (b *bench) carry(s subset.Step, current *unstructured.Unstructured) (*unstr
 	return b.Execute(b.t.Context(), s, current)
 }
 
-// childSpec is the child of subset zone-a of web.
+// childSpec returns the child of subset zone-a of web.
 func childSpec() adapters.Child {
 	return adapters.Child{
 		Namespace: "shop", Name: "web-zone-a", Parent: "web", Subset: "zone-a",
@@ -205,7 +204,7 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 		name  string
 		there *appsv1.StatefulSet
 		want  error
-		// relabelled: its labels are put back.
+		// relabelled: its labels are restored.
 		relabelled bool
 	}{
 		{"a stranger", set(func(s *appsv1.StatefulSet) { s.OwnerReferences = nil }), ErrNameConflict, false},
@@ -298,8 +297,8 @@ func TestApplyErrors(t *testing.T) {
 	}
 }
 
-// A seed keeps the pods that outlived an earlier child, on what they run. One that was
-// decided on before they did is not made.
+// A seed keeps the pods that outlived an earlier child, on the revisions that they run. If they were orphaned after the
+// decision, the seed is not created.
 func TestSeedKeepsOrphans(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
@@ -355,8 +354,8 @@ func TestSeedKeepsOrphans(t *testing.T) {
 func labelled(p *corev1.Pod, key, v string) *corev1.Pod { p.Labels[key] = v; return p }
 func elsewhere(p *corev1.Pod) *corev1.Pod               { p.Namespace = "other"; return p }
 
-// asStored is a child as the API server would have it after an apply, less what
-// a drift removes from managedFields.
+// asStored returns a child as the API server would have it after an apply, without the fields that drift removes from
+// managedFields.
 func (b *bench) asStored(c adapters.Child, drift func(*fieldpath.Set)) *unstructured.Unstructured {
 	b.t.Helper()
 	u, err := b.build(&c)
@@ -447,7 +446,7 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 			t.Error(name, "was taken, and is not taken back:", err)
 		}
 	}
-	// What no write of its own is made for is put right all the same when somebody takes it.
+	// Fields that do not justify a write are restored nevertheless if somebody takes them.
 	for _, path := range []string{
 		v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationPartition,
 		v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
@@ -462,8 +461,8 @@ func TestUpdatePutsDriftRight(t *testing.T) {
 	}
 }
 
-// Somebody else sets the partition or the replicas of a child: both are put back. Where
-// that is what is asked for by now, it is put on record all the same.
+// If somebody else sets the partition or the replicas of a child, both are restored. If the value happens to be the
+// desired one, it is recorded nevertheless.
 func TestUpdatePutsForeignNumbersRight(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -506,8 +505,8 @@ func setNumber(u *unstructured.Unstructured, n int64, path ...string) {
 	}
 }
 
-// An apply that changes nothing is no write: replicas that are in the way are deleted
-// only when there is nothing to write.
+// An apply that changes nothing does not count as a write: replicas that block progress are deleted only if there is
+// nothing to write.
 func TestUpdateThatChangesNothing(t *testing.T) {
 	for _, idle := range []bool{true, false} {
 		b := newBench(t)
@@ -577,9 +576,9 @@ func TestRemoveAndFree(t *testing.T) {
 		t.Error("one that has changed since is removed:", err)
 	}
 	b.deleted = nil
-	current.SetResourceVersion("999") // what the fake one has
+	current.SetResourceVersion("999") // the version on the fake server
 	replica := adapters.Replica{Name: "web-zone-a-2", UID: "uid-web-zone-a-2"}
-	for range 2 { // what is gone already is gone
+	for range 2 { // it is no error if it is already gone
 		if err := b.Remove(t.Context(), current); err != nil {
 			t.Error(err)
 		}

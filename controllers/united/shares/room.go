@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waitingRoom gives workers to namespaces: one that has some gets another while more are free than it has. It is the dynamic
-// threshold by which switches share their memory among ports (Choudhury and Hahne, 1998): one namespace gets half of
-// the workers, the next one half of the rest, and nobody has to know how many there are.
+// waitingRoom assigns workers to namespaces: a namespace gets another worker while more are free than it has. This is
+// the dynamic threshold with which switches share their memory among ports (Choudhury and Hahne, 1998): one namespace
+// gets half of the workers, the next one half of the rest, and the number of namespaces need not be known.
 type waitingRoom struct {
 	free int
-	// busy are the workers of each namespace that has any.
+	// busy is the number of workers of each namespace that has any.
 	busy map[string]int
-	// waiting are the parents that found none, by their namespace, the first to come first.
+	// waiting are the parents that did not get a worker, by namespace, in the order of their arrival.
 	waiting map[string][]types.NamespacedName
 	// waits has all of them.
 	waits map[types.NamespacedName]bool
@@ -27,8 +27,8 @@ func newWaitingRoom(workers int) waitingRoom {
 	return waitingRoom{free: workers, busy: map[string]int{}, waiting: map[string][]types.NamespacedName{}, waits: map[types.NamespacedName]bool{}}
 }
 
-// mayEnter reports whether there is a worker for a parent, once those of its namespace that came before have theirs; else it
-// waits.
+// mayEnter reports whether there is a worker for a parent after the earlier ones of its namespace have theirs;
+// otherwise the parent waits.
 func (r *waitingRoom) mayEnter(parent types.NamespacedName) bool {
 	room, waiting := r.roomFor(parent.Namespace), r.waiting[parent.Namespace]
 	switch {
@@ -41,7 +41,7 @@ func (r *waitingRoom) mayEnter(parent types.NamespacedName) bool {
 	return false
 }
 
-// roomFor is how many more workers a namespace may take, if no other does.
+// roomFor returns how many more workers a namespace may use, if no other namespace takes one.
 func (r *waitingRoom) roomFor(namespace string) int {
 	return max(0, (r.free-r.busy[namespace]+1)/2)
 }
@@ -53,7 +53,7 @@ func (r *waitingRoom) enter(parent types.NamespacedName) {
 	r.busy[parent.Namespace]++
 }
 
-// leave gives a worker back.
+// leave returns a worker.
 func (r *waitingRoom) leave(parent types.NamespacedName) {
 	r.free++
 	if r.busy[parent.Namespace]--; r.busy[parent.Namespace] == 0 {
@@ -61,7 +61,7 @@ func (r *waitingRoom) leave(parent types.NamespacedName) {
 	}
 }
 
-// leaveQueue lets a parent wait no longer, and reports whether it did.
+// leaveQueue removes a parent from the waiting ones, and reports whether it was one of them.
 func (r *waitingRoom) leaveQueue(parent types.NamespacedName) bool {
 	if !r.waits[parent] {
 		return false
@@ -77,7 +77,8 @@ func (r *waitingRoom) leaveQueue(parent types.NamespacedName) bool {
 	return true
 }
 
-// next are the parents that wait and may enter now. There may be more than workers: those that come last wait again.
+// next returns the waiting parents that may enter now. There may be more of them than workers: then the last ones wait
+// again.
 func (r *waitingRoom) next() (list []types.NamespacedName) {
 	for _, namespace := range slices.Sorted(maps.Keys(r.waiting)) {
 		waiting := r.waiting[namespace]

@@ -19,7 +19,7 @@ func in(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// All workers could wait for the webhooks of one namespace: what a pass costs counted only when it was over.
+// If passes counted only when they have ended, all workers could be waiting for the webhooks of one namespace.
 func TestANamespaceLeavesWorkers(t *testing.T) {
 	now := time.Now()
 	s, woken := shares.New(8), []string{}
@@ -47,7 +47,7 @@ func TestANamespaceLeavesWorkers(t *testing.T) {
 			t.Errorf("%s has %d workers, want %d", tc.namespace, begun, tc.want)
 		}
 	}
-	slow[7].End(0, now) // that of the fourth
+	slow[7].End(0, now) // the one of the fourth namespace
 	if want := []string{"fifth/0", "fourth/1"}; !slices.Equal(woken, want) {
 		t.Error("woken", woken, "want", want)
 	}
@@ -67,7 +67,7 @@ func TestANamespaceLeavesWorkers(t *testing.T) {
 // Nobody waits for a place behind a parent whose namespace has no worker for it.
 func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 	now := time.Now()
-	s := shares.New(4) // of which one is a place
+	s := shares.New(4) // one of these is a place
 	long := func(p types.NamespacedName) *shares.Turn {
 		turn, _ := s.Begin(p, now)
 		if turn == nil {
@@ -100,8 +100,8 @@ func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes: no more pass than there are workers, a namespace without a worker gets one while one is free, and
-// nobody is forgotten.
+// In any sequence of passes: there are no more passes than workers, a namespace without a worker gets one while one is
+// free, and no parent is forgotten.
 func TestNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, now := rapid.IntRange(1, 12).Draw(t, "workers"), time.Unix(0, 0)

@@ -1,24 +1,23 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shares decides whose turn it is, so that parents that take much time leave the
-// others theirs. It is pure: the time is an argument.
+// Package shares decides which parents may have a pass, so that parents that need much time do not block the others. It
+// is pure: the time is an argument.
 //
-// What a pass over one parent costs is known only when it is over, and one over a large
-// parent can take seconds. So every pass may begin, and a short one is never held up. One
-// that has used up its Allowance must get one of a few places to go on. There are fewer
-// places than workers: whatever a namespace holds, workers are left for the others. A pass
-// that finds none free ends between two subsets, as if the rest had been refused for the
-// moment, and its parent waits in a queue for a place; what it has written stays, and it
-// begins with a place next time. Waiting takes no worker.
+// The cost of a pass over a parent is known only when it has ended, and a pass over a large parent can take seconds. So
+// every pass may start, and a short one is never delayed. A pass that has used up its Allowance needs one of a few
+// places to continue. There are fewer places than workers: whatever a namespace has, some workers remain for the
+// others. A pass that does not find a free place ends between two subsets, as if the rest had been rejected for now,
+// and its parent waits in a queue for a place. What the pass has written stays, and the next one starts with a place.
+// Waiting does not use a worker.
 //
-// A pass can also wait for the API server, for as long as a webhook takes, and nothing ends that before its time. So each pass
-// takes a worker of its namespace when it begins: a namespace may have as many as are left free (waitingRoom). Then
-// there is one for every other namespace, whatever those that have some wait for; the passes of one namespace
-// use half of the workers at most, which is no loss while they are short.
+// A pass can also wait for the API server, for as long as a webhook takes, and nothing ends that early. So each pass
+// takes a worker of its namespace when it starts: a namespace may have as many as remain free (waitingRoom). Then there
+// is one for every other namespace, whatever the namespaces that have some are waiting for. The passes of one namespace
+// use at most half of the workers, which costs nothing while the passes are short.
 //
-// And who has worked long rests as long again (Turn.End), at most MaxRest: a queue alone
-// would let one parent with many events keep its place for ever.
+// In addition, a parent that worked for long rests for the same time (Turn.End), up to MaxRest: with only a queue, one
+// parent with many events could keep its place forever.
 package shares
 
 import (
@@ -30,36 +29,33 @@ import (
 )
 
 const (
-	// Allowance is what a pass may use before it needs a place. The pass of a parent of
-	// usual size, some 10 subsets of some 10 kB, uses a tenth of it.
+	// Allowance is the time that a pass may use before it needs a place. A pass over a parent of normal size, some 10
+	// subsets of some 10 kB, uses a tenth of it.
 	Allowance = 250 * time.Millisecond
-	// MaxRest bounds how long a parent rests, and so for how long it may not hear of an
-	// edit.
+	// MaxRest bounds how long a parent rests, and therefore how long an edit of it may go unnoticed.
 	MaxRest = 30 * time.Second
-	// retryPeriod is when a parent in the queue asks by itself. It is woken before; this bounds
-	// what a wake-up that went astray could cost.
+	// retryPeriod is when a parent in the queue tries again by itself. Normally it is woken earlier; this bounds the
+	// effect of a lost wake-up.
 	retryPeriod = time.Minute
 )
 
-// Shares are the shares of one controller. A nil *Shares sets no bounds. It is safe for
-// concurrent use.
+// Shares are the shares of one controller. A nil *Shares sets no limits. It is safe for concurrent use.
 type Shares struct {
 	mu     sync.Mutex
 	places int
 	wake   func(types.NamespacedName)
 
 	placesTaken int
-	// room has the workers, and the parents that wait for one of those of their namespace.
+	// room has the workers, and the parents that wait for one of their namespace.
 	room waitingRoom
-	// queue are the parents that wait for a place, the first to come first.
+	// queue has the parents that wait for a place, in the order of their arrival.
 	queue []types.NamespacedName
-	// resting are the parents whose last pass needed a place, with the end of their rest.
-	// All others are not on record.
+	// resting has the parents whose last pass needed a place, with the end of their rest. Other parents are not stored.
 	resting map[types.NamespacedName]time.Time
 }
 
-// New gives a quarter of the workers places, at least one. More would make nothing
-// faster: what takes long computes, or has the API server compute.
+// New returns Shares with places for a quarter of the workers, but at least one. More places would not be faster,
+// because a long pass uses CPU time, here or in the API server.
 func New(workers int) *Shares {
 	return &Shares{
 		places: max(1, workers/4), wake: func(types.NamespacedName) {}, resting: map[types.NamespacedName]time.Time{},
@@ -67,24 +63,24 @@ func New(workers int) *Shares {
 	}
 }
 
-// OnWake sets what is called, from any goroutine, when the turn of a parent in the queue has
-// come. It must not call back.
+// OnWake sets the function that is called, from any goroutine, when a parent in the queue may have its turn. The
+// function must not call Shares.
 func (s *Shares) OnWake(wake func(types.NamespacedName)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wake = wake
 }
 
-// Turn is one pass that has begun.
+// Turn is one pass that has started.
 type Turn struct {
 	shares *Shares
 	parent types.NamespacedName
 	placed bool
-	// lacked: it was told not to go on.
+	// lacked: the pass was not allowed to continue.
 	lacked bool
 }
 
-// Begin gives the parent its turn, or nil and when to ask again at the latest.
+// Begin returns a turn for the parent, or nil and the longest time until the next attempt.
 func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.Duration) {
 	if s == nil {
 		return &Turn{}, 0
@@ -99,15 +95,15 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 		s.leaveQueue(parent) // others need not wait for a place until its namespace has a worker for it
 		return nil, retryPeriod
 	case long && !s.takePlace(parent):
-		s.room.leaveQueue(parent) // it is in the other one
+		s.room.leaveQueue(parent) // it is in the queue for a place
 		return nil, retryPeriod
 	}
 	s.room.enter(parent)
 	return &Turn{shares: s, parent: parent, placed: long}, 0
 }
 
-// takePlace takes a place for a parent when those before it in the queue leave one, and reports
-// whether they do; else it queues up.
+// takePlace takes a place for a parent, and reports whether there is one after those before it in the queue have
+// theirs; otherwise the parent joins the queue.
 func (s *Shares) takePlace(parent types.NamespacedName) bool {
 	at := slices.Index(s.queue, parent)
 	if at < 0 {
@@ -122,7 +118,7 @@ func (s *Shares) takePlace(parent types.NamespacedName) bool {
 	return true
 }
 
-// MayContinue reports whether a pass that has used that much may go on.
+// MayContinue reports whether a pass that has used that much time may continue.
 func (t *Turn) MayContinue(used time.Duration) bool {
 	if t.shares == nil || t.placed || used <= Allowance {
 		return true
@@ -134,7 +130,7 @@ func (t *Turn) MayContinue(used time.Duration) bool {
 	return t.placed
 }
 
-// End ends the turn of a pass that has used that much.
+// End ends the turn of a pass that has used that much time.
 func (t *Turn) End(used time.Duration, now time.Time) {
 	if t.shares == nil {
 		return
@@ -144,7 +140,7 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 	defer s.mu.Unlock()
 	switch {
 	case t.lacked:
-		s.resting[t.parent] = now // it has had no full turn, so it owes no rest
+		s.resting[t.parent] = now // it did not have a full turn, so it need not rest
 	case used > Allowance:
 		s.resting[t.parent] = now.Add(min(used, MaxRest))
 	default:
@@ -160,14 +156,14 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 	}
 }
 
-// wakeFirst wakes those for whom there are places.
+// wakeFirst wakes the parents for which there are places.
 func (s *Shares) wakeFirst() {
 	for _, parent := range s.queue[:min(len(s.queue), max(0, s.places-s.placesTaken))] {
 		s.wake(parent)
 	}
 }
 
-// Forget drops a parent that is gone, and lets those behind it move up.
+// Forget removes a parent that is gone, so that those behind it move up.
 func (s *Shares) Forget(parent types.NamespacedName) {
 	if s == nil {
 		return
@@ -183,7 +179,7 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 	s.leaveQueue(parent)
 }
 
-// leaveQueue lets a parent wait no longer for a place, and those behind it move up.
+// leaveQueue removes a parent from the queue for places, so that those behind it move up.
 func (s *Shares) leaveQueue(parent types.NamespacedName) {
 	if at := slices.Index(s.queue, parent); at >= 0 {
 		s.queue = slices.Delete(s.queue, at, at+1)

@@ -21,7 +21,7 @@ func named(name string) types.NamespacedName {
 
 const much = shares.Allowance + time.Second
 
-// full is a Shares of two places that both are taken, by a and b.
+// full returns Shares with two places that are taken, by a and b.
 func full(t *testing.T, now time.Time) (s *shares.Shares, a, b *shares.Turn, woken *[]string) {
 	t.Helper()
 	s, woken = shares.New(8), &[]string{}
@@ -121,9 +121,8 @@ func TestWithoutShares(t *testing.T) {
 	s.Forget(named("a"))
 }
 
-// Whatever comes and goes: no more pass beyond their allowance than there are places,
-// short passes always begin, and whoever waits is woken, or told when to ask, and gets a
-// turn once the others are done.
+// In any sequence of passes: no more passes exceed their allowance than there are places, short passes can always
+// start, and each waiting parent is woken, or knows when to try again, and gets a turn once the others are done.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 16).Draw(t, "workers")
@@ -180,7 +179,7 @@ func TestProperties(t *testing.T) {
 			end(p, shares.Allowance)
 		}
 		now = now.Add(shares.MaxRest)
-		for range 10 { // each round at least the first in line
+		for range 10 { // in each round at least the first in the queue
 			for p := range woken {
 				delete(woken, p)
 				waits[p] = true

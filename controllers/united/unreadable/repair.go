@@ -11,21 +11,20 @@ import (
 	"slices"
 )
 
-// Annotation is on an object that stands in for one that cannot be read, in memory
-// only: why not. Nobody can forge it, since a stand-in has no spec. See Why.
+// Annotation is on an object that stands in for one that cannot be read, only in memory. It has the reason. Nobody can
+// forge it, because a stand-in has no spec.
 const Annotation = "united.dev/unreadable"
 
 var errTooDeep = errors.New("it is nested deeper than can be read")
 
-// levels are those that a list has around its objects. A watch has one less; what a
-// list cannot hold is not read from a watch either, or a restart would change what is
-// seen.
+// levels is the number of levels that a list has around its objects. A watch has one less; but an object that a list
+// cannot hold is not read from a watch either, because then a restart would change what is seen.
 const levels = 2
 
-// Check tells why an object cannot be decoded; nil when it can be.
+// Check returns why an object cannot be decoded; nil if it can.
 type Check func(object []byte) error
 
-// list is the body of a list, with each of its objects readable.
+// list returns the body of a list in which each object is readable.
 func (check Check) list(body []byte) []byte {
 	members, ok := parts(body)
 	if !ok {
@@ -51,7 +50,7 @@ func (check Check) list(body []byte) []byte {
 	return append(repaired, body[copied:]...)
 }
 
-// event is one event of a watch, with its object readable.
+// event returns an event of a watch in which the object is readable.
 func (check Check) event(frame []byte) []byte {
 	members, ok := parts(frame)
 	if !ok {
@@ -71,8 +70,7 @@ func (check Check) event(frame []byte) []byte {
 	return frame
 }
 
-// repair gives what is read instead of an object; nil when that can be read as it is,
-// or when nothing can stand in for it.
+// repair returns what replaces an object; nil if the object can be read as it is, or if nothing can stand in for it.
 func (check Check) repair(object []byte) []byte {
 	why := check.readable(object)
 	if why == nil {
@@ -101,10 +99,9 @@ func (check Check) readable(object []byte) error {
 	return check(object)
 }
 
-// dropDeepOwners leaves out of metadata.managedFields the entries that are nested too
-// deep; nil when there is none. They are written by the API server, four levels deeper
-// than the field they are of; and anybody may write one of his own, into a StatefulSet
-// too. An owner of fields that deep is none of what this controller looks at.
+// dropDeepOwners removes the entries from metadata.managedFields that are nested too deeply; it returns nil if there
+// are none. The API server writes these entries, four levels deeper than their fields; and anybody may write one, in a
+// StatefulSet too. This controller does not check the owners of fields at that depth.
 func dropDeepOwners(object []byte) []byte {
 	const above = 3 // the object, its metadata, the list
 	members, _ := parts(object)
@@ -133,8 +130,8 @@ func dropDeepOwners(object []byte) []byte {
 	return splice(object, metadata, splice(value, owners, list))
 }
 
-// standIn is an object with nothing but its metadata and the members to keep, and the
-// annotation that says why; nil when its metadata is not to be found.
+// standIn returns an object with only its metadata, the members to keep, and the annotation with the reason; nil if
+// there is no metadata.
 func standIn(object []byte, why error, keep ...string) []byte {
 	members, _ := parts(object)
 	metadata, ok := member(members, "metadata")
@@ -169,7 +166,7 @@ func standIn(object []byte, why error, keep ...string) []byte {
 	return raw
 }
 
-// fields are the members of an object by key; empty when it is none.
+// fields returns the members of an object by key; it is empty if the value is not an object.
 func fields(object []byte) map[string]json.RawMessage {
 	found, _ := parts(object)
 	byKey := make(map[string]json.RawMessage, len(found))
@@ -179,7 +176,7 @@ func fields(object []byte) map[string]json.RawMessage {
 	return byKey
 }
 
-// splice puts another value in the place of a part.
+// splice replaces a part with another value.
 func splice(whole []byte, p part, value []byte) []byte {
 	spliced := make([]byte, 0, len(whole)-(p.end-p.start)+len(value))
 	spliced = append(append(spliced, whole[:p.start]...), value...)

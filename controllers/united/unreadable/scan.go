@@ -8,20 +8,18 @@ import (
 	"encoding/json"
 )
 
-// maxDepth is how deep Go's JSON decoders read. What is one level deeper is an error,
-// before any type of ours is asked.
+// maxDepth is how deeply nested Go's JSON decoders can read. One more level is an error before any of our types are
+// involved.
 const maxDepth = 10_000
 
-// scanner finds the end of a JSON object or array and how deep it is nested. Unlike
-// encoding/json it has no limit, and it takes what it is given for JSON: the API server
-// has written it.
+// scanner finds the end of a JSON object or array and the depth of its nesting. Unlike encoding/json it has no limit,
+// and it assumes valid JSON, because the API server has written it.
 type scanner struct {
 	depth, deepest    int
 	quoted, backslash bool
 }
 
-// feed takes the next bytes. It gives how many of them belong to the value, and whether
-// it is complete.
+// feed reads the next bytes. It returns how many of them belong to the value, and whether the value is complete.
 func (s *scanner) feed(data []byte) (int, bool) {
 	for i, b := range data {
 		if s.quoted {
@@ -51,20 +49,20 @@ func (s *scanner) feed(data []byte) (int, bool) {
 	return len(data), false
 }
 
-// depthOf is how many objects and arrays are open at once in a JSON value.
+// depthOf returns how many objects and arrays are open at once in a JSON value.
 func depthOf(value []byte) int {
 	s := scanner{}
 	s.feed(value)
 	return s.deepest
 }
 
-// part is an element of an array, or a member of an object, and where its value is.
+// part is the position of the value of an array element or object member.
 type part struct {
 	key        string // "" in an array
 	start, end int
 }
 
-// parts are those of a JSON object or array; false when it is neither, or not whole.
+// parts returns those of a JSON object or array; false if the value is neither, or is incomplete.
 func parts(value []byte) ([]part, bool) {
 	i := space(value, 0)
 	if i == len(value) || value[i] != '{' && value[i] != '[' {
@@ -95,7 +93,7 @@ func parts(value []byte) ([]part, bool) {
 	return found, i < len(value)
 }
 
-// member is a part of an object by its key.
+// member returns the part of an object with a key.
 func member(found []part, key string) (part, bool) {
 	for _, p := range found {
 		if p.key == key {
@@ -112,7 +110,7 @@ func space(data []byte, i int) int {
 	return i
 }
 
-// span is where the value that begins at i ends.
+// span returns the end of the value that starts at i.
 func span(data []byte, i int) int {
 	if i == len(data) {
 		return i

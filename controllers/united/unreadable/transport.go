@@ -1,19 +1,18 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unreadable keeps an object that cannot be decoded from keeping all others of
-// its kind from being read.
+// Package unreadable ensures that an object that cannot be decoded does not prevent all others of its kind from being
+// read.
 //
-// The API server accepts objects that Go's decoders refuse: what is nested so deep that
-// the list around it goes beyond their limit, and what a schema allows and a Go type
-// does not. A client decodes a list as a whole and a watch event by event, so one such
-// object fails the list, ends the watch, and stops a controller for the whole cluster.
-// Before anything is decoded, a stand-in takes its place here: its metadata, and an
-// annotation that says why (see Annotation). So to the caches it exists, changes and is
-// deleted like any other, and what works with it sees that it cannot be read.
+// The API server accepts objects that Go's decoders reject: those that are nested so deeply that the surrounding list
+// exceeds the decoders' limit, and those that a schema allows and a Go type does not. A client decodes a list as a
+// whole and a watch event by event, so one such object fails the list, ends the watch, and stops a controller for the
+// whole cluster. This package replaces such an object with a stand-in before anything is decoded: its metadata, and an
+// annotation with the reason (see Annotation). So in the caches it exists, changes and is deleted like any other
+// object, and the code that uses it sees that it cannot be read.
 //
-// It is done to the bodies of the answers, because that is the one place that all of
-// lists, watches, and initial events of watches go through.
+// The package changes the bodies of the responses, because that is the only place that all lists, watches, and initial
+// events of watches pass through.
 package unreadable
 
 import (
@@ -28,10 +27,9 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Wrap gives what rest.Config.Wrap asks for. The checks are by resource, such as
-// "uniteddeployments"; of other resources only the depth is looked at, since the API
-// server has typed them. What is not JSON passes through: nothing in the binary form has
-// a limit.
+// Wrap returns a function for rest.Config.Wrap. The checks are by resource, such as "uniteddeployments"; for other
+// resources only the depth is checked, because the API server has validated their types. Responses that are not JSON
+// pass through: the binary encoding has no such limit.
 func Wrap(checks map[string]Check) transport.WrapperFunc {
 	return func(base http.RoundTripper) http.RoundTripper { return &tripper{base, checks} }
 }
@@ -41,10 +39,10 @@ type tripper struct {
 	checks map[string]Check
 }
 
-// WrappedRoundTripper is the one below, for those who look for it.
+// WrappedRoundTripper returns the underlying one, for callers that search for it.
 func (t *tripper) WrappedRoundTripper() http.RoundTripper { return t.base }
 
-// RoundTrip makes the lists and watches readable among the answers.
+// RoundTrip makes lists and watches in the responses readable.
 func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(req)
 	if err != nil || req.Method != http.MethodGet || resp.StatusCode != http.StatusOK {
@@ -58,7 +56,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &events{Closer: resp.Body, from: bufio.NewReader(resp.Body), check: check}
 		return resp, nil
 	}
-	// What is no list has no items, and stays as it is.
+	// A response that is not a list has no items, and stays as it is.
 	body, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err != nil {
@@ -71,13 +69,12 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// broken is the rest of a body that could not be read: the client knows what to make of
-// the error.
+// broken is the rest of a body that could not be read: it returns the error to the client.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-// events is the body of a watch: JSON objects, one after the other.
+// events is the body of a watch: a sequence of JSON objects.
 type events struct {
 	io.Closer
 	from  *bufio.Reader
@@ -86,7 +83,7 @@ type events struct {
 	err   error
 }
 
-// Read gives each event as soon as it is whole.
+// Read returns each event as soon as it is complete.
 func (e *events) Read(into []byte) (int, error) {
 	for len(e.ready) == 0 {
 		if e.err != nil {

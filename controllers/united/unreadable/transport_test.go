@@ -18,10 +18,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// nest is an object with n objects in each other.
+// nest returns n nested objects.
 func nest(n int) string { return strings.Repeat(`{"a":`, n-1) + `{}` + strings.Repeat(`}`, n-1) }
 
-// typed refuses what has a bad status, as a Go type would.
+// typed rejects objects with a bad status, as a Go type would.
 var typed Check = func(object []byte) error {
 	return json.Unmarshal(object, &struct {
 		Status struct{ Time int } `json:"status"`
@@ -38,7 +38,7 @@ var (
 	bothAreBad = fmt.Sprintf(`{"metadata":{"name":"both","annotations":null,"managedFields":[]},"spec":%s,"status":{"time":"1"}}`, nest(maxDepth))
 )
 
-// instead is what is read, by what is sent.
+// instead has what is read, by what is sent.
 var instead = map[string]string{
 	good: good, deepest: deepest,
 	deep:       `{"kind":"K","metadata":{"annotations":{"b":"c","united.dev/unreadable":"it is nested deeper than can be read"},"name":"deep","uid":"d"},"status":{"time":2}}`,
@@ -104,7 +104,7 @@ func TestWatches(t *testing.T) {
 	g.Expect(ask(t, "application/json", sent+`{"type":`, "?watch=1")).To(Equal(want + `{"type":`))
 }
 
-// An event is passed on when it is whole, and not with the next one.
+// An event is passed on when it is complete, and not with the next one.
 func TestWatchDoesNotWait(t *testing.T) {
 	g := NewWithT(t)
 	from, to := io.Pipe()
@@ -128,7 +128,7 @@ func TestWatchDoesNotWait(t *testing.T) {
 	g.Expect(err).To(HaveOccurred(), "closing reaches the connection")
 }
 
-// A list that breaks off is the error that it was.
+// A list that ends early returns the original error.
 func TestBrokenList(t *testing.T) {
 	g := NewWithT(t)
 	broke := errors.New("it broke")
@@ -141,15 +141,15 @@ func TestBrokenList(t *testing.T) {
 	g.Expect(resp.Body.Close()).To(Succeed())
 }
 
-// body answers every request with itself.
+// body is the response to every request.
 type body struct{ io.ReadCloser }
 
 func (b body) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: b, Header: http.Header{"Content-Type": {"application/json"}}}, nil
 }
 
-// FuzzRepair: whatever is sent, nothing panics; what could be decoded stays as it is; and
-// what is JSON stays JSON. NEST in the object is as deep as the other argument says.
+// FuzzRepair: for any input, nothing panics; objects that can be decoded stay as they are; and JSON stays JSON. NEST in
+// the object is as deep as the other argument says.
 func FuzzRepair(f *testing.F) {
 	for _, depth := range []int{1, maxDepth - 6, maxDepth - 4, maxDepth - 3, maxDepth - 2, maxDepth, maxDepth + 1} {
 		f.Add([]byte(`{"metadata":{"name":"x"},"spec":NEST,"status":{"time":1}}`), uint16(depth))
