@@ -105,11 +105,10 @@
 // before anything is released: unavailable ones at once, available ones as the ledger allows. Their subset
 // releases nothing until they are back.
 //
-// Reserved replicas. Those that have no node and are kept beside the replicas of the parent
-// (reserveUnschedulablePods) count as available, and N leaves them out of a percentage of
-// maxUnavailable. So they are released in turn, like available ones, and deleted, since the
-// child's controller waits for them; when they are updated they are done, without a node. What is
-// behind them is deleted too.
+// Reserved replicas. Replicas without a node that are kept in addition to the replicas of the parent
+// (reserveUnschedulablePods) count as available, and N excludes them when a percentage of maxUnavailable is computed.
+// So they are released in turn, like available ones, and deleted, because the child's controller waits for them. When
+// they are updated they are done, without a node. Replicas behind them are deleted, too.
 //
 // # The way back
 //
