@@ -31,8 +31,8 @@ func unreadable(c *coordinator, _ *release) verdict {
 	return verdict{}
 }
 
-// hasFailed is closed while an updated replica is failed, which shows that the update revision does not work. All
-// subsets halt together. It is a stall unless the replica may still come up.
+// hasFailed is closed while there is a failed updated replica, which shows that the update revision does not work.
+// All subsets halt together. It is a stall unless the replica may still come up.
 func hasFailed(c *coordinator, _ *release) verdict {
 	if len(c.failed) == 0 {
 		return verdict{}

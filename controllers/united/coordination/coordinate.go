@@ -218,7 +218,7 @@ func (c *coordinator) freeze() {
 	c.report(c.allHeld)
 }
 
-// withoutReplicas reports whether the parent has no replicas. A rollout is not finished by that.
+// withoutReplicas reports whether the parent has no replicas. That does not finish a rollout.
 func (c *coordinator) withoutReplicas() bool {
 	for _, v := range c.states {
 		if v.Desired > 0 {

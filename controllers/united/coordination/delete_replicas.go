@@ -93,8 +93,8 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 }
 
 // deleteParallel deletes released replicas, the highest first, while no more than maxUnavailable are down, and no
-// more than maxUnavailablePerSubset of the subset. If all replicas above one are well, it is left to the child's
-// own controller, which is about to delete it. But from Kubernetes 1.37 on, that controller does nothing while any
+// more than maxUnavailablePerSubset of the subset. The one that takenNext returns is left to the child's own
+// controller, which is about to delete it. But from Kubernetes 1.37 on, that controller does nothing while any
 // other of its replicas is unavailable.
 //
 // A child with a bound of its own, which is lifted (adapters.Paced), takes all released replicas by itself: only

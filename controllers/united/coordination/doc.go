@@ -56,9 +56,9 @@
 // ours. If the controller has not observed the spec, it is not known whether a failed replica is an updated one,
 // so nothing is released either.
 //
-// While a replica is failed, nothing is released and nothing is deleted, in any subset. Replicas that a scale-up
-// adds come up protected. This ends when the replica is ready, or with the next revision: then the replica is an
-// old broken one, and replacing it costs nothing.
+// While there is a failed replica, nothing is released and nothing is deleted, in any subset. Replicas that a
+// scale-up adds come up protected. This ends when the replica is ready, or with the next revision: then the
+// replica is an old broken one, and replacing it costs nothing.
 //
 // # The ledger
 //
@@ -79,7 +79,7 @@
 // of the subset alone. The same rules apply with that bound. A percentage is of R, rounded down, at least 1. A
 // subset that its own ledger holds leaves the room to other subsets.
 //
-// The bound on the replicas in flight prevents that a moment in which a whole zone is unready puts the whole zone
+// Without the bound on the replicas in flight, a moment in which a whole zone is unready would put the whole zone
 // on a revision that may not work. The subset that is furthest behind goes first. If several are equally far
 // behind, the first one in the spec does.
 //
@@ -115,8 +115,8 @@
 // If the update revision is the one that all replicas ran last (Update = Current), it is proven. So there are no
 // steps. Unavailable replicas are released at once, regardless of the bound on replicas in flight, skew and order,
 // and those that run anything else are deleted, even if they are merely unready. A failed replica stops nothing,
-// and the phase is Failed only if nothing else is on its way. Growth does not hold anything up. Available replicas
-// go through the ledger, with order and skew, as usual.
+// and the phase is Failed only if nothing else is on its way. Replicas that a scale-up adds are not held up.
+// Available replicas go through the ledger, with order and skew, as usual.
 //
 // # Zero
 //

@@ -69,8 +69,9 @@ func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired
 // updateUnknown reports whether it is not known which replicas are updated. Until the child's controller has
 // observed the spec, its update revision may be that of the previous template. Then no replica is updated that
 // seems to be, and released replicas would be moved although the rollout is paused. frozen: nothing has been
-// released for a while. Then it is known, unless the record of what the child protects says that this is another
-// revision than that of the template. Otherwise, every scale-down would protect the updated replicas.
+// released for a while. Then it counts as known, because otherwise every scale-down would protect the updated
+// replicas. The exception is a record of what the child protects that shows that its update revision is not that
+// of the template.
 //
 // If a kind has no partition, its update revision is known at once.
 func updateUnknown(o *adapters.Observed, frozen bool) bool {

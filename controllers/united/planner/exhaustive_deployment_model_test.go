@@ -20,7 +20,7 @@ import (
 )
 
 // The Deployments' controller is a model of what it may do: it never has more replicas than asked for (maxSurge is
-// 0), and takes an available one only while no more than maxUnavailable are missing.
+// 0), and takes an available one only if no more than maxUnavailable are unavailable afterwards.
 
 // wholePods is the maximum number of pods of a child, because nothing surges.
 const wholePods = 3

@@ -374,7 +374,7 @@ func (k *smallKid) strays() bool {
 	})
 }
 
-// release ends that replicas are astray if they are released now. If a child has forgotten, and is released
+// release clears the marks of stray replicas that are released now. If a child has forgotten, and is released
 // completely, this cannot be distinguished from an end.
 func (k *smallKid) release() {
 	if k.forgot && k.releasedFrom() == 0 {

@@ -134,8 +134,9 @@ func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revis
 }
 
 // WithoutUpdate returns the input to use while the revision that the spec asks for cannot be stored. The last
-// stored one takes its place. It returns nil if there is none, so that nothing can be created. If the revision was
-// stored before, and somebody has deleted it, it was created again from the unchanged spec, and is used as it is.
+// stored one takes its place. It returns nil if there is none, so that nothing can be created. If the revision
+// that the spec asks for was stored before, and somebody has deleted it, the one made from the unchanged spec is
+// used.
 func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	status, kept := &in.Parent.Status, in.Kept()
 	if status.UpdateRevision != "" && in.Update.Name == status.UpdateRevision && revision.ByName(kept, in.Update.Name) == nil {

@@ -354,8 +354,8 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 	}
 }
 
-// version returns what a revision makes of this subset's pods. If it does not know the subset, the current overlay
-// of the subset is used.
+// version returns the version of this subset's pods in a revision. If it does not know the subset, the current
+// overlay of the subset is used.
 func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
 	return subset.Version{

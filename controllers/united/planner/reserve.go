@@ -14,7 +14,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// checkReserve rejects keeping replicas without a node if they would prevent that others are created or updated.
+// checkReserve rejects reserveUnschedulablePods if replicas without a node would prevent others from being created
+// or updated.
 func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
 	at := field.NewPath("spec", "topology", "scheduleStrategy", "adaptive", "reserveUnschedulablePods")
 	strategy := parent.Spec.Topology.ScheduleStrategy

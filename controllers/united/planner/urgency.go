@@ -29,9 +29,9 @@ func SameButCounters(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 	return SameStatus(withoutCounters(a), withoutCounters(b))
 }
 
-// OnlyProvisioning is OnlyCounters for a UnitedDeployment that has never been Ready. Then it can also wait that
-// one of its subsets grows, or is complete, and that the reason why Ready is still False changes. What it is read
-// for cannot wait: that all its replicas are ready, that it is Ready, and what is wrong.
+// OnlyProvisioning is OnlyCounters for a UnitedDeployment that has never been Ready. Then a status can also wait
+// if one of its subsets grows or is complete, or if the reason why Ready is still False changes. What users read
+// it for cannot wait: that all its replicas are ready, that it is Ready, and what is wrong.
 func OnlyProvisioning(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	wanted := int32(0)
 	for i := range after.Subsets {
