@@ -10,13 +10,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// nameList are the first of those that a message is about, and how many more there are.
+// nameList has the first names that a message is about, and how many more there are.
 type nameList struct {
 	names []string
 	more  int
 }
 
-// maxNamed is how many a message names.
+// maxNamed is how many names a message has.
 const maxNamed = 3
 
 func (f *nameList) add(name func() string) {
@@ -27,7 +27,7 @@ func (f *nameList) add(name func() string) {
 	f.names = append(f.names, name())
 }
 
-// list names them; of says what the others are.
+// list joins the names; of describes the remaining ones.
 func (f *nameList) list(of string) string {
 	names := f.names
 	if f.more > 0 {
@@ -47,9 +47,9 @@ func (c *coordinator) failedMessage() string {
 	return failed.list("") + " failed; no more replicas are released: fix the template, or go back"
 }
 
-// raisingHelps reports whether a subset whose turn it is could go on if maxUnavailable were
-// greater, or that of each subset. One that works in order cannot while a replica of its own is down,
-// but its surplus replicas could go; and force does not remove those.
+// raisingHelps reports whether a subset that is not waiting for its turn could continue if maxUnavailable, or the
+// bound of its subset, were greater. An ordered child cannot while one of its own replicas is down. But its
+// surplus replicas could be removed, and force does not do that.
 func (c *coordinator) raisingHelps() bool {
 	for _, v := range c.states {
 		if v.keepsSurplus() {
@@ -70,11 +70,11 @@ func (c *coordinator) raisingHelps() bool {
 	return false
 }
 
-// keepsSurplus reports whether a subset keeps surplus replicas, since too many others are down.
+// keepsSurplus reports whether a subset keeps surplus replicas, because too many others are down.
 func (v *subsetState) keepsSurplus() bool { return v.nextReplicas > v.Desired }
 
-// usedUp says which bounds have no room for another replica, and which fields set them: that of each
-// subset which has something to release or to remove, and that over all of them.
+// usedUp returns which bounds have no room for another replica, and which fields set them: the bound over all
+// subsets, and those of the subsets that have something to release or to remove.
 func (c *coordinator) usedUp() (used, fields string) {
 	const total, single = "maxUnavailable", "maxUnavailablePerSubset"
 	used, fields = fmt.Sprintf("%d of %s %d", c.unavailable, total, c.most), total
@@ -96,18 +96,18 @@ func (c *coordinator) usedUp() (used, fields string) {
 	return used + " and " + full.list(" subsets"), total + " and " + single
 }
 
-// blocked names the replicas that keep a rollout from going on by itself. It is a stall
-// when they are broken: they will not come back by themselves.
+// blocked names the replicas that keep a rollout from continuing by itself. It is a stall if one of them is
+// broken, because it will not come back by itself.
 func (c *coordinator) blocked() verdict {
 	var culprits nameList
 	broken := false
-	kept := true // all are protected, of children that work in order: not even force helps
+	kept := true // all are protected replicas of ordered children: not even force helps
 	for _, v := range c.states {
 		if v.Removed {
 			continue
 		}
 		if !v.stepDone() && !v.staged || v.currentReplicas < v.Desired {
-			return verdict{} // something else goes on
+			return verdict{} // something else continues
 		}
 		p := v.unavailableBelow(min(v.partition, v.currentReplicas))
 		if c.inFlightOf(v, true) > 0 && (!v.barred || p < 0) {
@@ -143,8 +143,8 @@ func blockedBy(what string, stall bool) verdict {
 	return verdict{closed: true, stall: stall, phase: v1alpha1.RolloutBlocked, message: "blocked by " + what}
 }
 
-// stuck names what keeps a subset on a first template that it does not come up on. It is a
-// stall when that will not come up by itself.
+// stuck names the replica that keeps a subset on a first template on which it does not come up. It is a stall if
+// that replica will not come up by itself.
 func (c *coordinator) stuck() verdict {
 	for _, v := range c.states {
 		p := int32(-1)

@@ -11,18 +11,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// What the gates check, in the order of the table.
+// The checks of the gates, in the order of the table.
 
-// paused is closed while the user has paused the rollout, or what it needs cannot be kept for the
-// moment. It is more than a gate, for not even staging goes on: see freeze. The subsets
-// keep the reason of their partition; the rollout says it.
+// paused is closed while the user has paused the rollout, or while its revision cannot be stored for the moment.
+// It is more than a gate, because not even staging continues: see freeze. The subsets keep the reason of their
+// partition; the rollout reports this one.
 func paused(c *coordinator, _ *release) verdict {
 	return verdict{closed: c.Paused != "", phase: v1alpha1.RolloutPaused, message: c.Paused}
 }
 
-// unreadable is closed while a child cannot be read. Whether its replicas are available, or have failed on
-// the update revision, is not known; so nothing passes it by, neither force nor the way
-// back.
+// unreadable is closed while a child cannot be read. It is not known whether its replicas are available, or have
+// failed on the update revision. So nothing passes this gate, neither force nor the way back.
 func unreadable(c *coordinator, _ *release) verdict {
 	for _, v := range c.states {
 		if v.Unreadable != "" {
@@ -32,8 +31,8 @@ func unreadable(c *coordinator, _ *release) verdict {
 	return verdict{}
 }
 
-// hasFailed is closed while an updated replica failed, which shows that the update revision does not
-// work. All subsets halt together. It is a stall unless the replica may come up yet.
+// hasFailed is closed while there is a failed updated replica, which shows that the update revision does not work.
+// All subsets halt together. It is a stall unless the replica may still come up.
 func hasFailed(c *coordinator, _ *release) verdict {
 	if len(c.failed) == 0 {
 		return verdict{}
@@ -46,38 +45,38 @@ func hasFailed(c *coordinator, _ *release) verdict {
 	}
 }
 
-// unobserved is closed while a replica failed of a child whose controller has not observed its spec, so
-// that it is not known whether it is an updated one. That is known in a moment, so the
-// rollout says what it waits for otherwise.
+// unobserved is closed while a replica has failed and the child's controller has not observed its spec, so that it
+// is not known whether the replica is an updated one. That will be known in a moment, so the rollout reports what
+// else it waits for.
 func unobserved(c *coordinator, _ *release) verdict {
 	return verdict{closed: c.unobservedFailure != "", reason: "waiting for the controller of " + c.unobservedFailure + " to observe its latest spec"}
 }
 
-// notStaged is closed while the child has not got the update revision yet, or its controller has not
-// looked at it, or it has forgotten what it protects. What stages it has said so.
+// notStaged is closed while the child does not have the update revision yet, or its controller has not observed
+// it, or the child has forgotten what it protects. Staging has set the reason.
 func notStaged(_ *coordinator, r *release) verdict { return verdict{closed: !r.staged} }
 
-// notTakenBack is closed while replicas came up on the update revision without having been released, and
-// are not back on what is protected. Those that cannot be taken back hold nothing.
+// notTakenBack is closed while replicas that came up on the update revision without having been released are not
+// back on the protected revision. Those that cannot be taken back hold nothing.
 func notTakenBack(_ *coordinator, r *release) verdict {
 	return verdict{closed: len(r.Unreleased) > 0 && !r.cannotTakeBack}
 }
 
-// hasSurplus is closed while the subset is being scaled down. Its surplus replicas lie above any
-// partition that could be set, and would be taken down.
+// hasSurplus is closed while the subset is being scaled down. Its surplus replicas are above any partition that
+// could be set, so they would be taken down.
 func hasSurplus(_ *coordinator, r *release) verdict {
 	return verdict{closed: r.currentReplicas > r.Desired, reason: cmp.Or(r.waitReason, "waiting for surplus replicas to terminate")}
 }
 
-// atTarget is closed while the user's floor and the steps up to the running one release no more.
+// atTarget is closed if the user's floor and the steps up to the running one release no more.
 func atTarget(_ *coordinator, r *release) verdict { return verdict{closed: r.top <= r.target} }
 
-// outOfTurn is closed while order is Sequential and a subset before is not done.
+// outOfTurn is closed while order is Sequential and an earlier subset is not done.
 func outOfTurn(_ *coordinator, r *release) verdict {
 	return verdict{closed: r.waitsForSubset != nil, reason: r.waitReason}
 }
 
-// countedAlready is closed while as many are released or updated as the step releases. What is left is an
+// countedAlready is closed while as many replicas are released or updated as the step releases. What remains is an
 // updated replica that is being deleted: it comes back as the partition says.
 func countedAlready(_ *coordinator, r *release) verdict {
 	if room := r.toRelease() - r.releasedOrUpdated; room > 0 {
@@ -86,7 +85,7 @@ func countedAlready(_ *coordinator, r *release) verdict {
 	return verdict{closed: true, reason: "waiting for replicas that are already released"}
 }
 
-// tooFarAhead is closed while the subset would be further ahead of the slowest than maxSkew.
+// tooFarAhead is closed while the subset would be further ahead of the slowest one than maxSkew.
 func tooFarAhead(c *coordinator, r *release) verdict {
 	if room := r.releaseLimit - r.releasedOrUpdated; room > 0 {
 		return verdict{atMost: room}
@@ -94,8 +93,8 @@ func tooFarAhead(c *coordinator, r *release) verdict {
 	return verdict{closed: true, reason: c.ahead()}
 }
 
-// outOfOrder is closed while the child works in order (OrderedReady), and so moves an available replica
-// only while all of them are available.
+// outOfOrder is closed if the child works in order (OrderedReady) and some replica is unavailable, because it
+// moves an available replica only while all of them are available.
 func outOfOrder(c *coordinator, r *release) verdict {
 	if !r.Observed.Ordered || r.unavailableAnyway() {
 		return verdict{}
@@ -104,13 +103,12 @@ func outOfOrder(c *coordinator, r *release) verdict {
 	return verdict{closed: why != "", reason: why}
 }
 
-// ledgerFull is closed while one more available replica that goes down would be more than
-// maxUnavailable.
+// ledgerFull is closed while one more available replica going down would exceed maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
 	return verdict{closed: c.overfills(&c.ledger, r), reason: c.tooMany("unavailable", c.unavailable)}
 }
 
-// subsetLedgerFull is closed while it would be more than maxUnavailablePerSubset of the subset.
+// subsetLedgerFull is closed while it would exceed maxUnavailablePerSubset of the subset.
 func subsetLedgerFull(c *coordinator, r *release) verdict {
 	return verdict{closed: c.overfills(&r.own, r), reason: r.tooMany("unavailable", r.own.unavailable)}
 }
@@ -120,28 +118,30 @@ func (c *coordinator) overfills(l *ledger, r *release) bool {
 	switch {
 	case r.replica != nil && r.replica.usable:
 		return l.noRoomForAnother()
-	case r.replica != nil && r.replica.raised: // it is counted already
+	case r.replica != nil && r.replica.raised: // it is already counted
 		return l.unavailable > l.most
 	}
 	return false
 }
 
-// tooManyInFlight is closed while as many replicas as maxUnavailable are released and not back. It is
-// for replicas that are unavailable anyway, and under force for all.
+// tooManyInFlight is closed while maxUnavailable replicas are released and not back. It applies to replicas that
+// are unavailable anyway, and under force to all.
 func tooManyInFlight(c *coordinator, r *release) verdict {
 	return c.roomInFlight(&c.ledger, r, c.tooMany("being updated", c.inFlight))
 }
 
-// tooManyInFlightOfSubset is closed while as many of the subset are as maxUnavailablePerSubset.
+// tooManyInFlightOfSubset is closed while maxUnavailablePerSubset replicas of the subset are released and not
+// back.
 func tooManyInFlightOfSubset(c *coordinator, r *release) verdict {
 	return c.roomInFlight(&r.own, r, r.tooMany("being updated", r.own.inFlight))
 }
 
-// roomInFlight is how many more a ledger lets be on their way; reason is why there can be none.
+// roomInFlight returns how many more replicas a ledger allows in flight; reason is for the verdict if it allows
+// none.
 func (c *coordinator) roomInFlight(l *ledger, r *release, reason string) verdict {
 	switch {
 	case r.replica != nil && r.replica.usable && !c.rules.forced:
-		return verdict{} // it is the ledger's
+		return verdict{} // the ledger gates check it
 	case c.countsWithAnother(r):
 		return verdict{}
 	}
@@ -151,7 +151,7 @@ func (c *coordinator) roomInFlight(l *ledger, r *release, reason string) verdict
 	return verdict{closed: true, reason: reason}
 }
 
-// soaking is closed while the running step has a timed pause, and has not stood for as long.
+// soaking is closed while the running step has a timed pause and has not stood for that long.
 func soaking(c *coordinator, r *release) verdict {
 	pause := time.Duration(0)
 	if r.step < len(c.rules.steps) {
@@ -204,7 +204,7 @@ func (c *coordinator) stepReached(step int) string {
 	return fmt.Sprintf("step %d of %d reached", step+1, len(c.rules.steps))
 }
 
-// annotate is the command that sets an annotation of the object.
+// annotate returns the command that sets an annotation of the object.
 func (c *coordinator) annotate(key, value string) string {
 	return fmt.Sprintf("kubectl annotate --overwrite united -n %s %s %s=%s", c.Object.Namespace, c.Object.Name, key, value)
 }

@@ -16,85 +16,79 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Held is the partition of a child of which nothing is released: whatever
-// replicas it gets, they come up protected. A partition equal to its replicas
-// would not do: scaling could outgrow it, and raising it then could not be told
-// from taking a release back.
+// Held is the partition of a child that releases nothing: all replicas that it gets come up protected. A partition
+// equal to its replicas would not be enough: scaling could exceed it, and raising it then could not be
+// distinguished from taking a release back.
 const Held = int32(math.MaxInt32)
 
-// Input is all that a pass of a coordinated rollout is decided from.
+// Input is the complete input of one pass of a coordinated rollout.
 type Input struct {
-	// Strategy is as the user wrote it; nil is all defaults. What cannot be read
-	// in it holds: see Check.
+	// Strategy is as the user wrote it; nil means all defaults. A field that cannot be parsed holds; see Check.
 	Strategy *v1alpha1.RollingUpdate
 	// Object is the UnitedDeployment, for commands in messages.
 	Object types.NamespacedName
-	// Update names the revision that the spec asks for, Current the one that all
-	// replicas ran last.
+	// Update is the name of the revision that the spec asks for, Current of the one that all replicas ran last.
 	Update, Current string
-	// Subsets in the order of the spec, then those that are being removed.
+	// Subsets are in the order of the spec, followed by those that are being removed.
 	Subsets []Subset
-	// State is status.rollout as it was read; nil before the first.
+	// State is the observed status.rollout; nil before the first rollout.
 	State *v1alpha1.RolloutStatus
 	// Approved and Forced are the annotations united.dev/approved and
 	// united.dev/force-update.
 	Approved, Forced string
-	// Paused freezes the rollout, and says why; "" when it goes on. What is paused counts
-	// for no deadline.
+	// Paused is why the rollout is frozen; "" if it is not. The time during which it is paused counts for no
+	// deadline.
 	Paused string
-	// Pause is which way it is frozen.
+	// Pause is what freezes it.
 	Pause Pause
-	// ProgressDeadline is how long a replica may take to become available. Resumed is
-	// when spec.paused last ended: the time before does not count.
+	// ProgressDeadline is how long a replica may take to become available. Resumed is when spec.paused last ended:
+	// time before that does not count.
 	ProgressDeadline time.Duration
 	Resumed          time.Time
 	Now              time.Time
 }
 
-// Subset is one subset as it was observed.
+// Subset is the observed state of one subset.
 type Subset struct {
 	Name string
-	// Desired is how many replicas it is allotted: R.
+	// Desired is the number of replicas allotted to it: R.
 	Desired int32
-	// Reserved is how many of Desired have no node, and are kept beside the replicas of the parent. Where there are
-	// any, these are the replicas that the scheduler calls unschedulable.
+	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent. If there
+	// are any, they are the replicas that the scheduler reports as unschedulable.
 	Reserved int32
-	// Removed: the spec does not have it any more. It is drained.
+	// Removed: the spec no longer has the subset. It is drained.
 	Removed bool
 	// Whole: its child is released as a whole, and then replaces its replicas by itself.
 	Whole bool
-	// Observed is the child; nil when there is none.
+	// Observed is the child; nil if it does not exist.
 	Observed *adapters.Observed
-	// Revision names the parent revision that the child's template is.
+	// Revision is the name of the parent revision of the child's template.
 	Revision string
-	// Same: a child made now would have nothing but pods of the update revision,
-	// below its partition too. Asked only where there is no child, or one whose
-	// controller has not looked at it.
+	// Same: if the child were created now, all its pods would be of the update revision, including those below its
+	// partition. It is set only if there is no child, or if the child's controller has not synced it yet.
 	Same bool
-	// FirstRolloutPending: the child's template replaced another before any replica was ever
-	// ready, and the child has not come up on it since. It is open for that.
+	// FirstRolloutPending: the child's template replaced another before any replica was ever ready, and the child
+	// has not come up on it since. The whole child is open to it.
 	FirstRolloutPending bool
-	// LastPartition is the partition that was last in force, for a child that is gone;
-	// Held if unknown.
+	// LastPartition is the partition that was last in force, for a child that no longer exists; Held if unknown.
 	LastPartition int32
-	// Recorded is the partition that the child was last given, where it says so: that
-	// of its spec may be somebody else's. nil: it does not say.
+	// Recorded is the partition that the child was last given, if it has a record of that, because somebody else
+	// may have set the one in its spec. It is nil if there is no record.
 	Recorded *int32
 	// Proven: the subset's protected revision makes the same pods as the update revision.
 	Proven bool
-	// ProtectedHash names the child's own revision that its protected replicas run, where
-	// the child says so.
+	// ProtectedHash is the child's own revision that its protected replicas run, if the child has a record of
+	// that.
 	ProtectedHash string
-	// Unreadable is why the child cannot be read, "" if it can, or there is none. Observed
-	// is nil then. LastAvailable is how many of its replicas were last known to be
-	// available.
+	// Unreadable is why the child cannot be read; "" if it can, or if there is none. Observed is nil then.
+	// LastAvailable is how many of its replicas were last known to be available.
 	Unreadable    string
 	LastAvailable int32
-	// Forgot: the child makes all of its pods of the update revision though it protects
-	// another. It is to be reminded first.
+	// Forgot: the child creates all of its pods on the update revision although it protects another. It must first
+	// be reminded.
 	Forgot bool
-	// Unreleased are replicas that came up on the update revision without having been
-	// released. They are deleted, so that they come back on what is protected.
+	// Unreleased are replicas that came up on the update revision without having been released. They are deleted,
+	// so that they come back on the protected revision.
 	Unreleased []adapters.Replica
 }
 
@@ -102,10 +96,9 @@ type Subset struct {
 type Plan struct {
 	// Subsets are in the order of the Input.
 	Subsets []Decision
-	// State is what status.rollout becomes. Only when it was written and read back
-	// is it acted on.
+	// State is the new status.rollout. It takes effect only after it has been written and read back.
 	State *v1alpha1.RolloutStatus
-	// Stalled: it will not go on by itself. State.Message says why.
+	// Stalled: the rollout will not continue by itself. State.Message says why.
 	Stalled bool
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
@@ -113,23 +106,22 @@ type Plan struct {
 
 // Decision is what one pass decides for one subset.
 type Decision struct {
-	// Line is where the partition lies from now on.
+	// DesiredPartition is the partition from now on.
 	DesiredPartition
-	// Replicas is how many the child is asked for: Desired, or more while a
-	// scale-down would take too many away.
+	// Replicas is how many replicas the child is asked for: Desired, or more while scaling down to that would take
+	// too many away.
 	Replicas int32
-	// Pace is how fast a child that is released as a whole replaces its replicas; nil for
-	// all others. Stopped: for the moment it replaces none.
+	// Pace is how fast a child that is released as a whole replaces its replicas; nil for all others. Stopped: for
+	// the moment it replaces none.
 	Pace    *adapters.Pace
 	Stopped bool
-	// Delete are released replicas that the child's controller would not get to
-	// soon, or not at all.
+	// Delete are released replicas that the child's controller would not replace soon, or not at all.
 	Delete []adapters.Replica
-	// Remove: the child of a removed subset is empty and can go.
+	// Remove: the child of a removed subset is empty and can be deleted.
 	Remove bool
-	// ChangeReason says why the partition changes; "" when it does not.
+	// ChangeReason says why the partition changes; "" if it does not.
 	ChangeReason string
-	// WaitReason says what keeps the subset from its target; "" when nothing does.
+	// WaitReason says what keeps the subset from its target; "" if nothing does.
 	WaitReason string
 }
 
@@ -158,28 +150,27 @@ func coordinate(in Input, gates []gate) Plan {
 	return c.plan()
 }
 
-// coordinator is one pass.
+// coordinator is the state of one pass.
 type coordinator struct {
 	Input
 	rules  rules
 	states []*subsetState
 	state  *v1alpha1.RolloutStatus
 	ledger
-	// gates are what a release passes, exempt why this rollout passes some of them.
+	// gates are the gates that a release must pass, exempt is why this rollout passes some of them anyway.
 	gates  []gate
 	exempt exemption
-	// allHeld is what keeps every release back; oneHeld what keeps back one subset, if the
-	// rollout is to say it.
+	// allHeld is the verdict that holds all releases; oneHeld is one that holds one subset, if the rollout has to
+	// report it.
 	allHeld, oneHeld verdict
-	// goingBack: the update revision is the one that all replicas ran last. It is proven.
+	// goingBack: all replicas ran the update revision last. It is proven.
 	goingBack bool
-	// failed are the updated replicas that failed. They stop a rollout, but not the
-	// way back.
+	// failed are the updated replicas that failed. They stop a rollout, but not the way back.
 	failed []adapters.Replica
-	// unobservedFailure names a child of which it is not known yet whether a replica that failed
-	// is an updated one; "" if none.
+	// unobservedFailure is the name of a child with a failed replica if it is not known yet whether that is an
+	// updated one; "" if there is none.
 	unobservedFailure string
-	// progressed: something was released, deleted or removed in this pass.
+	// progressed: this pass has released, deleted or removed something.
 	progressed bool
 	stalled    bool
 	requeue    time.Time
@@ -200,14 +191,13 @@ func newCoordinator(in Input, gates []gate) *coordinator {
 	return c
 }
 
-// onRecord reports whether status.rollout speaks of the update revision, so that there
-// is something to go on from.
+// onRecord reports whether status.rollout is for the update revision, so that the rollout can continue from it.
 func (c *coordinator) onRecord() bool {
 	return c.state != nil && c.state.Revision == c.Update
 }
 
-// freeze leaves everything as it is: the controller gives no child another template
-// meanwhile, so there is nothing to stage. Scaling goes on.
+// freeze leaves everything as it is: the controller does not give a child another template meanwhile, so there is
+// nothing to stage. Scaling continues.
 func (c *coordinator) freeze() {
 	for _, v := range c.states {
 		v.nextPartition = v.partition
@@ -217,8 +207,8 @@ func (c *coordinator) freeze() {
 		}
 	}
 	if c.withoutReplicas() || !c.onRecord() {
-		// There is nothing to be reached, or another template meanwhile, and what is on record is of
-		// the one before: it does not go on.
+		// Either there is nothing to reach, or the template has changed meanwhile and the record is for the
+		// previous one, which does not continue.
 		if c.state != nil && c.state.Phase != v1alpha1.RolloutComplete {
 			c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
 		}
@@ -228,7 +218,7 @@ func (c *coordinator) freeze() {
 	c.report(c.allHeld)
 }
 
-// withoutReplicas reports whether the parent has no replicas. That finishes nothing.
+// withoutReplicas reports whether the parent has no replicas. That does not finish a rollout.
 func (c *coordinator) withoutReplicas() bool {
 	for _, v := range c.states {
 		if v.Desired > 0 {
@@ -238,8 +228,8 @@ func (c *coordinator) withoutReplicas() bool {
 	return true
 }
 
-// keepWithoutReplicas leaves a rollout without replicas where it is, with its step and approvals.
-// It goes on when there are replicas again, which come up protected.
+// keepWithoutReplicas keeps a rollout without replicas where it is, with its step and approvals. It continues when
+// there are replicas again, which come up protected.
 func (c *coordinator) keepWithoutReplicas() {
 	c.stageAndProtect()
 	c.soak(false)
@@ -248,20 +238,21 @@ func (c *coordinator) keepWithoutReplicas() {
 	}
 }
 
-// noReplicas is why a rollout of nothing does not go on.
+// noReplicas is the reason why a rollout without replicas does not continue.
 const noReplicas = "there are no replicas; the rollout continues when there are"
 
-// nowInSeconds is now, as the API server keeps it.
+// nowInSeconds returns the current time in the precision of the API server.
 func (c *coordinator) nowInSeconds() *metav1.Time {
 	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
 }
 
-// haltedByFailure reports whether a failed replica stops every release and deletion, but not on the way back.
+// haltedByFailure reports whether a failed replica stops all releases and deletions, which it does not on the way
+// back.
 func (c *coordinator) haltedByFailure() bool {
 	return len(c.failed) > 0 && !c.rules.forced && !c.goingBack
 }
 
-// terms are when a replica is broken.
+// terms returns the terms that decide when a replica is broken.
 func (c *coordinator) terms() adapters.Terms {
 	return adapters.Terms{Now: c.Now, Deadline: c.ProgressDeadline, Paused: c.Paused != "", Resumed: c.Resumed}
 }
@@ -277,7 +268,7 @@ func (c *coordinator) allFullyUpdated() bool {
 
 func (c *coordinator) requeueAt(at time.Time) { c.requeue = earlier(c.requeue, at) }
 
-// earlier is the earlier of two times, of which each may be zero: never.
+// earlier returns the earlier of two times. A zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -302,7 +293,7 @@ func (c *coordinator) plan() Plan {
 	return p
 }
 
-// raiseReason says why a partition goes up.
+// raiseReason returns why a partition goes up.
 func (c *coordinator) raiseReason(v *subsetState) string {
 	running := c.running()
 	switch {
@@ -314,7 +305,7 @@ func (c *coordinator) raiseReason(v *subsetState) string {
 	return "replicas that are not updated yet are protected again"
 }
 
-// changeReason says why a partition changes.
+// changeReason returns why a partition changes.
 func (c *coordinator) changeReason(v *subsetState) string {
 	switch {
 	case v.Observed == nil || v.nextPartition == v.partition:

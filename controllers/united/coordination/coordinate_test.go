@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// released are the waves in which replicas are released when updates are instant:
-// one planner pass, then all that is released is updated and available.
+// waves returns the waves in which replicas are released when updates are instant: after one planner pass, all
+// released replicas are updated and available.
 func waves(w *world, most int) [][]int {
 	if w.state == nil || w.state.Revision != w.update {
 		w.decide() // stages
@@ -84,8 +84,7 @@ func TestWavesOfSkew(t *testing.T) {
 	})
 }
 
-// started puts the world where a rollout has come to: so many of each subset are
-// updated.
+// started puts the world into the middle of a rollout: the given number of replicas of each subset are updated.
 func (w *world) started(updated ...int32) {
 	w.decide()
 	for i, c := range w.subsets {
@@ -201,9 +200,9 @@ func TestBrokenBefore(t *testing.T) {
 	}
 }
 
-// TestSkewKeepsNothingThatIsDown: where skew leaves a small subset nothing and the
-// others something, and a replica of the small one uses up the ledger, that goes first:
-// it costs nothing, and the others wait for it.
+// TestSkewKeepsNothingThatIsDown: skew leaves nothing to a small subset and something to the others, and a replica
+// of the small one, which is down, uses up the ledger. That replica goes first: it costs nothing, and the others
+// wait for it.
 func TestSkewKeepsNothingThatIsDown(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		t.Run(fmt.Sprint("ordered ", ordered), func(t *testing.T) {
@@ -220,8 +219,8 @@ func TestSkewKeepsNothingThatIsDown(t *testing.T) {
 	}
 }
 
-// TestBlockedAdvice: raising maxUnavailable is told of where it lets something go
-// on, which in a child that works in order it does not.
+// TestBlockedAdvice: the message advises to raise maxUnavailable only if that lets something continue, which it
+// does not in an ordered child.
 func TestBlockedAdvice(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -331,8 +330,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveUnobserved: a surplus replica of a child whose controller has not
-// observed its spec is as good as any other, and goes only as the ledger allows.
+// TestMoveUnobserved: a surplus replica of a child whose controller has not observed its spec counts like any
+// other, and is removed only as the ledger allows.
 func TestMoveUnobserved(t *testing.T) {
 	w := newWorld(nil, 6, 3)
 	w.subsets[0].desired, w.subsets[1].desired = 3, 6
@@ -354,9 +353,8 @@ func TestMoveUnobserved(t *testing.T) {
 	}
 }
 
-// TestMissingInOrder: missing replicas of several children that work in order are
-// not released all at once. One may be there by now, on the old revision, and its
-// controller then takes it down.
+// TestMissingInOrder: missing replicas of several ordered children are not released all at once. One may exist by
+// now, on the old revision, and its controller then takes it down.
 func TestMissingInOrder(t *testing.T) {
 	w := newWorld(nil, 3, 3, 3).ordered()
 	w.roll("v2")
@@ -382,8 +380,8 @@ func TestMissingInOrder(t *testing.T) {
 	}
 }
 
-// TestCorrectedAndScaledUp: the broken replica is not the highest any more, and is
-// of neither the protected nor the update revision.
+// TestCorrectedAndScaledUp: the broken replica is no longer the highest one, and runs neither the protected nor
+// the update revision.
 func TestCorrectedAndScaledUp(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		w := newWorld(nil, 3, 3)
@@ -400,8 +398,7 @@ func TestCorrectedAndScaledUp(t *testing.T) {
 	}
 }
 
-// TestSurplusOfASubsetThatShrinksToNothing: it serves until others are there, and is
-// not updated on the way out.
+// TestSurplusOfASubsetThatShrinksToNothing: it serves until others exist, and is not updated before it is removed.
 func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2, 1, 1)
 	w.fail(2, 0)
@@ -417,8 +414,8 @@ func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 	w.settle()
 }
 
-// TestStepsEdited: who edits the steps on the way decides anew; also when so few
-// are left that the running one is not among them.
+// TestStepsEdited: whoever edits the completed steps decides again, also if so few are left that the running one
+// is not among them.
 func TestStepsEdited(t *testing.T) {
 	approval := func(subset string) v1alpha1.RolloutStep {
 		return v1alpha1.RolloutStep{Subsets: []string{subset}, Pause: &v1alpha1.RolloutPause{}}
@@ -444,8 +441,8 @@ func TestStepsEdited(t *testing.T) {
 	}
 }
 
-// A child whose controller has not observed its spec has nothing that can be counted
-// on, but what it has is not there to be thrown away either.
+// If the controller of a child has not observed its spec, the replicas of the child cannot be relied on, but they
+// are not removed either.
 func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
 	w := newWorld(nil, 6, 0)
 	w.subsets[0].desired, w.subsets[1].desired = 3, 3
@@ -463,9 +460,9 @@ func TestNothingIsRemovedFromAChildThatIsBehind(t *testing.T) {
 	}
 }
 
-// A child whose first template was corrected, and of which nothing comes up on the
-// correction though a replica of the first is ready by now, has nothing to protect:
-// a further template reaches it at once, as long as the user protects nothing.
+// The first template of a child was corrected, and nothing comes up on the correction, though a replica of the
+// first template is ready by now. The child has nothing to protect: a further template reaches it at once, as long
+// as the user protects nothing.
 func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 	type scene struct {
 		*world
@@ -513,7 +510,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 			w.fail(1, 2)
 			c.change(scene{w, b.Observed})
 			in := w.roll("v2").input()
-			in.State = coordination.Coordinate(in).State // it is put on record first
+			in.State = coordination.Coordinate(in).State // the new state is put on record first
 			p := coordination.Coordinate(in)
 			if a := p.Subsets[0]; w.subsets[0].Revision != "v2" && a.Partition != coordination.Held {
 				t.Error("what works is not staged first:", a.DesiredPartition)
@@ -528,7 +525,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 	}
 }
 
-// A partition that goes up says why: the user's floor, or an edited step.
+// The reason for a partition that goes up: the user's floor, or an edited step.
 func TestWhyAPartitionGoesUp(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("1") }), 3)
 	w.roll("v2").settle()
@@ -579,7 +576,7 @@ func TestSteps(t *testing.T) {
 		t.Error("an old approval opens a step of another revision", w.state)
 	}
 	w.approved = w.state.ApprovalKey
-	w.roll("v2").settle() // the steps are passed by: all replicas ran v2 last
+	w.roll("v2").settle() // the steps are skipped: all replicas ran v2 last
 	if !w.complete() {
 		t.Error("going back waits", w.state)
 	}

@@ -5,10 +5,10 @@ package coordination
 
 import "github.com/unitedworkloads/united/adapters"
 
-// Proven is the partition of a child that counts (adapters.ByCount) and protects what the update
-// revision is. There a partition keeps so many replicas on whatever else they run, after a
-// canary that is taken back for one; and nobody asks for that. So there is none, unless it
-// protects all replicas: then nothing is to move.
+// Proven returns the partition of a child that counts (adapters.ByCount) if its protected revision makes the same
+// pods as the update revision. In such a child, a partition keeps that many replicas on whatever else they run,
+// for example after a canary that is taken back, and nobody asks for that. So there is no partition, unless it
+// protects all replicas: then nothing may move.
 func (l DesiredPartition) Proven(replicas int32) DesiredPartition {
 	if l.Held || l.Partition <= 0 || l.Partition >= replicas {
 		return l

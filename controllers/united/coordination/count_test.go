@@ -31,8 +31,8 @@ func TestProvenLine(t *testing.T) {
 	}
 }
 
-// Of a child that counts nothing is deleted that its controller may leave: it takes what is
-// released by itself. What is broken is.
+// In a child that counts, nothing is deleted that its controller may keep: it takes released replicas by itself.
+// Only broken ones are deleted.
 func TestNothingAvailableIsDeletedByCount(t *testing.T) {
 	for _, kind := range []adapters.Granularity{adapters.ByCount, adapters.ByOrdinal} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestNothingAvailableIsDeletedByCount(t *testing.T) {
 	}
 }
 
-// Going back to what is protected, a child that counts is left no partition: it would keep
-// that many on the version that is taken back.
+// When a child that counts goes back to the protected revision, it gets no partition: that would keep that many
+// replicas on the version that is taken back.
 func TestGoingBackByCount(t *testing.T) {
 	floor := strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.Partition = amount("3"), amount("1") })
 	for _, tc := range []struct {

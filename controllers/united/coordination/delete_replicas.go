@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// deleteReplicas names the replicas to delete. What is released counts as down before its
-// controller takes it: so nothing is deleted beside what they are about to take.
+// deleteReplicas names the replicas to delete. A released replica counts as down before its controller takes it
+// down, so nothing is deleted in addition to the replicas that the controllers are about to take.
 func (c *coordinator) deleteReplicas() {
 	if c.allHeld.closed {
 		return
@@ -28,8 +28,8 @@ func (c *coordinator) deleteReplicas() {
 	}
 }
 
-// takenNext is the available replica that a StatefulSet is about to take: the highest
-// that is released and not updated, if all above it are updated and available.
+// takenNext returns the available replica that a StatefulSet is about to take: the highest one that is released
+// and not updated, if all above it are updated and available.
 func (v *subsetState) takenNext() *replicaState {
 	above := v.currentReplicas
 	for i := range slices.Backward(v.replicaStates) {
@@ -45,8 +45,8 @@ func (v *subsetState) takenNext() *replicaState {
 	return nil
 }
 
-// takeBack deletes replicas that came up on the update revision without having been
-// released: they come back as they were. They go before anything is released.
+// takeBack deletes replicas that came up on the update revision without having been released, so that they come
+// back on the protected one. This happens before anything is released.
 func (c *coordinator) takeBack() {
 	if c.allHeld.closed {
 		return
@@ -54,7 +54,7 @@ func (c *coordinator) takeBack() {
 	for _, v := range c.states {
 		for _, r := range v.Unreleased {
 			if v.Observed.Ordered && v.unavailableBelow(r.Position) >= 0 {
-				v.cannotTakeBack = true // it would not be made again
+				v.cannotTakeBack = true // it would not be created again
 				break
 			}
 			available, _ := r.Available(v.Observed.MinReadySeconds, c.Now)
@@ -71,17 +71,17 @@ func (c *coordinator) takeBack() {
 	}
 }
 
-// replaceable reports whether a replica that is not available is to be deleted: what is broken
-// where it comes back on another revision, which the child's controller need not do by
-// itself. On the way back what is merely unready is too, and it need not be released where
-// the child makes all of its pods of the update revision. So is, under force, one that a
-// child waits for that works in order.
+// replaceable reports whether a replica that is not available should be deleted. That is the case if it is broken
+// and comes back on another revision, because the child's controller need not replace it by itself. On the way
+// back it is also the case if it is merely unready, and if the child creates all of its pods on the update
+// revision, the replica need not be released. Under force, it is also the case for a replica that an ordered child
+// waits for.
 func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 	o := v.Observed
 	switch {
 	case m.available || m.Terminating || m.Position >= v.Desired:
 		return false
-	case m.broken && (m.Position < v.nextPartition || m.Position >= v.partition) && // else it is released first
+	case m.broken && (m.Position < v.nextPartition || m.Position >= v.partition) && // otherwise it is released first
 		o.Replaceable(m.Replica, v.partition, v.wantedHashes()):
 		return true
 	case m.Hash == o.UpdateHash:
@@ -92,13 +92,13 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 	return m.Position >= v.partition && (c.goingBack || waitedFor) || c.goingBack && proven
 }
 
-// deleteParallel deletes what is released, the highest first, while no more than
-// maxUnavailable, and of the subset maxUnavailablePerSubset, are down. The one above which all is well is left to the child's
-// own controller, which is about to delete it; but from Kubernetes 1.37 on that does
-// nothing while any other of its replicas is unavailable.
+// deleteParallel deletes released replicas, the highest first, while no more than maxUnavailable are down, and no
+// more than maxUnavailablePerSubset of the subset. The one that takenNext returns is left to the child's own
+// controller, which is about to delete it. But from Kubernetes 1.37 on, that controller does nothing while any
+// other of its replicas is unavailable.
 //
-// A child that has a bound of its own, which is lifted (adapters.Paced), takes what is released
-// by itself, all of it: of that nothing is deleted but what is broken.
+// A child with a bound of its own, which is lifted (adapters.Paced), takes all released replicas by itself: only
+// broken ones are deleted.
 func (c *coordinator) deleteParallel(v *subsetState) {
 	barred := v.Reserved > 0 || v.unavailableBelow(v.currentReplicas) >= 0
 	taken := v.takenNext()
@@ -110,7 +110,7 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 		case v.Observed.Traits.Paced:
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.rules.forced || !c.tooManyUnavailable(v):
-			// It counts as unavailable since it is released. Force looks only at what is on the way.
+			// It counts as unavailable because it is released. Force considers only what is on its way.
 			v.deletions = append(v.deletions, *m.Replica)
 		default:
 			v.barred = barred
@@ -118,8 +118,8 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 	}
 }
 
-// deleteOrdered deletes the replica that a child that works in order waits for forever, also
-// one that has yet to come up on its first template.
+// deleteOrdered deletes the replica for which an ordered child would wait forever, also in a child that has yet to
+// come up on its first template.
 func (c *coordinator) deleteOrdered(v *subsetState) {
 	waitedFor := v.Observed.FirstUnready()
 	if waitedFor == nil {

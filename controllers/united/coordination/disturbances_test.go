@@ -13,10 +13,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// What the world does to a rollout that is not the rollout's fault: readiness that
-// flaps, zones that blink, scaling in the middle, and users who change their mind.
+// Disturbances that are not caused by the rollout: readiness that flaps, zones that fail for a moment, scaling
+// during a rollout, and users who change their mind.
 
-// flap makes replicas unready that were ready; they have not failed.
+// flap makes ready replicas unready; they have not failed.
 func (w *world) flap(subset int, positions ...int32) {
 	for _, p := range positions {
 		m := w.subsets[subset].member(p)
@@ -24,7 +24,7 @@ func (w *world) flap(subset int, positions ...int32) {
 	}
 }
 
-// deleted are the names of the replicas that the last pass deletes.
+// deleted returns the names of the replicas that the last pass deletes.
 func (w *world) deleted() string {
 	var names []string
 	for _, d := range w.last.Subsets {
@@ -35,7 +35,7 @@ func (w *world) deleted() string {
 	return strings.Join(names, " ")
 }
 
-// begun has a rollout to v2 of which the first replicas are released and starting.
+// begun returns a world with a rollout to v2 whose first replicas are released and starting.
 func begun(s *v1alpha1.RollingUpdate, ordered bool, sizes ...int32) *world {
 	w := newWorld(s, sizes...)
 	if ordered {
@@ -61,7 +61,7 @@ func TestAnUnreadyReplicaIsNeitherDeletedNorReleased(t *testing.T) {
 			t.Errorf("ordered=%v: deletes %q\n%s", ordered, w.deleted(), w.picture())
 		}
 	}
-	// What failed is released and deleted in its place, were it for two.
+	// What failed is released and deleted first, even if there is room for two.
 	w := begun(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("2") }), true, 3)
 	w.subsets[0].Observed.Partition = 2
 	w.fail(0, 1)
@@ -124,7 +124,7 @@ func TestAFailedRolloutDoesNotGrow(t *testing.T) {
 	}
 }
 
-// running is how many replicas run a revision.
+// running returns how many replicas run a revision.
 func (w *world) running(revision string) int {
 	n := 0
 	for _, c := range w.subsets {
@@ -231,8 +231,8 @@ func TestAStepIsWhatCameBeforeIt(t *testing.T) {
 	}
 }
 
-// TestBrokenReplicasGoOutOfTurn: in a subset whose turn it is not, what is broken is
-// released, and what is merely unready is not.
+// TestBrokenReplicasGoOutOfTurn: in a subset that has to wait for its turn, broken replicas are released, and
+// unready ones are not.
 func TestBrokenReplicasGoOutOfTurn(t *testing.T) {
 	sequential := func(s *v1alpha1.RollingUpdate) {
 		s.Order, s.MaxUnavailable = v1alpha1.SequentialOrder, amount("2")
@@ -253,8 +253,8 @@ func TestBrokenReplicasGoOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestWhatTheSetsTakeIsCountedFirst: three are released in three subsets, and one more
-// fails meanwhile. Each set is about to take one.
+// TestWhatTheSetsTakeIsCountedFirst: three replicas are released in three subsets, and one more fails meanwhile.
+// Each set is about to take one.
 func TestWhatTheSetsTakeIsCountedFirst(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount("3") }), 3, 3).roll("v2")
 	w.decide()
@@ -276,9 +276,8 @@ func TestWhatTheSetsTakeIsCountedFirst(t *testing.T) {
 	}
 }
 
-// TestABarredSetIsHelped: from Kubernetes 1.37 on a StatefulSet replaces nothing while a
-// protected replica is not available. What it would have replaced is deleted, if the
-// ledger has room.
+// TestABarredSetIsHelped: from Kubernetes 1.37 on, a StatefulSet replaces nothing while a protected replica is not
+// available. The replica that it would have replaced is deleted, if the ledger has room.
 func TestABarredSetIsHelped(t *testing.T) {
 	for most, want := range map[string]string{"2": "web-a-3", "1": ""} {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -310,8 +309,8 @@ func TestABarredSetIsHelped(t *testing.T) {
 	}
 }
 
-// TestForceReplacesWhatAnOrderedSetWaitsFor: a replica is not ready, and has not failed.
-// A set that works in order moves nothing before it is, and force is the only way out.
+// TestForceReplacesWhatAnOrderedSetWaitsFor: a replica is not ready, and has not failed. An ordered set moves
+// nothing before it is ready, and force is the only way out.
 func TestForceReplacesWhatAnOrderedSetWaitsFor(t *testing.T) {
 	w := newWorld(nil, 3).ordered().roll("v2")
 	w.decide()
@@ -345,8 +344,8 @@ func TestAForeignReleaseIsPutRight(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenBackIsNotReleased: a replica came up on the update revision without
-// having been released, and is being deleted for it. It is to come back as it was.
+// TestWhatIsTakenBackIsNotReleased: a replica came up on the update revision without having been released, and is
+// being deleted because of that. It has to come back on the protected revision.
 func TestWhatIsTakenBackIsNotReleased(t *testing.T) {
 	w := newWorld(nil, 3, 3).roll("v2")
 	w.decide()
@@ -361,8 +360,8 @@ func TestWhatIsTakenBackIsNotReleased(t *testing.T) {
 	}
 }
 
-// TestAChildThatForgotIsNotReleased: what it protects would come back on the update
-// revision. What came up so is deleted when it remembers.
+// TestAChildThatForgotIsNotReleased: its protected replicas would come back on the update revision. Those that did
+// are deleted when it remembers.
 func TestAChildThatForgotIsNotReleased(t *testing.T) {
 	w := newWorld(nil, 3).roll("v2")
 	w.decide()

@@ -30,10 +30,10 @@ var exemptions = map[string]exemption{
 	"updatedAlready": updatedAlready, "isBroken": isBroken, "unlocking": unlocking,
 }
 
-// Exemptions are the names of all exemptions.
+// Exemptions returns the names of all exemptions.
 func Exemptions() []string { return slices.Sorted(maps.Keys(exemptions)) }
 
-// Gates are the lines of the table: name, scopes, exemptions.
+// Gates returns the lines of the table: name, scopes, exemptions.
 func Gates() [][]string {
 	var lines [][]string
 	for _, g := range gates() {
@@ -53,7 +53,7 @@ func Gates() [][]string {
 	return lines
 }
 
-// CoordinateWith is Coordinate with more gates, and without those of some names.
+// CoordinateWith is Coordinate with additional gates, and without those with the given names.
 func CoordinateWith(in Input, without []string, more ...Gate) Plan {
 	all := slices.DeleteFunc(gates(), func(g gate) bool { return slices.Contains(without, g.name) })
 	for _, m := range more {

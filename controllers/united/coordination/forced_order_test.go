@@ -11,8 +11,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// TestForceDoesNotWaitForHealth: force ignores health. So the turn of a subset is over when all
-// of it is released, and what is not available has failed; but not before that.
+// TestForceDoesNotWaitForHealth: force ignores health. So the turn of a subset is over when everything is released
+// and all replicas that are not available have failed, but not before that.
 func TestForceDoesNotWaitForHealth(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Order, s.MaxUnavailable = v1alpha1.SequentialOrder, amount("100%")
@@ -41,9 +41,9 @@ func TestForceDoesNotWaitForHealth(t *testing.T) {
 	}
 }
 
-// TestAStepThatHoldsNothing: a step is over when nothing of any subset runs, or could come up on,
-// anything but the update revision, whether a replica is missing or not. As long as one could
-// come up on another, it is not.
+// TestAStepThatHoldsNothing: a step is over when no replica of any subset runs, or could come up on, anything but
+// the update revision, even if a replica is missing. As long as one could come up on another revision, the step is
+// not over.
 func TestAStepThatHoldsNothing(t *testing.T) {
 	for _, knows := range []string{"v1", "v2"} {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {

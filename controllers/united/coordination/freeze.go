@@ -11,20 +11,17 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Freeze gives the partition while spec.paused: not below the one asked for, not below
-// the one in force, and nothing is released, not by scaling either.
+// Freeze returns the partition while spec.paused is set: not below the one asked for, and not below the one in
+// force. Nothing is released, not even by scaling.
 //
-// live is the partition in force on the child, liveReplicas the replicas it has
-// been asked for so far, desired those it is asked for now. Replicas from
-// position updatedFrom up to liveReplicas run the update revision already;
-// updatedFrom is liveReplicas when none does. Ordinals are counted from position 0.
+// live is the partition in force on the child, liveReplicas the replicas that it has been asked for so far, and
+// desired those that it is asked for now. Replicas from position updatedFrom up to liveReplicas already run the
+// update revision; updatedFrom is liveReplicas if none does. Ordinals are counted from position 0.
 //
-// New ordinals come up protected: when the child grows, the partition is at
-// least desired. Updated replicas stay as they are, and one that then fails is
-// repaired on the protected revision: one partition cannot protect the ordinals
-// above it. When the child does not grow, the partition is at least updatedFrom:
-// a replica that was released but has not moved yet is not moved, and an updated
-// one is repaired on the update revision.
+// New ordinals come up protected: when the child grows, the partition is at least desired. Updated replicas stay
+// as they are, and one that then fails is repaired on the protected revision, because one partition cannot protect
+// only the ordinals above it. When the child does not grow, the partition is at least updatedFrom: a replica that
+// was released but has not moved yet is not moved, and an updated one is repaired on the update revision.
 func Freeze(asked DesiredPartition, live, liveReplicas, desired, updatedFrom int32) DesiredPartition {
 	partition := max(asked.Partition, live)
 	why := ""
@@ -44,17 +41,16 @@ func Freeze(asked DesiredPartition, live, liveReplicas, desired, updatedFrom int
 type Pause int
 
 const (
-	// Unkept is that what is new cannot be kept, which mostly passes at once. What has been
-	// released is not taken back.
+	// Unkept means that the new revision cannot be stored, which mostly passes at once. Released replicas are not
+	// taken back.
 	Unkept Pause = iota
-	// PausedNow is that spec.paused was set since the status was last written.
+	// PausedNow means that spec.paused was set after the status was last written.
 	PausedNow
-	// PausedBefore is that it was set already.
+	// PausedBefore means that it was already set.
 	PausedBefore
 )
 
-// FreezeChild is Freeze of a child as it was observed, nil without one; recorded is the
-// partition that it was last given.
+// FreezeChild is Freeze for an observed child, nil without one; recorded is the partition that it was last given.
 func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired int32, pause Pause) DesiredPartition {
 	if o == nil {
 		return Freeze(asked, 0, 0, desired, 0)
@@ -70,14 +66,14 @@ func FreezeChild(asked DesiredPartition, o *adapters.Observed, recorded, desired
 	return Freeze(asked, recorded, o.Replicas, desired, from)
 }
 
-// updateUnknown reports whether it is not known which replicas are updated. Until the child's
-// controller has observed the spec, its update revision may be that of the template before: then none
-// is that looks updated, and what was released would be moved under paused. frozen: nothing has been
-// released for a while. Then it is known, unless the record of what the child protects says that this is
-// another revision than the one of the template; or the replicas that are updated would be protected
-// with every scale-down.
+// updateUnknown reports whether it is not known which replicas are updated. Until the child's controller has
+// observed the spec, its update revision may be that of the previous template. Then no replica is updated that
+// seems to be, and released replicas would be moved although the rollout is paused. frozen: nothing has been
+// released for a while. Then it counts as known, because otherwise every scale-down would protect the updated
+// replicas. The exception is a record of what the child protects that shows that its update revision is not that
+// of the template.
 //
-// A kind without a partition tells its update revision at once.
+// If a kind has no partition, its update revision is known at once.
 func updateUnknown(o *adapters.Observed, frozen bool) bool {
 	if o.SpecObserved || o.Traits.Protection == adapters.Withheld {
 		return false
@@ -88,14 +84,13 @@ func updateUnknown(o *adapters.Observed, frozen bool) bool {
 	return !frozen || protected != "" && proven != (protected == o.UpdateHash)
 }
 
-// updatedFrom is the lowest position from which on every replica that exists is
-// on the update revision.
+// updatedFrom returns the lowest position from which on every existing replica runs the update revision.
 //
-// A missing one counts as updated where one below it is: a StatefulSet moves from the top
-// down, so it was, and has to come back so. Of others that is not known: it may be about to
-// be moved. frozen: nothing has been moved for a while. Then what is missing was lost since,
-// and comes back as the partition in force says; else a canary that is evicted would take
-// the partition up with it, and come back on the old revision.
+// A missing replica counts as updated if one below it is: a StatefulSet moves from the top down, so it was
+// updated, and has to come back updated. This is not known of other missing replicas, which may be about to be
+// moved. frozen: nothing has been moved for a while. Then a missing replica was lost since, and comes back as the
+// partition in force says. Otherwise, a canary that is evicted would raise the partition over itself, and come
+// back on the old revision.
 func updatedFrom(o *adapters.Observed, frozen bool) int32 {
 	from := o.Replicas
 	for _, r := range slices.Backward(o.Pods) {

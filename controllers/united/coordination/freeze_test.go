@@ -17,7 +17,7 @@ func TestUpdatedFrom(t *testing.T) {
 		members  string // "<position>:<hash>", the update revision is u
 		replicas int32
 		want     int32
-		// frozen is what it is when nothing has been moved for a while.
+		// frozen is the result if nothing has been moved for a while.
 		frozen int32
 	}{
 		{"", 0, 0, 0},
@@ -28,9 +28,9 @@ func TestUpdatedFrom(t *testing.T) {
 		{"0:u 1:u 2:u", 3, 0, 0},
 		{"0:u 1:o 2:u", 3, 2, 2},
 		{"0:u 1:u 2:o", 3, 3, 3},
-		{"0:o 1:u", 3, 1, 1},         // 2 is missing above an updated one: it was
-		{"0:o 2:u", 3, 2, 1},         // 1 is missing below: it is not known what it was
-		{"0:o 1:o", 3, 3, 2},         // 2 is missing above one that is not: it may not have been
+		{"0:o 1:u", 3, 1, 1},         // 2 is missing above an updated one: it was updated
+		{"0:o 2:u", 3, 2, 1},         // 1 is missing below: it is not known whether it was updated
+		{"0:o 1:o", 3, 3, 2},         // 2 is missing above one that is not updated: it may not have been updated
 		{"0:o 1:u 2:u 3:o", 3, 1, 1}, // 3 is surplus
 		{"0:u 1:u 3:u", 3, 0, 0},
 		{"-1:u 0:u 1:u", 2, 0, 0},
@@ -53,8 +53,9 @@ func TestUpdatedFrom(t *testing.T) {
 	}
 }
 
-// Under paused nothing is moved that was released and has not moved yet: also when the child's controller
-// has not observed yet that it was, so that every replica looks updated to the template before.
+// While paused, a replica that was released and has not moved yet is not moved. This includes the case that the
+// child's controller has not observed the release yet, so that every replica seems to be updated to the previous
+// template.
 func TestFreezeUnobserved(t *testing.T) {
 	child := func(revision, updateHash string, observed bool) *adapters.Observed {
 		o := &adapters.Observed{Replicas: 3, Partition: 1, SpecObserved: observed, CurrentHash: "h1", UpdateHash: updateHash}
@@ -69,7 +70,7 @@ func TestFreezeUnobserved(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		o    *adapters.Observed
-		// wants are for each Pause.
+		// wants are the expected partitions for each Pause.
 		unkept, now, before int32
 	}{
 		{"observed", child("r2", "h2", true), 1, 2, 2},

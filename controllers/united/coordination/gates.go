@@ -10,36 +10,35 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// gate is one reason for which a rollout may have to wait. Whatever is released, and
-// every step that ends, passes the gates of the table below; CONTRIBUTING.md says how
-// to add one.
+// gate is one reason for which a rollout may have to wait. All releases, and the end of every step, must pass the
+// gates in the table below; CONTRIBUTING.md explains how to add one.
 type gate struct {
-	// name is what docs/design.md calls it.
+	// name is the name of the gate in docs/design.md.
 	name string
 	// holds is what does not happen while the gate is closed.
 	holds scope
-	// passedBy are the releases that are not held by it.
+	// passedBy are the releases that the gate does not hold.
 	passedBy exemption
-	// check looks whether the gate is closed. It changes nothing.
+	// check reports whether the gate is closed. It changes nothing.
 	check func(c *coordinator, r *release) verdict
 }
 
-// scope is what a gate holds; a gate may hold several.
+// scope is what a gate holds; a gate may hold several things.
 type scope uint8
 
 const (
-	// allReleases: nothing is released or deleted, in any subset. Staging and scaling go on.
+	// allReleases: nothing is released or deleted, in any subset. Staging and scaling continue.
 	allReleases scope = 1 << iota
 	// oneSubset: nothing of a subset is released.
 	oneSubset
-	// nextReplica: the replica of a subset that would be released next. It is asked for
-	// each of them, in the order in which they would be released.
+	// nextReplica: the replica of a subset that would be released next. The gate is checked for each of them, in
+	// the order in which they would be released.
 	nextReplica
-	// endOfStep: the running step does not end, though all that it releases is available.
+	// endOfStep: the running step does not end, though all replicas that it releases are available.
 	endOfStep
 )
 
-// exemption is why a release may pass a gate that is closed; a release may have several.
+// exemption is why a release may pass a closed gate; a release may have several.
 type exemption uint8
 
 const (
@@ -49,19 +48,17 @@ const (
 	goingBack
 	// downGoingBack: the same, and the replica is not available anyway.
 	downGoingBack
-	// neverUp: a first template of which no replica got ready is corrected.
+	// neverUp: no replica got ready on the first template, which is corrected now.
 	neverUp
 	// updatedAlready: the replica runs the update revision. Only the partition passes it.
 	updatedAlready
 	// isBroken: the replica is broken, so nobody loses anything.
 	isBroken
-	// unlocking: force releases all down to the replica that a child waits for that works
-	// in order.
+	// unlocking: force releases everything down to the replica that an ordered child waits for.
 	unlocking
 )
 
-// gates are all gates, in the order in which they are asked: the first that is closed
-// gives the reason.
+// gates returns all gates, in the order in which they are checked: the first closed gate provides the reason.
 func gates() []gate {
 	return []gate{
 		{"paused", allReleases | endOfStep, 0, paused},
@@ -85,50 +82,48 @@ func gates() []gate {
 	}
 }
 
-// verdict is what a gate says. The zero verdict lets everything pass.
+// verdict is the result of a gate. The zero verdict lets everything pass.
 type verdict struct {
 	closed bool
-	// reason is why, for the status of the subsets that it holds; "" where another part
-	// of the pass has said it.
+	// reason is why the gate is closed, for the status of the subsets that it holds; "" if another part of the
+	// pass has reported it.
 	reason string
 	// again is when time alone may open the gate; zero if it cannot.
 	again time.Time
-	// stall: it will not open by itself.
+	// stall: the gate will not open by itself.
 	stall bool
-	// atMost is how many replicas may pass at once through a gate that is open; 0 is no
-	// bound.
+	// atMost is how many replicas may pass an open gate at once; 0 means no bound.
 	atMost int64
 
-	// phase and message are what status.rollout says meanwhile. Without a phase, a gate
-	// that is a stall is Blocked; any other leaves it to what else keeps the rollout, which
-	// mostly is the first subset that waits. Without a message it is the reason.
+	// phase and message are for status.rollout meanwhile. Without a phase, the phase is Blocked if the gate is a
+	// stall. Otherwise, whatever else holds the rollout decides, usually the first subset that waits. Without a
+	// message, the message is the reason.
 	phase   v1alpha1.RolloutPhase
 	message string
-	// approvalKey is what the user approves to open it.
+	// approvalKey is what the user approves to open the gate.
 	approvalKey string
 }
 
-// release is what a gate is asked about.
+// release is what a gate checks.
 type release struct {
-	// subsetState is the subset; nil where all of them are asked about.
+	// subsetState is the subset; nil if the release is about all of them.
 	*subsetState
-	// replica is the one that is asked about; nil if it is missing, or no single one is asked about.
+	// replica is the replica to release; nil if it is missing, or if the release is not about a single one.
 	replica *replicaState
 	// top: the positions from here down are next.
 	top int32
-	// count is how many would be released at once: one that exists, or all that are
-	// missing there.
+	// count is how many replicas would be released at once: one that exists, or all that are missing there.
 	count int64
-	// step is the running step, where its end is asked about.
+	// step is the running step, if the release is about its end.
 	step int
-	// exempt is why it passes gates that are closed.
+	// exempt is why the release passes closed gates.
 	exempt exemption
 }
 
 func (r *release) is(e exemption) bool { return r.exempt&e != 0 }
 
-// checkGates is the verdict of the first closed gate in the way of a release; if none is, of an
-// open one with the least that may pass.
+// checkGates returns the verdict of the first closed gate that holds a release. If all are open, it returns an
+// open verdict with the lowest bound.
 func (c *coordinator) checkGates(what scope, r *release) verdict {
 	open := verdict{}
 	for i := range c.gates {
@@ -150,7 +145,7 @@ func (c *coordinator) checkGates(what scope, r *release) verdict {
 	return open
 }
 
-// setWaitReason has a subset say what holds it.
+// setWaitReason records in a subset what holds it.
 func (c *coordinator) setWaitReason(v *subsetState, held verdict) {
 	if held.reason != "" {
 		v.waitReason = held.reason
@@ -162,7 +157,7 @@ func (c *coordinator) setWaitReason(v *subsetState, held verdict) {
 	}
 }
 
-// report has the rollout say what holds it.
+// report records in the rollout what holds it.
 func (c *coordinator) report(held verdict) {
 	s := c.state
 	s.Phase = cmp.Or(held.phase, v1alpha1.RolloutProgressing)

@@ -21,13 +21,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// A gate that is added to the table, as CONTRIBUTING.md says: it holds what its line says,
-// tells why, has the rollout looked at again, and is passed by nothing but what its line
-// says.
+// A gate that is added to the table, as CONTRIBUTING.md explains, holds what its line says, reports why, requeues
+// the rollout, and is passed only by what its line says.
 
 const closedFor = "waiting: the error budget is spent"
 
-// gated adds a gate that is closed.
+// gated adds a closed gate.
 func (w *world) gated(g coordination.Gate) *world {
 	g.Reason = closedFor
 	w.extraGates = append(w.extraGates, g)
@@ -87,7 +86,7 @@ func TestAGateHoldsEveryRelease(t *testing.T) {
 						t.Fatalf("%s does not say why it waits: %s", c.Name, w.picture())
 					}
 				}
-				w.forced = "" // so that what is broken may end it, or block it
+				w.forced = "" // so that broken replicas may end or block it
 				w.open().settle()
 				if w.state.Phase != v1alpha1.RolloutComplete && w.state.Phase != v1alpha1.RolloutBlocked {
 					t.Fatalf("it does not go on when the gate is open: %s", w.picture())
@@ -97,7 +96,7 @@ func TestAGateHoldsEveryRelease(t *testing.T) {
 	}
 }
 
-// randomWorld has replicas that are broken, and all that may let a release pass another.
+// randomWorld has broken replicas, and everything else that may let a release pass a gate.
 func randomWorld(t *rapid.T) *world {
 	sizes := rapid.SliceOfN(rapid.Int32Range(0, 6), 1, 4).Filter(some).Draw(t, "sizes")
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -126,8 +125,7 @@ func randomWorld(t *rapid.T) *world {
 	return w
 }
 
-// TestAGateIsTold: the subsets and the rollout give its reason, and the rollout is looked
-// at again in its time.
+// TestAGateIsTold: the subsets and the rollout report its reason, and the rollout is requeued for its time.
 func TestAGateIsTold(t *testing.T) {
 	for _, scope := range heldScopes {
 		for _, stall := range []bool{false, true} {
@@ -155,8 +153,8 @@ func TestAGateIsTold(t *testing.T) {
 	}
 }
 
-// TestAGateHoldsWhatIsOfItsScope: one of the end of a step holds no release, and one of all
-// releases holds deletions too.
+// TestAGateHoldsWhatIsOfItsScope: a gate for the end of a step holds no release, and a gate for all releases also
+// holds deletions.
 func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 	t.Run("endOfStep", func(t *testing.T) {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -189,7 +187,7 @@ func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 	})
 }
 
-// toReplace has a released replica that is broken, and not updated.
+// toReplace returns a world with a released replica that is broken and not updated.
 func toReplace() *world {
 	w := staged(newWorld(nil, 2))
 	w.fail(0, 1)
@@ -197,7 +195,7 @@ func toReplace() *world {
 	return w
 }
 
-// toTakeBack has a replica that was updated without having been released.
+// toTakeBack returns a world with a replica that was updated without having been released.
 func toTakeBack() *world {
 	w := staged(newWorld(nil, 2))
 	c := w.subsets[0]
@@ -207,13 +205,12 @@ func toTakeBack() *world {
 	return w
 }
 
-// TestAGateIsPassedByWhatItsLineSays: each exemption lets a release pass that has it, and
-// all the others do not.
+// TestAGateIsPassedByWhatItsLineSays: each exemption lets a release that has it pass, and the others do not.
 func TestAGateIsPassedByWhatItsLineSays(t *testing.T) {
 	for exemption, scene := range map[string]struct {
 		scope string
 		make  func() *world
-		also  []string // what the same release has besides
+		also  []string // the other exemptions of the same release
 	}{
 		"byForce": {"nextReplica", func() *world {
 			w := staged(newWorld(nil, 3))
@@ -268,7 +265,7 @@ func TestAGateIsPassedByWhatItsLineSays(t *testing.T) {
 	}
 }
 
-// staged has every child on the update revision, with nothing released.
+// staged puts every child on the update revision, with nothing released.
 func staged(w *world) *world {
 	if w.update == "v1" && w.current == "v1" && w.running("v2") == 0 {
 		w.roll("v2")
@@ -280,7 +277,7 @@ func staged(w *world) *world {
 	return w.open()
 }
 
-// halfWay has a rollout to v2 of which one replica is updated.
+// halfWay returns a world with a rollout to v2 in which one replica is updated.
 func halfWay() *world {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("2"), Pause: &v1alpha1.RolloutPause{}}}
@@ -289,7 +286,7 @@ func halfWay() *world {
 	return w
 }
 
-// neverUp has a child whose first template was corrected, and did not come up.
+// neverUp returns a world with a child whose first template was corrected and did not come up.
 func neverUp() *world {
 	w := newWorld(nil, 2)
 	c := w.subsets[0]
@@ -301,7 +298,7 @@ func neverUp() *world {
 	return w
 }
 
-// drop has a replica gone.
+// drop removes a replica.
 func (w *world) drop(subset int, position int32) *world {
 	w.subsets[subset].drop(position)
 	return w

@@ -10,8 +10,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestTheWayBackIsAModeOfItsOwn: from a version that is unready everywhere all comes
-// back at once, whatever skew and order say.
+// TestTheWayBackIsAModeOfItsOwn: if a version is unready everywhere, all replicas come back at once, regardless of
+// skew and order.
 func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
 	for _, change := range []func(*v1alpha1.RollingUpdate){
 		func(*v1alpha1.RollingUpdate) {},
@@ -26,7 +26,7 @@ func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
 		w.flap(0, 1, 2, 3)
 		w.flap(1, 2, 3)
 		w.roll("v1").decide()
-		for _, c := range w.subsets { // the sets know nothing but v1 now
+		for _, c := range w.subsets { // the sets know only v1 now
 			c.Observed.CurrentHash, c.Observed.UpdateHash = "v1", "v1"
 		}
 		w.decide()
@@ -40,8 +40,8 @@ func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestAPendingReplicaStopsNoWayBack: of what is unready all is released at once, though
-// one that is back does not come up.
+// TestAPendingReplicaStopsNoWayBack: unready replicas are all released at once, though one that is back does not
+// come up.
 func TestAPendingReplicaStopsNoWayBack(t *testing.T) {
 	w := newWorld(nil, 4).roll("v2")
 	w.started(3)
@@ -53,8 +53,8 @@ func TestAPendingReplicaStopsNoWayBack(t *testing.T) {
 	}
 }
 
-// TestAThirdVersionRepairsTheSecond: v2 never gets ready and does not crash. On the way
-// to v3 what runs it is replaced, for nobody asks for it any more.
+// TestAThirdVersionRepairsTheSecond: v2 never gets ready and does not crash. On the way to v3, replicas of v2 are
+// replaced, because nobody asks for v2 any more.
 func TestAThirdVersionRepairsTheSecond(t *testing.T) {
 	for _, ordered := range []bool{true, false} {
 		w := newWorld(nil, 3)

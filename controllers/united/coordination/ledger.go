@@ -8,28 +8,26 @@ import (
 	"math"
 )
 
-// ledger is what is unavailable: over all subsets, or of one.
+// ledger counts unavailable replicas: of all subsets, or of one.
 type ledger struct {
-	// most is how many may be: maxUnavailable, or maxUnavailablePerSubset.
+	// most is the bound: maxUnavailable, or maxUnavailablePerSubset.
 	most int64
-	// unavailable is U, spare the usable surplus replicas: N - A = unavailable -
-	// spare.
+	// unavailable is U, usableSurplus the number of usable surplus replicas: N - A = unavailable - usableSurplus.
 	unavailable, usableSurplus int64
 	// unavailableAtFirst is U before the pass.
 	unavailableAtFirst int64
-	// inFlight are released replicas that are not back; under force, those of them
-	// that have not failed.
+	// inFlight is the number of released replicas that are not back; under force, only those that have not failed.
 	inFlight int64
 }
 
-// noRoomForAnother reports whether one more that is unavailable would be too many.
+// noRoomForAnother reports whether one more unavailable replica would be too many.
 func (l *ledger) noRoomForAnother() bool { return l.unavailable >= l.most }
 
-// mayRemoveSurplus reports whether an available surplus replica may go. Force changes
-// nothing about that: it lets a rollout go on, and takes no capacity.
+// mayRemoveSurplus reports whether an available surplus replica may be removed. Force does not change that: it
+// lets a rollout continue, and does not take away capacity.
 func (l *ledger) mayRemoveSurplus() bool { return l.unavailable-l.usableSurplus < l.most }
 
-// What is counted of a subset counts over all of them too.
+// A replica that counts in its subset also counts in the ledger of all subsets.
 
 func (c *coordinator) addUnavailable(v *subsetState, replicas int64) {
 	c.unavailable += replicas
@@ -46,13 +44,13 @@ func (c *coordinator) addInFlight(v *subsetState, replicas int64) {
 	v.own.inFlight += replicas
 }
 
-// noRoomForAnother reports whether one more of a subset that is unavailable would be too many, of it or
+// noRoomForAnother reports whether one more unavailable replica of a subset would be too many, in the subset or
 // over all subsets.
 func (c *coordinator) noRoomForAnother(v *subsetState) bool {
 	return c.ledger.noRoomForAnother() || v.own.noRoomForAnother()
 }
 
-// tooManyUnavailable reports whether too many are unavailable already.
+// tooManyUnavailable reports whether too many replicas are already unavailable, in the subset or over all subsets.
 func (c *coordinator) tooManyUnavailable(v *subsetState) bool {
 	return c.unavailable > c.most || v.own.unavailable > v.own.most
 }
@@ -60,14 +58,14 @@ func (c *coordinator) tooManyUnavailable(v *subsetState) bool {
 func (c *coordinator) countUnavailable() {
 	c.most = c.rules.maxUnavailable
 	for _, v := range c.states {
-		v.own.most = math.MaxInt64 // a subset that is removed is asked for no replicas
+		v.own.most = math.MaxInt64 // a removed subset is asked for no replicas
 		if !v.Removed {
 			v.own.most = c.rules.unavailablePerSubset(v.Desired - v.Reserved)
 			c.addUnavailable(v, int64(v.Desired-min(v.LastAvailable, v.Desired)))
 		}
 		for _, m := range v.replicaStates {
 			if m.Position >= v.currentReplicas {
-				continue // it comes in place of another, which is counted
+				continue // it replaces another one, which is counted
 			}
 			surplus := v.Removed || m.Position >= v.Desired
 			switch {
@@ -87,7 +85,7 @@ func (c *coordinator) countUnavailable() {
 	c.unavailableAtFirst = c.unavailable
 }
 
-// scale adds replicas at once, and takes surplus ones away as the ledger allows.
+// scale adds replicas at once, and removes surplus ones as the ledger allows.
 func (c *coordinator) scale() {
 	for _, v := range c.states {
 		v.nextReplicas = v.Desired
@@ -115,8 +113,7 @@ func (c *coordinator) shrink(v *subsetState) int32 {
 			}
 			c.addSurplus(v, -1)
 		case m.available:
-			// It counts as down, since its controller may be about to replace it. But it
-			// may as well be one that serves.
+			// It counts as down, because its controller may be about to replace it. But it may also still serve.
 			if c.unavailable-c.usableSurplus > c.most || v.own.unavailable-v.own.usableSurplus > v.own.most {
 				return to
 			}

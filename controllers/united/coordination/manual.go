@@ -12,23 +12,20 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
-// DesiredPartition is where the partition of one subset lies, and why.
+// DesiredPartition is the partition of one subset, and why.
 type DesiredPartition struct {
-	// Partition: the ordinals [0, Partition) are protected. It may be above the
-	// replicas. Where the workload's ordinals do not start at 0, it counts
-	// positions.
+	// Partition: the ordinals [0, Partition) are protected. It may be greater than the number of replicas. If the
+	// workload's ordinals do not start at 0, it counts positions.
 	Partition int32
-	// Held: everything is protected, now and after any scaling. Partition is then what that
-	// is at the moment.
+	// Held: everything is protected, now and after any scaling. Partition is then the current number for that.
 	Held bool
 	// Reason is one short phrase for status and events.
 	Reason string
 }
 
-// Resolve is the partition that value puts on a subset with so many replicas:
-// an integer as it is, also above them, a percentage of them rounded up. Replicas
-// below 0 count as 0. A value that is negative, above "100%" or no percentage is
-// an error that names it.
+// Resolve returns the partition for a value and a number of replicas: an integer is returned as it is, also if it
+// is greater than the number, and a percentage of the number is rounded up. Negative replicas count as 0. If the
+// value is negative, above "100%" or not a percentage, the error names it.
 func Resolve(value intstr.IntOrString, replicas int32) (int32, error) {
 	amount, err := percent.Parse(value)
 	if err != nil {
@@ -44,13 +41,12 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 	return amount.Value
 }
 
-// Manual gives the partition that the user asks for in one subset. Without a strategy
-// nothing is protected. A subset that partitions do not name takes the default
-// partition; without that, in an object stored past the CRD's default, it is
-// held. So naming or un-naming one subset changes no other.
+// Manual returns the partition that the user asks for in one subset. Without a strategy nothing is protected. A
+// subset that partitions does not name gets the default partition. Without that, in an object that was stored
+// without the CRD's default, it is held. So naming one subset, or no longer naming it, changes no other.
 //
-// With an error, which names the field and the value, comes a partition that holds
-// the subset: whoever goes on regardless releases nothing.
+// With an error, which names the field and the value, it returns a partition that holds the subset, so that
+// callers that ignore the error release nothing.
 func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
@@ -78,8 +74,8 @@ func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {
 	return *m.DefaultPartition
 }
 
-// effect is such as `"80%" of 10 replicas protects 8`. "100%" is a hold: everything is
-// protected now and after any scaling. An integer is none, for scaling can outgrow it.
+// effect returns a text such as `"80%" of 10 replicas protects 8`. "100%" is a hold: everything is protected now
+// and after any scaling. An integer is not a hold, because scaling can exceed it.
 func effect(amount percent.Amount, partition, replicas int32) string {
 	switch {
 	case amount == everything:
@@ -91,7 +87,7 @@ func effect(amount percent.Amount, partition, replicas int32) string {
 	}
 }
 
-// plural is "1 replica", "2 replicas".
+// plural returns "1 replica" or "2 replicas".
 func plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -18,14 +18,13 @@ import (
 
 var update = flag.Bool("update", false, "write the narratives anew")
 
-// say adds what the user does to the narrative.
+// say adds an action of the user to the narrative.
 func (w *world) say(format string, args ...any) *world {
 	w.narrative = append(w.narrative, "      user: "+fmt.Sprintf(format, args...))
 	return w
 }
 
-// instantly lets all that is released be updated and available before the next
-// pass, until nothing moves.
+// instantly lets all released replicas be updated and available before the next pass, until nothing moves.
 func (w *world) instantly() *world {
 	waves(w, 1000)
 	return w
@@ -36,8 +35,8 @@ func (w *world) settled() *world {
 	return w
 }
 
-// TestNarratives holds whole rollouts, one line a decision with its reason,
-// against testdata. A change there is a change of what users see: read it.
+// TestNarratives compares whole rollouts, one line for each decision with its reason, with testdata. A change
+// there is a change of what users see: read it.
 func TestNarratives(t *testing.T) {
 	skewed := func(percent string) *v1alpha1.RollingUpdate {
 		return strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.MaxSkew = amount("100%"), percent })

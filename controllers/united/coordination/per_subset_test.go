@@ -18,10 +18,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// perSubset are values of maxUnavailablePerSubset; "" is none.
+// perSubset are values of maxUnavailablePerSubset; "" means no bound.
 var perSubset = []string{"", "1", "2", "5", "1%", "33%", "100%"}
 
-// drawNames are some of the subsets of a world of so many, one at least.
+// drawNames returns some of the subsets of a world with the given number of subsets, at least one.
 func drawNames(t *rapid.T, subsets int) []string {
 	var names []string
 	for i := range subsets {
@@ -35,8 +35,8 @@ func drawNames(t *rapid.T, subsets int) []string {
 	return names
 }
 
-// mostPerSubset is how many replicas of a subset may be unavailable, from the words of the field:
-// a number, or a percentage of the subset's replicas, rounded down, at least 1.
+// mostPerSubset returns how many replicas of a subset may be unavailable, according to the documentation of the
+// field: a number, or a percentage of the subset's replicas, rounded down, at least 1.
 func (w *world) mostPerSubset(c *child) int {
 	value := w.strategy.MaxUnavailablePerSubset
 	switch {
@@ -48,9 +48,9 @@ func (w *world) mostPerSubset(c *child) int {
 	return max(1, int(math.Floor(parsePercent(value.StrVal)*float64(c.desired)/100)))
 }
 
-// overPerSubset says in which subset more were unavailable at once than maxUnavailablePerSubset; "" if
-// in none. broken are how many of each were broken before: one that is released takes the place of
-// one that serves only where there is room.
+// overPerSubset returns in which subset more replicas were unavailable at once than maxUnavailablePerSubset; "" if
+// in none. broken is how many of each were broken before: a broken replica that is released replaces a serving one
+// only if there is room.
 func (w *world) overPerSubset(broken []int) string {
 	for i, c := range w.subsets {
 		most := w.mostPerSubset(c)
@@ -77,7 +77,7 @@ func TestMaxUnavailablePerSubset(t *testing.T) {
 		{"100%", "5%", []int32{5, 39, 40}, "4 map[a:1 b:1 c:2]"}, // rounded down, at least 1
 		{"1", "100%", []int32{3}, "1 map[a:1]"},
 		{"100%", "100%", []int32{3}, "3 map[a:3]"},
-		{"2", "all", []int32{4}, "1 map[a:1]"}, // what cannot be read holds
+		{"2", "all", []int32{4}, "1 map[a:1]"}, // a value that cannot be parsed holds
 	} {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 			s.MaxUnavailable, s.MaxUnavailablePerSubset = amount(tc.most), amount(tc.each)
@@ -90,8 +90,8 @@ func TestMaxUnavailablePerSubset(t *testing.T) {
 	}
 }
 
-// TestTheBoundOfASubsetConvicts: the check that the random rollouts make can fail. Without the gates of
-// the subset's own ledger, more replicas of it are down than may be.
+// TestTheBoundOfASubsetConvicts: the check in the random rollouts can fail. Without the gates of the subset's own
+// ledger, more of its replicas are down than allowed.
 func TestTheBoundOfASubsetConvicts(t *testing.T) {
 	for _, missing := range [][]string{nil, {"subset-ledger", "subset-in-flight"}} {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
@@ -106,7 +106,7 @@ func TestTheBoundOfASubsetConvicts(t *testing.T) {
 	}
 }
 
-// TestWhatIsDownInASubsetCounts: for whatever reason, protected or not; and only there.
+// TestWhatIsDownInASubsetCounts: for any reason, protected or not, and only in that subset.
 func TestWhatIsDownInASubsetCounts(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.MaxUnavailable, s.MaxUnavailablePerSubset = amount("4"), amount("1")
@@ -126,7 +126,7 @@ func TestWhatIsDownInASubsetCounts(t *testing.T) {
 	}
 }
 
-// TestBlockedByTheBoundOfASubset: it names the field that helps, and that one helps.
+// TestBlockedByTheBoundOfASubset: the message names the field that helps, and that field helps.
 func TestBlockedByTheBoundOfASubset(t *testing.T) {
 	for _, tc := range []struct{ most, each, says string }{
 		{"9", "1", "1 of maxUnavailablePerSubset 1 of a in use, so no healthy replica will be disrupted; repair it, raise maxUnavailablePerSubset, or force"},
@@ -157,7 +157,8 @@ func TestBlockedByTheBoundOfASubset(t *testing.T) {
 	}
 }
 
-// TestForceAndTheBoundOfASubset: force ignores what is down, and disrupts no more of a subset at a time.
+// TestForceAndTheBoundOfASubset: force ignores replicas that are down, and does not disrupt more of a subset at a
+// time.
 func TestForceAndTheBoundOfASubset(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.MaxUnavailable, s.MaxUnavailablePerSubset = amount("6"), amount("2")
@@ -171,7 +172,8 @@ func TestForceAndTheBoundOfASubset(t *testing.T) {
 	}
 }
 
-// TestGoingBackAndTheBoundOfASubset: what is unavailable goes back at once, what serves as the subset's ledger allows.
+// TestGoingBackAndTheBoundOfASubset: unavailable replicas go back at once, serving ones as the subset's ledger
+// allows.
 func TestGoingBackAndTheBoundOfASubset(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.MaxUnavailable, s.MaxUnavailablePerSubset = amount("6"), amount("2")
@@ -206,8 +208,8 @@ func TestScalingDownKeepsToTheBoundOfASubset(t *testing.T) {
 	}
 }
 
-// TestBlockedWithSurplusReplicas: force does not remove them, so the message names what does, also of children that
-// work in order, which force alone would unlock.
+// TestBlockedWithSurplusReplicas: force does not remove them, so the message names what does. This includes
+// ordered children, which force alone would unlock.
 func TestBlockedWithSurplusReplicas(t *testing.T) {
 	for each, says := range map[string]string{
 		"50%": "raise maxUnavailablePerSubset, or force", "": "raise maxUnavailable, or force",
@@ -256,8 +258,8 @@ func TestTakingBackKeepsToTheBoundOfASubset(t *testing.T) {
 	}
 }
 
-// TestTheBoundOfASubsetIsThePaceOfAWholeChild: as much of the ledger as it gets, but no more than may be
-// unavailable of it.
+// TestTheBoundOfASubsetIsThePaceOfAWholeChild: the child gets as much of the ledger as there is, but no more than
+// the bound of the subset.
 func TestTheBoundOfASubsetIsThePaceOfAWholeChild(t *testing.T) {
 	for _, tc := range []struct {
 		most, each string
@@ -298,7 +300,7 @@ func TestMaxSkewBindsSomeSubsets(t *testing.T) {
 	if got, want := fmt.Sprint(waves(w, 100)), "[[1 2 0] [2 4 0] [3 6 0] [4 8 0]]"; got != want {
 		t.Errorf("c stands still: got %s, want %s", got, want)
 	}
-	// Without names, all wait for it: the control.
+	// Without names, all wait for it. This is the control.
 	all := *w.strategy
 	all.MaxSkewSubsets = nil
 	w = newWorld(&all, 4, 8, 20).roll("v2")

@@ -54,7 +54,7 @@ func TestPercentages(t *testing.T) {
 		if lower < 0 || lower > upper || upper > r {
 			t.Fatalf("%d%% of %d is %d, %d%% is %d", p, r, lower, p+1, upper)
 		}
-		// The least partition that protects the share.
+		// The lowest partition that protects the share.
 		if 100*int64(lower) < int64(p)*int64(r) || lower > 0 && 100*int64(lower-1) >= int64(p)*int64(r) {
 			t.Fatalf("%d%% of %d is not %d", p, r, lower)
 		}
@@ -68,7 +68,7 @@ func TestManualLine(t *testing.T) {
 	})
 }
 
-// assertLine checks what holds for every line, malformed ones included.
+// assertLine checks the properties of every line, including malformed ones.
 func assertLine(t interface{ Fatalf(string, ...any) }, m *v1alpha1.ManualUpdate, subset string, r int32) {
 	got, err := coordination.Manual(m, subset, r)
 	if got.Partition < 0 || got.Reason == "" {
@@ -86,7 +86,7 @@ func assertLine(t interface{ Fatalf(string, ...any) }, m *v1alpha1.ManualUpdate,
 	}
 }
 
-// holds reports whether everything is protected, whatever the scale.
+// holds reports whether everything is protected at any scale.
 func holds(line coordination.DesiredPartition) bool {
 	return strings.HasSuffix(line.Reason, "holds all replicas")
 }
@@ -111,8 +111,8 @@ func TestNamingOneSubsetChangesNoOther(t *testing.T) {
 	})
 }
 
-// A child under pause, scaled and re-asked at will: no ordinal that is protected
-// or has not moved may ever be released.
+// A paused child, scaled and asked again in any way: no ordinal that is protected or has not moved may ever be
+// released.
 func TestFreezeReleasesNothing(t *testing.T) {
 	small := rapid.Int32Range(0, 12)
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// threeOf is a child of three available replicas of h1, which has the update revision h2.
+// threeOf returns a subset with a child of three available replicas of h1, which has the update revision h2.
 func threeOf(name string, partition, recorded int32) coordination.Subset {
 	o := &adapters.Observed{
 		Meta:     metav1.ObjectMeta{Name: "web-" + name, UID: "uid"},
@@ -30,9 +30,8 @@ func threeOf(name string, partition, recorded int32) coordination.Subset {
 	return coordination.Subset{Name: name, Desired: 3, Observed: o, Revision: "r2", Recorded: ptr.To(recorded), ProtectedHash: "h1"}
 }
 
-// A partition that somebody raised: the child's controller may have taken before what was
-// released by it. So nothing else is released, and it is lowered again only where the ledger
-// has room for what it held already.
+// Somebody has raised a partition, and the child's controller may have taken released replicas before. So nothing
+// else is released, and the partition is lowered again only if the ledger has room for what it held already.
 func TestARaisedPartition(t *testing.T) {
 	in := coordination.Input{
 		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Current: "r1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Hour,

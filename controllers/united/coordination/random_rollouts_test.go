@@ -19,11 +19,11 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// TestRandomRolloutsEnd: whatever the sizes, floors and bounds, a rollout whose
-// pods work ends at its floor, inside the ledger and inside the skew. (Subsets
-// already at their floor must not count for the skew, or it does not end.)
+// TestRandomRolloutsEnd: with any sizes, floors and bounds, a rollout whose pods work ends at its floor, within
+// the ledger and within the skew. (Subsets already at their floor must not count for the skew, or it does not
+// end.)
 func TestRandomRolloutsEnd(t *testing.T) {
-	for range 50 { // of as many worlds each as -rapid.checks says: 5000
+	for range 50 { // with as many worlds each as -rapid.checks says: 5000
 		rapid.Check(t, rolloutEnds)
 	}
 }
@@ -73,9 +73,8 @@ func rolloutEnds(t *rapid.T) {
 	}
 }
 
-// TestRandomRolloutsFromBrokenReplicas: whatever is broken before, a rollout ends,
-// or is Blocked by the words of the package comment; then force ends it, unless an
-// in-order child waits for a replica below its floor.
+// TestRandomRolloutsFromBrokenReplicas: whatever was broken before, a rollout ends, or is Blocked in the sense of
+// the package comment. Then force ends it, unless an ordered child waits for a replica below its floor.
 func TestRandomRolloutsFromBrokenReplicas(t *testing.T) {
 	for range 20 {
 		rapid.Check(t, brokenRolloutEnds)
@@ -151,8 +150,8 @@ func brokenRolloutEnds(t *rapid.T) {
 	}
 }
 
-// blockedRightly: what cannot be released yet is broken, and uses up the ledger;
-// or, where replicas move in order, is in the way.
+// blockedRightly: the replicas that cannot be released yet are broken, and use up the ledger; or, if replicas move
+// in order, they are in the way.
 func (w *world) blockedRightly(t *rapid.T, most int) {
 	reachable, full := true, false
 	for _, c := range w.subsets {
@@ -170,18 +169,18 @@ func (w *world) blockedRightly(t *rapid.T, most int) {
 
 func amountOf(s string) *int32 { return ptr.To(amount(s).IntVal) }
 
-// floorOf is the percentage of the replicas, rounded up.
+// floorOf returns the percentage of the replicas, rounded up.
 func floorOf(percent string, replicas int32) int32 {
 	return int32(math.Ceil(parsePercent(percent) * float64(replicas) / 100))
 }
 
-// size is how many replicas of a subset are to be released.
+// size returns how many replicas of a subset the rollout releases.
 func (w *world) size(subset int) float64 {
 	c := w.subsets[subset]
 	return float64(c.desired - floorOf(w.strategy.Partition.StrVal, c.desired))
 }
 
-// shares are how many of them are updated, by the subsets that have any.
+// shares returns the share of these that is updated, for the subsets that have any.
 func (w *world) shares() map[int]float64 {
 	shares := map[int]float64{}
 	for i, updated := range w.updated() {
@@ -192,8 +191,8 @@ func (w *world) shares() map[int]float64 {
 	return shares
 }
 
-// inBounds: the shares are as near as skew asks for, the replicas aside that were
-// broken: those are released out of turn.
+// inBounds checks that the shares are as close as skew requires, except for replicas that were broken: those are
+// released out of turn.
 func (w *world) inBounds(t *rapid.T, percent string, broken []int) {
 	if percent == "" {
 		return
@@ -210,8 +209,7 @@ func (w *world) inBounds(t *rapid.T, percent string, broken []int) {
 	}
 }
 
-// FuzzCoordinate: no input that an API server accepts makes it panic, or release
-// what it must not.
+// FuzzCoordinate: no input that an API server accepts makes it panic, or release what it must not.
 func FuzzCoordinate(f *testing.F) {
 	f.Add(int32(3), int32(3), int32(0), "10%", "1", true)
 	f.Add(int32(math.MaxInt32), int32(2), int32(math.MaxInt32), "0%", "100%", false)
@@ -233,8 +231,7 @@ func FuzzCoordinate(f *testing.F) {
 	})
 }
 
-// BenchmarkCoordinate is one pass over 100 subsets of 1000 replicas each, half way
-// through a rollout.
+// BenchmarkCoordinate measures one pass over 100 subsets of 1000 replicas each, in the middle of a rollout.
 func BenchmarkCoordinate(b *testing.B) {
 	sizes := make([]int32, 100)
 	for i := range sizes {

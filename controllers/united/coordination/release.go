@@ -15,7 +15,7 @@ func (c *coordinator) release() {
 	for {
 		var next *subsetState
 		for _, v := range candidates {
-			// The furthest behind goes first.
+			// The subset that is furthest behind goes first.
 			if !v.exhausted && (next == nil || v.releasedOrUpdated*next.toRelease() < next.releasedOrUpdated*v.toRelease()) {
 				next = v
 			}
@@ -27,7 +27,7 @@ func (c *coordinator) release() {
 	}
 }
 
-// candidates are the subsets of which something may be released.
+// candidates returns the subsets that may release something.
 func (c *coordinator) candidates() []*subsetState {
 	if c.allHeld.closed {
 		for _, v := range c.states {
@@ -38,7 +38,7 @@ func (c *coordinator) candidates() []*subsetState {
 		return nil
 	}
 	var list []*subsetState
-	var first *subsetState // the first that is not done
+	var first *subsetState // the first one that is not done
 	for _, v := range c.states {
 		if v.Removed || v.stepDone() && v.nextPartition <= v.target {
 			continue
@@ -61,14 +61,15 @@ func (c *coordinator) candidates() []*subsetState {
 	return list
 }
 
-// doneByForce reports whether all of it is released, and force passes by what is not available of
-// that, since it failed. A child that was stopped on its way has nothing in flight either, but goes on.
+// doneByForce reports whether everything that the step releases in the subset is released, and force ignores those
+// replicas that are not available, because they failed. A child that was stopped on its way has nothing in flight
+// either, but continues.
 func (c *coordinator) doneByForce(v *subsetState) bool {
 	return c.rules.forced && v.partition <= v.target && c.inFlightOf(v, true) == 0 && !v.stoppedOnItsWay()
 }
 
-// releaseNext lowers the partition of a subset by one replica, or by several that
-// are missing, and reports whether it may.
+// releaseNext lowers the partition of a subset by one replica, or by several missing ones, and reports whether it
+// may.
 func (c *coordinator) releaseNext(v *subsetState) bool {
 	r := c.nextRelease(v)
 	held := c.checkGates(nextReplica, r)
@@ -104,18 +105,18 @@ func (c *coordinator) releaseNext(v *subsetState) bool {
 	return true
 }
 
-// nextRelease is what would be released next of a subset, from the top of what is protected down:
-// one replica that exists, or as many as are missing.
+// nextRelease returns the next release of a subset, from the top of the protected ordinals down: one replica that
+// exists, or as many as are missing there.
 func (c *coordinator) nextRelease(v *subsetState) *release {
 	r := &release{subsetState: v, top: min(v.nextPartition, v.Desired), count: 1}
 	if r.replica = v.at(r.top - 1); r.replica == nil {
 		r.count = int64(min(v.missingDownFrom(r.top-1), r.top-v.target))
 	}
 	switch {
-	case r.replica != nil && r.replica.updated && !r.replica.Terminating: // one that is comes back as the partition says
+	case r.replica != nil && r.replica.updated && !r.replica.Terminating: // a terminating one comes back as the partition says
 		r.exempt |= updatedAlready
 	case c.goingBack && r.unavailableAnyway():
-		r.exempt |= downGoingBack // nobody loses anything, and what it gets is proven
+		r.exempt |= downGoingBack // nobody loses anything, and its next revision is proven
 	case r.replica != nil && r.replica.broken && !v.releasesHealthyToo():
 		r.exempt |= isBroken
 	case c.rules.forced && v.Observed.Ordered && !r.unavailableAnyway() && c.orderedWait(v) != "":
@@ -126,29 +127,29 @@ func (c *coordinator) nextRelease(v *subsetState) *release {
 	return r
 }
 
-// releasesHealthyToo reports whether the child would release others with a broken replica that are not.
+// releasesHealthyToo reports whether the child would release, together with a broken replica, others that are not
+// broken.
 func (v *subsetState) releasesHealthyToo() bool {
 	return v.Whole && slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.broken })
 }
 
-// unavailableAnyway reports whether what is released is not available anyway.
+// unavailableAnyway reports whether the replica to release is not available anyway.
 func (r *release) unavailableAnyway() bool { return r.replica == nil || !r.replica.available }
 
-// countsWithAnother reports whether a release counts together with one that is on the way: of the
-// broken replicas of a child that works in order no more than one is at a time.
+// countsWithAnother reports whether a release counts together with one that is already in flight: an ordered child
+// replaces no more than one of its broken replicas at a time.
 func (c *coordinator) countsWithAnother(r *release) bool {
 	return r.is(isBroken) && r.Observed.Ordered && r.releasedBroken()
 }
 
-// releasedBroken reports whether a broken replica is released that is not updated.
+// releasedBroken reports whether a broken replica is released and not updated.
 func (v *subsetState) releasedBroken() bool {
 	return slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
 		return m.Position >= v.nextPartition && m.Position < v.Desired && m.broken && !m.updated
 	})
 }
 
-// orderedWait says what keeps a child that works in order from moving a replica that is
-// available; "" if nothing does.
+// orderedWait returns what keeps an ordered child from moving an available replica; "" if nothing does.
 func (c *coordinator) orderedWait(v *subsetState) string {
 	if p := v.unavailableBelow(v.currentReplicas); p >= 0 {
 		return "waiting for " + v.name(p) + "; OrderedReady updates nothing while a replica is unavailable"
@@ -159,11 +160,10 @@ func (c *coordinator) orderedWait(v *subsetState) string {
 	return ""
 }
 
-// unlock is how many replicas force releases in a child that works in order, so
-// as to reach the one that it waits for.
+// unlock returns how many replicas force releases in an ordered child, to reach the one that the child waits for.
 func (c *coordinator) unlock(v *subsetState, top int32) int64 {
 	lowest := v.unavailableBelow(top)
-	others := c.inFlight - c.inFlightOf(v, true) // what this child has released cannot move
+	others := c.inFlight - c.inFlightOf(v, true) // the released replicas of this child cannot move
 	if lowest < v.target || others+1 > c.rules.maxUnavailable {
 		return 0
 	}

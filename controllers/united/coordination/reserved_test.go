@@ -22,8 +22,8 @@ func (w *world) starve() {
 	}
 }
 
-// Replicas without a node that are kept neither use up the ledger nor keep a step or skew waiting, and never fail; the new
-// revision reaches them, and what is behind them.
+// Reserved replicas neither use the ledger nor hold up a step or skew, and never fail. The new revision reaches
+// them, and the replicas behind them.
 func TestReservedReplicas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*v1alpha1.RollingUpdate)

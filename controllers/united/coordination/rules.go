@@ -15,24 +15,24 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
-// rules are the strategy as numbers.
+// rules are the strategy in numbers.
 type rules struct {
 	floor          percent.Amount
 	maxUnavailable int64
-	// perSubset is maxUnavailablePerSubset; nil without a bound.
+	// perSubset is maxUnavailablePerSubset; nil means no bound.
 	perSubset *intstr.IntOrString
-	// maxSkew is a percentage, -1 without a bound.
+	// maxSkew is a percentage; -1 means no bound.
 	maxSkew int64
-	// skewed are the subsets that maxSkew binds; all if there are none.
+	// skewed are the subsets that maxSkew binds; if it is empty, all of them.
 	skewed     []string
 	sequential bool
-	// steps to go through; none when going back. written is how many the user wrote.
+	// steps are the steps of the rollout; none when going back. written is how many the user wrote.
 	steps   []step
 	written int32
 	forced  bool
 }
 
-// step is one step as numbers.
+// step is one step in numbers.
 type step struct {
 	v1alpha1.RolloutStep
 	partition percent.Amount
@@ -41,8 +41,7 @@ type step struct {
 
 var everything = percent.Amount{Value: 100, IsPercent: true}
 
-// readRules reads the strategy. What cannot be read holds everything; Check has
-// refused it before.
+// readRules parses the strategy. A field that cannot be parsed holds everything; Check has rejected it before.
 func readRules(in Input) rules {
 	s := in.Strategy
 	if s == nil {
@@ -63,19 +62,19 @@ func readRules(in Input) rules {
 		forced:         in.Forced != "" && in.Forced == in.Update,
 	}
 	if amount, err := percent.Parse(intstr.FromString(s.MaxSkew)); s.MaxSkew != "" {
-		r.maxSkew = 0 // what cannot be read
+		r.maxSkew = 0 // if it cannot be parsed
 		if err == nil {
 			r.maxSkew = int64(amount.Value)
 		}
 	}
 	if in.Update == in.Current {
-		return r // going back to what all replicas ran: the steps guard what is new
+		return r // going back to the revision that all replicas ran: steps guard only what is new
 	}
 	for i := range s.Steps {
 		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, percent.Amount{}, everything)}
 		if st.Pause != nil && st.Pause.Duration != "" {
 			if d, err := time.ParseDuration(st.Pause.Duration); err == nil && d > 0 {
-				st.pause = d // else it waits for approval
+				st.pause = d // otherwise it waits for approval
 			}
 		}
 		r.steps = append(r.steps, st)
@@ -94,8 +93,8 @@ func amountOr(value *intstr.IntOrString, absent, malformed percent.Amount) perce
 	return amount
 }
 
-// unavailableOf is maxUnavailable in replicas: a percentage is rounded down, and
-// it is at least 1.
+// unavailableOf returns maxUnavailable as a number of replicas: a percentage is rounded down, and it is at least
+// 1.
 func unavailableOf(value *intstr.IntOrString, total int64) int64 {
 	amount := amountOr(value, percent.Amount{Value: 1}, percent.Amount{Value: 1})
 	if amount.IsPercent {
@@ -104,7 +103,7 @@ func unavailableOf(value *intstr.IntOrString, total int64) int64 {
 	return max(1, int64(amount.Value))
 }
 
-// unavailablePerSubset is how many replicas of a subset of so many may be unavailable.
+// unavailablePerSubset returns how many replicas of a subset with the given number of replicas may be unavailable.
 func (r *rules) unavailablePerSubset(replicas int32) int64 {
 	if r.perSubset == nil {
 		return math.MaxInt64
@@ -117,12 +116,12 @@ func (r *rules) bindsSkew(subset string) bool {
 	return r.maxSkew >= 0 && (len(r.skewed) == 0 || slices.Contains(r.skewed, subset))
 }
 
-// mustAllowOne is what the CRD says, too. A "0%" that was stored before the CRD refused it counts
-// as 1, as it always has.
+// mustAllowOne is also the message of the CRD. A "0%" that was stored before the CRD rejected it counts as 1, as
+// it always has.
 const mustAllowOne = `must be a whole number from 1 to 2147483647 or a percentage from "1%" to "100%": with 0 no replica could ever be updated`
 
-// Check tells what cannot be read in a strategy, or makes no sense. at is its
-// path; known tells the names of the subsets.
+// Check returns the errors of a strategy: fields that cannot be parsed, or that make no sense. at is its path;
+// known reports whether a subset with the name exists.
 func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -159,7 +158,7 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 	return errs
 }
 
-// checkAllowsOne refuses a bound with which no replica could be updated.
+// checkAllowsOne rejects a bound that would not allow updating any replica.
 func checkAllowsOne(value *intstr.IntOrString, at *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -203,8 +202,8 @@ func (s *step) names(subset string) bool {
 	return len(s.Subsets) == 0 || slices.Contains(s.Subsets, subset)
 }
 
-// target is where the step brings a subset of so many replicas, the user's floor
-// aside. A percentage below 100 releases at least one.
+// target returns the partition to which the step brings a subset with the given number of replicas, regardless of
+// the user's floor. A percentage below 100 releases at least one replica.
 func (s *step) target(replicas int32) int32 {
 	partition := resolve(s.partition, replicas)
 	if s.partition.IsPercent && s.partition.Value < 100 && replicas > 0 {
@@ -213,13 +212,13 @@ func (s *step) target(replicas int32) int32 {
 	return partition
 }
 
-// floorOf gives the partition that the user asks for in a subset.
+// floorOf returns the partition that the user asks for in a subset.
 func (r *rules) floorOf(replicas int32) DesiredPartition {
 	partition := resolve(r.floor, replicas)
 	return DesiredPartition{Partition: partition, Held: r.floor == everything, Reason: "partition " + effect(r.floor, partition, replicas)}
 }
 
-// Floor gives the partition of a subset once the rollout is complete.
+// Floor returns the partition of a subset once the rollout is complete.
 func Floor(s *v1alpha1.RollingUpdate, replicas int32) DesiredPartition {
 	r := readRules(Input{Strategy: s})
 	return r.floorOf(max(replicas, 0))

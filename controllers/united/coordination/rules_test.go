@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What Check refuses, and is there all the same, holds.
+// If the strategy has a value that Check rejects, it holds.
 func TestWhatCannotBeReadHolds(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.RollingUpdate){
 		"floor": func(s *v1alpha1.RollingUpdate) { s.Partition = amount("most") },

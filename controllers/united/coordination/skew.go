@@ -8,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// setReleaseLimits says how far skew lets each subset go in this pass.
+// setReleaseLimits sets how far skew lets each subset go in this pass.
 func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
 	var slowest *subsetState
 	for _, v := range c.states {
@@ -19,7 +19,7 @@ func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
 			slowest = v
 		}
 	}
-	anybody := false // of those that skew binds
+	anybody := false // whether any subset that skew binds may move
 	for _, v := range candidates {
 		v.releasedOrUpdated = v.countReleasedOrUpdated()
 		v.releaseLimit = v.toRelease()
@@ -39,23 +39,22 @@ func (c *coordinator) setReleaseLimits(candidates []*subsetState) {
 	}
 }
 
-// nextIsDown reports whether the replica that is to be updated next is down: it is on its way, or is
-// not usable.
+// nextIsDown reports whether the next replica to update is down: it is on its way, or it is not usable.
 func (v *subsetState) nextIsDown() bool {
 	top := min(v.nextPartition, v.Desired)
 	m := v.at(top - 1)
 	return v.releasedOrUpdated > v.updatedAvailable || top > v.target && (m == nil || !m.usable)
 }
 
-// share is floor(n * (u/m + percent/100)), at most n.
+// share returns floor(n * (u/m + percent/100)), at most n.
 func share(n, u, m, percent int64) int64 {
-	// n * (100u + percent*m) / (100m); up to 2^70, so in two words.
+	// n * (100u + percent*m) / (100m) is up to 2^70, so it needs two words.
 	hi, lo := bits.Mul64(uint64(n), uint64(100*u+percent*m))
 	quotient, _ := bits.Div64(hi, lo, uint64(100*m)) // fits: u <= m and percent <= 100, so it is at most 2n
 	return min(n, int64(quotient))
 }
 
-// countReleasedOrUpdated is how many ordinals from target on are released, or updated already.
+// countReleasedOrUpdated returns how many ordinals from target on are released, or already updated.
 func (v *subsetState) countReleasedOrUpdated() int64 {
 	end := min(v.currentReplicas, v.Desired)
 	from := max(v.target, min(v.nextPartition, end))

@@ -11,7 +11,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// soaking has the first of two steps stand, with a pause of 10 minutes.
+// soaking returns a world in which the first of two steps stands, with a pause of 10 minutes.
 func soaking() *world {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
@@ -63,7 +63,7 @@ func TestAFailureSetsSoakBack(t *testing.T) {
 	}
 }
 
-// TestSoakKnowsWhatItDidNotSee: a replica was not ready while nobody looked.
+// TestSoakKnowsWhatItDidNotSee: a replica was not ready for a moment between two passes.
 func TestSoakKnowsWhatItDidNotSee(t *testing.T) {
 	w := soaking()
 	w.now = w.now.Add(9 * time.Minute)
@@ -76,8 +76,7 @@ func TestSoakKnowsWhatItDidNotSee(t *testing.T) {
 	}
 }
 
-// TestSoakCountsWhatIsAvailable: a replica that came back while nobody looked is available
-// minReadySeconds later.
+// TestSoakCountsWhatIsAvailable: a replica that came back between two passes is available minReadySeconds later.
 func TestSoakCountsWhatIsAvailable(t *testing.T) {
 	w := soaking()
 	w.subsets[0].Observed.MinReadySeconds = 60
@@ -91,8 +90,8 @@ func TestSoakCountsWhatIsAvailable(t *testing.T) {
 	}
 }
 
-// TestSoakEndsWhenAReplicaCeased: it is not ready, or gone, and nobody has looked since
-// the step stood. What its replicas tell of when that ended counts, and no more.
+// TestSoakEndsWhenAReplicaCeased: a replica is not ready, or gone, and there was no pass since the step stood. The
+// time counts until the replicas show that it ended, and no longer.
 func TestSoakEndsWhenAReplicaCeased(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(w *world, c *child, then time.Time)
@@ -121,7 +120,7 @@ func TestSoakEndsWhenAReplicaCeased(t *testing.T) {
 	}
 }
 
-// TestSoakOfAStepThatIsAdded: the time before there was such a step does not count.
+// TestSoakOfAStepThatIsAdded: the time before the step was added does not count.
 func TestSoakOfAStepThatIsAdded(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")
 	w.settle()

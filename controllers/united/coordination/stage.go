@@ -5,7 +5,7 @@ package coordination
 
 import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
 
-// startRollout puts a new revision on record and stages it: nothing is released.
+// startRollout puts a new revision on record and stages it. It releases nothing.
 func (c *coordinator) startRollout() {
 	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.nowInSeconds(), Phase: v1alpha1.RolloutStaging}
 	c.state.Message = "staging " + c.Update + " in every subset; all replicas stay protected"
@@ -15,8 +15,8 @@ func (c *coordinator) startRollout() {
 		case v.fullyUpdated():
 			v.nextPartition = max(v.partition, v.target)
 		case v.staged && !v.Whole && updatedFrom(v.Observed, false) < v.currentReplicas:
-			// Another strategy, or a status that was lost, has released some already.
-			// What has not moved yet stays.
+			// Another strategy, or a lost status, has already released some. Replicas that have not moved yet
+			// stay.
 			v.nextPartition = max(v.partition, updatedFrom(v.Observed, false), v.target)
 		default:
 			v.nextPartition = Held
@@ -30,10 +30,10 @@ func (c *coordinator) startRollout() {
 			v.nextPartition, v.waitReason = max(v.partition, v.floor.Partition), ""
 		}
 	}
-	c.requeueAt(c.Now) // the state is to be acted on as soon as it is on record
+	c.requeueAt(c.Now) // the state takes effect as soon as it is on record
 }
 
-// stageAndProtect stages what is not staged yet, and raises partitions to higher targets.
+// stageAndProtect stages children that are not staged yet, and raises partitions to higher targets.
 func (c *coordinator) stageAndProtect() {
 	for _, v := range c.states {
 		switch {
@@ -54,9 +54,8 @@ func (c *coordinator) stageAndProtect() {
 	}
 }
 
-// partitionWithoutReplicas is the partition of a child without replicas. It has forgotten what it
-// protected, so what it gets comes up protected, unless all replicas ran the update
-// revision since.
+// partitionWithoutReplicas returns the partition of a child without replicas. The child has forgotten what it
+// protected, so its new replicas come up protected, unless all replicas have run the update revision since.
 func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	switch {
 	case v.Proven || c.goingBack && c.state.Phase == v1alpha1.RolloutComplete:
@@ -68,22 +67,22 @@ func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	return Held
 }
 
-// grow protects replicas that a scale-up adds in mid-rollout. Those that the ledger
-// allows are released after that, as any other.
+// grow protects replicas that a scale-up adds during a rollout. They are then released like any other, as the
+// ledger allows.
 func (c *coordinator) grow(v *subsetState) {
 	if v.Observed == nil || v.Removed || c.goingBack || v.currentReplicas >= v.Desired || v.fullyUpdated() {
 		return
 	}
 	if v.Whole && v.nextPartition == 0 {
-		return // all of it is released, and so is what it grows by
+		return // all of it is released, including new replicas
 	}
 	v.nextPartition = max(v.nextPartition, v.Desired)
 }
 
-// stage gives a child the update revision, with everything protected. One that has
-// yet to come up on a first template gets it when that is done; or at once, in place
-// of a template of which nothing is ready: all of the child is released to that. Force
-// does the same for one that is broken half-way.
+// stage gives a child the update revision, with everything protected. If a child has yet to come up on a first
+// template, it gets the update revision after it has come up. If nothing is ready on that template, the update
+// revision replaces it at once, because all of the child is released to it. Force does the same for a child that
+// is partly broken.
 func (c *coordinator) stage(v *subsetState) {
 	v.nextPartition = Held
 	v.waitReason = c.stagedFirst()

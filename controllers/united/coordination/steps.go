@@ -34,9 +34,9 @@ func (c *coordinator) setTargets() {
 	}
 }
 
-// stepTarget is how far the steps up to the running one bring a subset.
+// stepTarget returns the target to which the steps up to the running one bring a subset.
 func (c *coordinator) stepTarget(v *subsetState, running int) int32 {
-	target := Held // nobody has named it yet
+	target := Held // no step has named it yet
 	for i := range c.rules.steps[:running+1] {
 		if s := &c.rules.steps[i]; s.names(v.Name) {
 			target = min(target, s.target(v.Desired))
@@ -45,16 +45,15 @@ func (c *coordinator) stepTarget(v *subsetState, running int) int32 {
 	return target
 }
 
-// running is the index of the running step; the number of steps after the last.
-// When the steps that were gone through are not what they were, it is the first
-// one again: who edits them decides anew.
+// running returns the index of the running step, or the number of steps after the last one. If the completed steps
+// were edited, it is the first step again: whoever edits them decides again.
 func (c *coordinator) running() int {
 	step, _ := c.position()
 	return step
 }
 
-// position finds the running step by what the steps before it did to each subset.
-// known is false when they were edited.
+// position finds the running step by what the steps before it did to each subset. known is false if they were
+// edited.
 func (c *coordinator) position() (step int, known bool) {
 	if !c.onRecord() || c.state.Step <= 0 || c.state.StepKey == "" {
 		return 0, true
@@ -72,8 +71,8 @@ func (c *coordinator) position() (step int, known bool) {
 	return 0, false
 }
 
-// stepsMatch reports whether the steps before the given one do to the subsets what was done to
-// those of them that are on record.
+// stepsMatch reports whether the steps before the given one do to the subsets what is on record for them. Subsets
+// without a record do not count.
 func (c *coordinator) stepsMatch(step int, passed map[string]string) bool {
 	matched := false
 	for _, v := range c.states {
@@ -89,7 +88,7 @@ func (c *coordinator) stepsMatch(step int, passed map[string]string) bool {
 	return matched
 }
 
-// stepsHash is a hash of what the steps before the given one do to a subset.
+// stepsHash returns a hash of what the steps before the given one do to a subset.
 func (c *coordinator) stepsHash(step int, subset string) string {
 	var text strings.Builder
 	for i := range c.rules.steps[:step] {
@@ -100,8 +99,8 @@ func (c *coordinator) stepsHash(step int, subset string) string {
 	return short(text.String())
 }
 
-// stepKey is what the steps before the given one did to each subset. A subset that is
-// removed takes its part along.
+// stepKey returns what the steps before the given one did to each subset. The part of a subset is dropped when the
+// subset is removed.
 func (c *coordinator) stepKey(step int) string {
 	var parts []string
 	for _, v := range c.states {
@@ -112,14 +111,14 @@ func (c *coordinator) stepKey(step int) string {
 	return strings.Join(parts, ",")
 }
 
-// short is a hash that is short enough for a hundred of them in a status.
+// short returns a hash that is short enough to have a hundred of them in a status.
 func short(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }
 
-// statusStep is what status.rollout.step says of a step: after the last it is the
-// number of those that the user wrote, also where they are passed by.
+// statusStep returns the value of status.rollout.step for a step. After the last step it is the number of steps
+// that the user wrote, also if they are skipped.
 func (c *coordinator) statusStep(step int) int32 {
 	if step >= len(c.rules.steps) {
 		return c.rules.written
@@ -127,11 +126,10 @@ func (c *coordinator) statusStep(step int) int32 {
 	return int32(step)
 }
 
-// approvalKey is good for this rollout to the revision and the given step alone. The time it
-// began is in it, so that what was approved when the revision was rolled out before
-// opens nothing now. The steps before are not: who edits them so that they do
-// something else starts the rollout over, and to remove a subset that they name takes
-// back no approval.
+// approvalKey returns the key that approves the given step of this rollout to this revision, and nothing else. It
+// contains the start time of the rollout, so that an approval from an earlier rollout of the revision opens
+// nothing now. It does not contain the steps before: editing them so that they do something else starts the
+// rollout over, and removing a subset that they name does not revoke an approval.
 func (c *coordinator) approvalKey(step int) string {
 	if step >= len(c.rules.steps) || c.state.StartTime == nil {
 		return ""
@@ -146,17 +144,16 @@ func (c *coordinator) approvalKey(step int) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// stepAsWritten is a step as the user wrote it.
+// stepAsWritten returns a step as the user wrote it.
 func (c *coordinator) stepAsWritten(step int) string {
 	raw, err := json.Marshal(c.rules.steps[step].RolloutStep)
 	if err != nil {
-		return "" // strings and numbers alone: it cannot fail
+		return "" // cannot happen: it has only strings and numbers
 	}
 	return string(raw)
 }
 
-// advance tells where the rollout stands, and goes to the next step when the
-// running one is through.
+// advance records the position of the rollout, and moves to the next step when the running one has ended.
 func (c *coordinator) advance() {
 	if c.allFullyUpdated() {
 		c.complete()
@@ -168,7 +165,7 @@ func (c *coordinator) advance() {
 		c.startOver()
 	}
 	if added := s.Phase == v1alpha1.RolloutComplete && running < len(c.rules.steps); !known || added {
-		s.ReachedTime, s.SoakedSeconds = nil, 0 // what was complete before the step was added does not count
+		s.ReachedTime, s.SoakedSeconds = nil, 0 // the time before the step was added does not count
 	}
 	s.Step, s.StepKey = c.statusStep(running), c.stepKey(running)
 	s.ApprovalKey = ""
@@ -188,8 +185,8 @@ func (c *coordinator) advance() {
 	}
 }
 
-// startOver voids what was approved before the steps were edited that were gone through.
-// Two rollouts that start within a second are told apart too.
+// startOver revokes the approvals from before completed steps were edited. It also distinguishes two rollouts that
+// start within a second.
 func (c *coordinator) startOver() {
 	now, was := c.nowInSeconds(), ptr.Deref(c.state.StartTime, metav1.Time{})
 	if !now.After(was.Time) {
@@ -198,7 +195,7 @@ func (c *coordinator) startOver() {
 	c.state.StartTime = now
 }
 
-// reached reports whether all that the running step releases is released and available.
+// reached reports whether all replicas that the running step releases are released and available.
 func (c *coordinator) reached() bool {
 	for _, v := range c.states {
 		switch {
@@ -213,7 +210,7 @@ func (c *coordinator) reached() bool {
 	return true
 }
 
-// soak keeps the time for which the running step stands. What failed sets it back.
+// soak records for how long the running step stands. A failed replica resets that.
 func (c *coordinator) soak(stands bool) {
 	s := c.state
 	switch {
@@ -226,7 +223,7 @@ func (c *coordinator) soak(stands bool) {
 		}
 		s.ReachedTime = nil
 	default:
-		// A replica that was not ready for a moment may be back before anybody looked.
+		// A replica that was not ready for a moment may be back before any pass has seen it.
 		since := ptr.Deref(s.ReachedTime, *c.nowInSeconds())
 		if last := c.lastAvailable(since.Time); last.After(since.Time) {
 			since = metav1.NewTime(last.Truncate(time.Second))
@@ -238,8 +235,8 @@ func (c *coordinator) soak(stands bool) {
 	}
 }
 
-// lastAvailable is when the last of those replicas became available that the running
-// step released, and that became ready after the given time; else that time.
+// lastAvailable returns when the last of those replicas became available that the running step released and that
+// became ready after the given time, or that time if there is none.
 func (c *coordinator) lastAvailable(since time.Time) time.Time {
 	last := since
 	for _, v := range c.states {
@@ -255,9 +252,9 @@ func (c *coordinator) lastAvailable(since time.Time) time.Time {
 	return last
 }
 
-// stoodUntil is until when the running step stood, that does not stand now: its replicas
-// tell when they ceased to be ready, for nobody may have looked since. One that is gone,
-// or was made anew, does not tell: then none of the time since it was reached counts.
+// stoodUntil returns until when the running step, which does not stand now, has stood. Its replicas show when they
+// ceased to be ready, because there may have been no pass since. A replica that is gone, or was created again,
+// does not show it: then none of the time since the step was reached counts.
 func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 	until := c.Now
 	for _, v := range c.states {
@@ -276,17 +273,17 @@ func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 	return until
 }
 
-// nextStep goes on to the step after the running one.
+// nextStep moves to the step after the running one.
 func (c *coordinator) nextStep(running int) {
 	s := c.state
 	s.Step, s.StepKey = c.statusStep(running+1), c.stepKey(running+1)
 	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("continuing after step %d of %d", running+1, len(c.rules.steps))
-	c.requeueAt(c.Now) // the next step is acted on when it is on record
+	c.requeueAt(c.Now) // the next step takes effect when it is on record
 }
 
-// quoted says what a text is; of a long one, how it begins.
+// quoted describes a text; if it is long, by its beginning.
 func quoted(text string) string {
 	const most = 40
 	if utf8.RuneCountInString(text) > most {
@@ -305,7 +302,7 @@ func (c *coordinator) complete() {
 	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
 }
 
-// reportWaiting says what a rollout waits for that has something to do.
+// reportWaiting reports what a rollout that is not done waits for.
 func (c *coordinator) reportWaiting() {
 	c.requeueAt(c.allHeld.again)
 	held := verdict{}
@@ -326,7 +323,7 @@ func (c *coordinator) reportWaiting() {
 	c.state.Message = cmp.Or(c.state.Message, c.inFlightMessage(), c.firstWaitReason())
 }
 
-// inFlightMessage names replicas that are released and not back.
+// inFlightMessage names the replicas that are released and not back.
 func (c *coordinator) inFlightMessage() string {
 	var waiting nameList
 	for _, v := range c.states {
@@ -349,8 +346,8 @@ func (c *coordinator) inFlightMessage() string {
 	return fmt.Sprintf("waiting for %s; %d of maxUnavailable %d in use", waiting.list(""), c.unavailable, c.rules.maxUnavailable)
 }
 
-// failedForGood reports whether waiting alone will not help. Where it may, at is when one
-// will have taken too long, since nothing else tells of a replica that runs and is not ready.
+// failedForGood reports whether waiting alone will not help. If it may help, at is when one of the replicas will
+// have taken too long, because no watch event announces that a running replica is still not ready.
 func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	for _, r := range c.failed {
 		failed, when := c.terms().FailedForGood(r)
@@ -362,7 +359,7 @@ func (c *coordinator) failedForGood() (failed bool, at time.Time) {
 	return false, at
 }
 
-// onlyFailedAreAway reports whether nothing is on its way that has not failed.
+// onlyFailedAreAway reports whether all replicas that are on their way have failed.
 func (c *coordinator) onlyFailedAreAway() bool {
 	for _, v := range c.states {
 		if !v.Removed && c.inFlightOf(v, true) > 0 {
@@ -372,8 +369,8 @@ func (c *coordinator) onlyFailedAreAway() bool {
 	return true
 }
 
-// firstWaitReason is what the first subset waits for that is not through; else what one
-// waits for that has nothing to release.
+// firstWaitReason returns what the first subset that is not done waits for. If there is none, it returns what a
+// subset with nothing to release waits for.
 func (c *coordinator) firstWaitReason() string {
 	first := ""
 	for _, v := range c.states {

@@ -12,9 +12,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestWakesWhenACrashIsForGood: a replica that crashed once, then runs and does not
-// become ready, makes no event any more. That it is not going to is told in its time
-// all the same.
+// TestWakesWhenACrashIsForGood: a replica that crashed once, then runs and does not become ready, causes no more
+// events. It is still reported in time that it will not become ready.
 func TestWakesWhenACrashIsForGood(t *testing.T) {
 	w := newWorld(nil, 2).roll("v2")
 	w.slow = 24 * time.Hour
@@ -40,8 +39,8 @@ func TestWakesWhenACrashIsForGood(t *testing.T) {
 	}
 }
 
-// TestAWrongApprovalIsQuoted: whole when it is short, and its beginning when it is
-// not: an annotation can be larger than a status.
+// TestAWrongApprovalIsQuoted: completely if it is short, otherwise only its beginning, because an annotation can
+// be larger than a status.
 func TestAWrongApprovalIsQuoted(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
@@ -60,9 +59,9 @@ func TestAWrongApprovalIsQuoted(t *testing.T) {
 	}
 }
 
-// TestWhatAnApprovalIsFor: the running step of this rollout. Editing a later step takes
-// it not back, nor does removing a subset that a passed step names, with that step
-// or without it; editing a step that was passed does.
+// TestWhatAnApprovalIsFor: an approval is for the running step of this rollout. Editing a later step does not
+// revoke it, nor does removing a subset that a completed step names, with or without that step. Editing a
+// completed step does.
 func TestWhatAnApprovalIsFor(t *testing.T) {
 	approve := func(subsets ...string) v1alpha1.RolloutStep {
 		return v1alpha1.RolloutStep{Subsets: subsets, Pause: &v1alpha1.RolloutPause{}}
@@ -102,7 +101,7 @@ func TestWhatAnApprovalIsFor(t *testing.T) {
 	}
 }
 
-// TestEachStepHasAnApprovalOfItsOwn though it asks for the same as the one before it.
+// TestEachStepHasAnApprovalOfItsOwn, even if it asks for the same as the previous one.
 func TestEachStepHasAnApprovalOfItsOwn(t *testing.T) {
 	step := v1alpha1.RolloutStep{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Steps = []v1alpha1.RolloutStep{step, step} }), 2).roll("v2")

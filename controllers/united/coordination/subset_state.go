@@ -10,65 +10,64 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 )
 
-// subsetState is one subset in one pass.
+// subsetState is the state of one subset in one pass.
 type subsetState struct {
 	*Subset
 	// currentReplicas and partition are in force now.
 	currentReplicas, partition int32
-	// nextReplicas and nextPartition are what they become.
+	// nextReplicas and nextPartition are their next values.
 	nextReplicas, nextPartition int32
-	// floor is what the user asks for, target what the running step does.
+	// floor is the partition that the user asks for, target the one of the running step.
 	floor  DesiredPartition
 	target int32
-	// staged: the child is on the update revision, and its controller knows.
+	// staged: the child has the update revision, and its controller has observed it.
 	staged        bool
 	replicaStates []replicaState
 
-	// releasedOrUpdated is how many of the ordinals from target on are released or updated
-	// already; releaseLimit what skew allows it to become.
+	// releasedOrUpdated is how many of the ordinals from target on are already released or updated; releaseLimit
+	// is how far skew allows that to rise.
 	releasedOrUpdated, releaseLimit int64
-	// own is what is unavailable of the subset alone.
+	// own is the ledger of the subset alone.
 	own ledger
-	// updatedAvailable is u: how many of those are updated and available.
+	// updatedAvailable is u: how many of the ordinals from target on are updated and available.
 	updatedAvailable int64
-	// exhausted: nothing more can be released in this pass. releasedInPass: something was.
+	// exhausted: nothing more can be released in this pass. releasedInPass: something was released.
 	exhausted, releasedInPass bool
-	// stuck: it is broken on a template that it never came up on, and protected from
-	// any other.
+	// stuck: it is broken on a template that it never came up on, and protected from any other.
 	stuck bool
-	// waitsForSubset is the subset whose turn it is, if that is another one.
+	// waitsForSubset is the subset that goes first, if this one has to wait for its turn.
 	waitsForSubset *subsetState
-	// releasedNow is how many replicas it releases in this pass, releasedUnavailable how many of
-	// them were unavailable.
+	// releasedNow is how many replicas it releases in this pass, releasedUnavailable how many of these were
+	// unavailable.
 	releasedNow, releasedUnavailable int64
-	// changeReason says what is done to it in this pass, waitReason what is not done yet.
+	// changeReason is why its partition changes in this pass, waitReason what it still waits for.
 	changeReason string
 	waitReason   string
 	deletions    []adapters.Replica
-	// cannotTakeBack: what came up without having been released cannot be taken back now, since a
-	// replica below it is unavailable and the child works in order.
+	// cannotTakeBack: replicas that came up without having been released cannot be taken back now, because a
+	// replica below them is unavailable and the child works in order.
 	cannotTakeBack bool
-	// barred: what is released of it stays as it is, since another of its replicas is
-	// unavailable, and the ledger has no room.
+	// barred: its released replicas stay as they are, because another of its replicas is unavailable and the
+	// ledger has no room.
 	barred bool
 	// pace and stopped are as in Decision.
 	pace    *adapters.Pace
 	stopped bool
 }
 
-// replicaState is one replica that exists, of those that the child is asked for.
+// replicaState is the state of one existing replica, among those that the child is asked for.
 type replicaState struct {
 	*adapters.Replica
-	// updated: it is of the update revision.
+	// updated: it runs the update revision.
 	updated bool
-	// available tells of now, and of a reserved replica always: nobody waits for it. usable leaves
-	// out what is released and not updated.
+	// available is its current availability; a reserved replica is always available, because nobody waits for it.
+	// usable excludes replicas that are released and not updated.
 	available, usable bool
-	// raised: it was released, and is available and not updated, and somebody else has
-	// raised the partition over it since. Its controller may have taken it before.
+	// raised: it was released, is available and not updated, and somebody else has since raised the partition over
+	// it. The child's controller may have taken it down before that.
 	raised bool
-	// broken: nobody loses anything when it is replaced. failed: it is updated, and
-	// so tells that the update revision does not work.
+	// broken: nobody loses anything when it is replaced. failed: it is updated and broken, and so shows that the
+	// update revision does not work.
 	broken, failed bool
 }
 
@@ -97,9 +96,8 @@ func (c *coordinator) newSubsetState(s *Subset) *subsetState {
 func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) replicaState {
 	m := replicaState{Replica: r}
 	o := v.Observed
-	// While the child's controller has not observed its spec the hashes speak of an
-	// older one, and what is released may move at any moment; so may what somebody else
-	// has released.
+	// While the child's controller has not observed its spec, the hashes are those of an older one, and released
+	// replicas may move at any moment; so may replicas that somebody else has released.
 	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
 	m.updated = v.staged && settled && v.Revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
@@ -107,7 +105,7 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	m.available = m.available || reserved
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
 	if v.Whole {
-		m.usable = m.available // what it may take is counted as a whole
+		m.usable = m.available // the ledger counts as a whole what the child may take
 	}
 	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
@@ -123,14 +121,14 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	return m
 }
 
-// isReserved reports whether a replica has no node, and is kept beside the replicas of the parent. It neither uses up the
-// ledger nor fails. It is released like one that is available, and deleted when it is released: it is done
-// when it is updated.
+// isReserved reports whether a replica has no node, and is kept in addition to the replicas of the parent. It neither
+// uses the ledger nor fails. It is released like an available one, and deleted when it is released. It is done when it
+// is updated.
 func (s *Subset) isReserved(r *adapters.Replica) bool {
 	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating && r.Position < s.Desired
 }
 
-// wantedHashes are the child's own revisions that somebody asks for; nil if not known.
+// wantedHashes returns the child's own revisions that somebody asks for; nil if they are not known.
 func (v *subsetState) wantedHashes() []string {
 	if v.Forgot {
 		return nil
@@ -138,7 +136,7 @@ func (v *subsetState) wantedHashes() []string {
 	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
 }
 
-// setFailed reports whether a replica shows that the update revision does not work.
+// setFailed records whether a replica shows that the update revision does not work.
 func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
 	if !c.onRecord() || v.Removed || v.Revision != c.Update || v.Forgot || !c.terms().UpdateFailed(v.Observed, m.Replica) {
 		return
@@ -147,13 +145,13 @@ func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
 	case v.Observed.SpecObserved || v.Whole:
 		m.failed = true
 	default:
-		// The hash may be that of the template before.
+		// The hash may be that of the previous template.
 		c.unobservedFailure = v.Observed.Meta.Name
 	}
 }
 
-// hasRevision reports whether the child has got the update revision; or it is on record that it is
-// protected from it, if it gets that only when it is released.
+// hasRevision reports whether the child has the update revision. A child that gets it only when it is released has
+// it, too, once it is on record that the child is protected from it.
 func (v *subsetState) hasRevision(update string) bool {
 	return v.Revision == update || v.Whole && v.partition == Held
 }
@@ -163,8 +161,8 @@ func (v *subsetState) hasNoReplicas() bool {
 	return v.Observed != nil && !v.Removed && v.currentReplicas == 0
 }
 
-// startupState is how far a child has come that is to come up on a first template: ready,
-// a replica is ready on it; broken, one is not going to be.
+// startupState reports how far a child that has not come up on its first template yet has come: ready, some
+// replica is ready on it; broken, some replica is broken on it.
 func (c *coordinator) startupState(v *subsetState) (ready, broken bool) {
 	for _, m := range v.replicaStates {
 		if m.Hash != v.Observed.UpdateHash {
@@ -175,7 +173,7 @@ func (c *coordinator) startupState(v *subsetState) (ready, broken bool) {
 	return ready, broken
 }
 
-// fullyUpdated reports whether the child has, and makes, nothing but replicas of the update revision.
+// fullyUpdated reports whether the child has, and creates, only replicas of the update revision.
 func (v *subsetState) fullyUpdated() bool {
 	if v.Unreadable != "" {
 		return false
@@ -187,13 +185,13 @@ func (v *subsetState) fullyUpdated() bool {
 		return v.Proven || v.Desired == 0
 	}
 	if v.Observed.UpdateHash == "" {
-		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not looked yet: it is new
+		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not synced it yet: it is new
 	}
 	return v.staged && v.Observed.CurrentHash == v.Observed.UpdateHash &&
 		!slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.updated })
 }
 
-// toRelease is n: how many ordinals are to be released in the running step.
+// toRelease returns n: how many ordinals the running step releases.
 func (v *subsetState) toRelease() int64 { return max(0, int64(v.Desired)-int64(v.target)) }
 
 // setTarget sets the target of the running step.
@@ -206,17 +204,17 @@ func (v *subsetState) setTarget(target int32) {
 	}
 }
 
-// stepDone reports whether all that the running step releases is released and available.
+// stepDone reports whether all replicas that the running step releases are released and available.
 func (v *subsetState) stepDone() bool {
 	return v.toRelease() == 0 || v.staged && v.partition <= v.target && v.updatedAvailable == v.toRelease()
 }
 
-// inFlight is how many released replicas are not back yet; healthy leaves out
-// those that failed, or cannot move.
+// inFlightOf returns how many released replicas are not back yet; healthy excludes those that failed or cannot
+// move.
 func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
 	end := min(v.currentReplicas, v.Desired)
 	if v.Observed == nil {
-		end = v.Desired // what was released comes back so
+		end = v.Desired // released replicas come back as released
 	}
 	if v.Removed {
 		return 0
@@ -224,9 +222,9 @@ func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
 	if v.Whole && v.Observed != nil {
 		return c.inFlightWhole(v, healthy)
 	}
-	count := int64(max(0, end-v.partition)) // missing ones are on their way
+	count := int64(max(0, end-v.partition)) // including missing ones, which are on their way
 	if v.Observed != nil && v.currentReplicas < v.Desired && v.fullyUpdated() {
-		count += int64(v.Desired - v.currentReplicas) // they come up on the update revision, whatever the partition
+		count += int64(v.Desired - v.currentReplicas) // they come up on the update revision, regardless of the partition
 	}
 	broken := int64(0)
 	for _, m := range v.replicaStates {
@@ -250,19 +248,19 @@ func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
 	}
 	if v.Observed != nil && v.Observed.Ordered {
 		if healthy && v.unavailableBelow(v.partition) >= 0 {
-			return 0 // nothing of it can move
+			return 0 // none of its replicas can move
 		}
-		return count - max(0, broken-1) // of broken ones it replaces one at a time
+		return count - max(0, broken-1) // it replaces broken ones one at a time
 	}
 	return count
 }
 
-// search is where the replica at a position is among the replicaStates, or would be.
+// search returns the index of the replica at a position in replicaStates, or the index that it would have.
 func (v *subsetState) search(position int32) (index int, found bool) {
 	return slices.BinarySearchFunc(v.replicaStates, position, func(m replicaState, p int32) int { return int(m.Position) - int(p) })
 }
 
-// at is the replica at a position; nil if it is missing.
+// at returns the replica at a position, or nil if it is missing.
 func (v *subsetState) at(position int32) *replicaState {
 	i, found := v.search(position)
 	if !found {
@@ -271,7 +269,7 @@ func (v *subsetState) at(position int32) *replicaState {
 	return &v.replicaStates[i]
 }
 
-// missingDownFrom is how many positions are missing from this one down.
+// missingDownFrom returns how many positions are missing from this one down.
 func (v *subsetState) missingDownFrom(position int32) int32 {
 	i, _ := v.search(position)
 	if i == 0 {
@@ -280,8 +278,8 @@ func (v *subsetState) missingDownFrom(position int32) int32 {
 	return position - v.replicaStates[i-1].Position
 }
 
-// unavailableBelow is the lowest position below the given one without an
-// available replica; -1 if there is none.
+// unavailableBelow returns the lowest position below the given one without an available replica, or -1 if there is
+// none.
 func (v *subsetState) unavailableBelow(position int32) int32 {
 	expected := int32(0)
 	for _, m := range v.replicaStates {
@@ -299,7 +297,7 @@ func (v *subsetState) unavailableBelow(position int32) int32 {
 	return -1
 }
 
-// name is that of the replica at a position, or stands for a missing one.
+// name describes the replica at a position, whether it exists or is missing.
 func (v *subsetState) name(position int32) string {
 	if m := v.at(position); m != nil {
 		return m.Describe()

@@ -11,8 +11,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// A child that cannot be read is not one that is not there: a rollout does not end beside it,
-// though both revisions make the same pods.
+// An unreadable child is not a missing child: a rollout does not end next to it, though both revisions make the
+// same pods.
 func TestNothingEndsBesideAnUnreadableChild(t *testing.T) {
 	in := coordination.Input{
 		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Current: "r1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,

@@ -5,18 +5,17 @@ package coordination
 
 import "github.com/unitedworkloads/united/adapters"
 
-// A child that has one template and no partition, such as a Deployment, is released as a
-// whole. Then it replaces its replicas by itself, and what the ledger has left is handed to
-// it: so many of its replicas may be unavailable meanwhile. They count as unavailable until
-// it is done, whether they are or not. When there is nothing left for it, it is stopped
-// where it is.
+// A child that has one template and no partition, such as a Deployment, is released as a whole. Then it replaces
+// its replicas by itself. It gets the remaining room of the ledger as the number of its replicas that may be
+// unavailable meanwhile. These count as unavailable until the child is done, whether they are or not. If no room
+// remains, the child is stopped where it is.
 
-// releasing reports whether the child is released, and not done.
+// releasing reports whether the child is released and not done.
 func (v *subsetState) releasing() bool {
 	return v.Whole && !v.Removed && v.Observed != nil && v.currentReplicas > 0 && v.partition == 0 && v.pending() > 0
 }
 
-// pending is how many replicas of a released child are not updated and available.
+// pending returns how many replicas of a released child are not updated and available.
 func (v *subsetState) pending() int64 {
 	done := int64(0)
 	for _, m := range v.replicaStates {
@@ -27,7 +26,7 @@ func (v *subsetState) pending() int64 {
 	return max(0, int64(v.Desired)-done)
 }
 
-// unavailableReplicas is how many of a child's replicas are unavailable.
+// unavailableReplicas returns how many of a child's replicas are unavailable.
 func (v *subsetState) unavailableReplicas() int64 {
 	usable := int64(0)
 	for _, m := range v.replicaStates {
@@ -38,8 +37,8 @@ func (v *subsetState) unavailableReplicas() int64 {
 	return max(0, int64(v.Desired)-usable)
 }
 
-// allowance is how many replicas a child that is being released may have unavailable: none
-// while it is known to stand still.
+// allowance returns how many replicas of a child that is being released may be unavailable: none while it is known
+// to stand still.
 func (v *subsetState) allowance() int64 {
 	switch {
 	case v.Observed.Paused && v.Observed.SpecObserved:
@@ -50,7 +49,7 @@ func (v *subsetState) allowance() int64 {
 	return min(v.pending(), int64(v.Observed.Pace.MaxUnavailable))
 }
 
-// reservedBy is what a child may take of the ledger beside what is unavailable of it.
+// reservedBy returns how much more of the ledger a child may take, in addition to its unavailable replicas.
 func (c *coordinator) reservedBy(v *subsetState) int64 {
 	if !v.releasing() {
 		return 0
@@ -58,7 +57,7 @@ func (c *coordinator) reservedBy(v *subsetState) int64 {
 	return max(0, v.allowance()-v.unavailableReplicas())
 }
 
-// inFlightWhole is inFlightOf such a child.
+// inFlightWhole is inFlightOf for such a child.
 func (c *coordinator) inFlightWhole(v *subsetState, healthy bool) int64 {
 	if !v.releasing() {
 		return 0
@@ -70,7 +69,7 @@ func (c *coordinator) inFlightWhole(v *subsetState, healthy bool) int64 {
 	return max(0, v.allowance()-failed)
 }
 
-// failedReplicas is how many of a child's replicas are failed.
+// failedReplicas returns how many of a child's replicas are failed.
 func (v *subsetState) failedReplicas() (failed int64) {
 	for _, m := range v.replicaStates {
 		if m.failed {
@@ -80,14 +79,13 @@ func (v *subsetState) failedReplicas() (failed int64) {
 	return failed
 }
 
-// stoppedOnItsWay reports whether such a child was stopped while more of it than what failed was to
-// be replaced.
+// stoppedOnItsWay reports whether such a child was stopped before it had replaced all replicas except failed ones.
 func (v *subsetState) stoppedOnItsWay() bool {
 	return v.releasing() && v.Observed.Paused && v.pending() > v.failedReplicas()
 }
 
-// releaseWhole releases a child, if the ledger has anything left for it, and reports whether it
-// has: the gates have let its worst replica pass.
+// releaseWhole releases a child if the ledger has room left, and reports whether it has. The gates have already
+// let the worst replica of the child pass.
 func (c *coordinator) releaseWhole(v *subsetState) bool {
 	left := c.remainingAllowance(v)
 	if left == 0 {
@@ -102,12 +100,12 @@ func (c *coordinator) releaseWhole(v *subsetState) bool {
 	return true
 }
 
-// remainingAllowance is how many replicas a child may have unavailable: what the ledger has left by
-// what is unavailable, or handed out, elsewhere, and no more than may be of its subset.
+// remainingAllowance returns how many replicas of a child may be unavailable: the room of the ledger, less what is
+// unavailable or reserved elsewhere, and no more than the ledger of its subset allows.
 //
-// What is unavailable of its own is no more than that: should it recover, the child would
-// take others in its place at once. Only what goes back may be replaced whatever is down
-// elsewhere, for it is proven, and would else wait for ever.
+// The child's own unavailable replicas do not add to that: if they recovered, the child would take others in their
+// place at once. Only on the way back may they be replaced regardless of what is down elsewhere, because the
+// revision is proven, and they would otherwise wait forever.
 func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 	elsewhere := c.unavailable - v.unavailableReplicas() - c.reservedBy(v)
 	if c.rules.forced {
@@ -120,20 +118,20 @@ func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 	return min(max(0, left), int64(v.Desired))
 }
 
-// setAllowance gives a child what is left for it, and takes that from what is left for others.
-// What it was handed before is in force until it has been told.
+// setAllowance assigns a child its allowance, and takes that from the room for others. The previous allowance is
+// in force until the child has been written.
 func (c *coordinator) setAllowance(v *subsetState, left int64) {
 	c.addUnavailable(v, max(0, left-v.unavailableReplicas()-c.reservedBy(v)))
 	c.addInFlight(v, max(0, left-c.inFlightOf(v, c.rules.forced)))
 	if v.stopped = left == 0; v.stopped {
-		left = 1 // it has to be something
+		left = 1 // 0 is not allowed
 	}
 	v.pace = &adapters.Pace{MaxUnavailable: int32(left)}
 }
 
-// RestingPace is that of a child that is not being released: the one it has, since another
-// would be a write for nothing. Without any, the API server would give it its own default, and
-// with that room for replicas beyond those that are asked for. o is nil without a child.
+// RestingPace returns the pace of a child that is not being released: the pace that it has, because another one
+// would be a needless write. Without a pace, the API server would set its own default, which allows replicas
+// beyond those that are asked for. o is nil without a child.
 func RestingPace(o *adapters.Observed) *adapters.Pace {
 	if o == nil || o.Pace == nil {
 		return &adapters.Pace{MaxUnavailable: 1}
@@ -141,15 +139,15 @@ func RestingPace(o *adapters.Observed) *adapters.Pace {
 	return &adapters.Pace{MaxUnavailable: max(1, o.Pace.MaxUnavailable)}
 }
 
-// setPace hands a child that is being released what the ledger has left by now, the first
-// one first. A failed replica stops all of them where they are.
+// setPace assigns the room that is left in the ledger to children that are being released, in order. A failed
+// replica stops all of them where they are.
 func (c *coordinator) setPace(v *subsetState) {
 	switch {
 	case v.pace != nil || !v.Whole || v.Removed:
 	case !v.releasing() || v.nextPartition != 0:
 		v.pace = RestingPace(v.Observed)
 	case c.Paused != "":
-		v.pace = v.Observed.Pace // it stands still already
+		v.pace = v.Observed.Pace // it already stands still
 	case c.haltedByFailure():
 		c.setAllowance(v, 0)
 	default:

@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// wholeSubset is a subset with a child that is released as a whole, and its replicas: "v1", or "v1?"
-// for one that is not ready.
+// wholeSubset returns a subset with a child that is released as a whole, and its replicas: "v1", or "v1?" if it is
+// not ready.
 func wholeSubset(name, revision string, partition int32, replicas ...string) coordination.Subset {
 	o := &adapters.Observed{
 		Traits: adapters.Traits{Partition: adapters.AllOrNothing, Protection: adapters.Withheld}, Replicas: int32(len(replicas)), Partition: partition,
@@ -26,9 +26,9 @@ func wholeSubset(name, revision string, partition int32, replicas ...string) coo
 	return coordination.Subset{Name: name, Desired: o.Replicas, Whole: true, Observed: o, Revision: revision, LastPartition: partition}
 }
 
-// TestForceKeepsTheOrderOfWholeChildren: under order Sequential a child was stopped on its way, since a
-// replica of a later subset is down, and the user forces. Then that child goes on; it is not passed by
-// in favour of the later subset, which is released as a whole, with its available replicas (I5).
+// TestForceKeepsTheOrderOfWholeChildren: under order Sequential a child was stopped on its way, because a replica
+// of a later subset is down, and the user forces the rollout. Then that child continues. It is not skipped in
+// favor of the later subset, which is released as a whole, with its available replicas (I5).
 func TestForceKeepsTheOrderOfWholeChildren(t *testing.T) {
 	in := coordination.Input{
 		Strategy: strategy(func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder }),
@@ -43,7 +43,7 @@ func TestForceKeepsTheOrderOfWholeChildren(t *testing.T) {
 		t.Errorf("a stopped: %v; b: partition %d, %s", p.Subsets[0].Stopped, p.Subsets[1].Partition, p.Subsets[1].WaitReason)
 	}
 
-	// The control: what is left of a failed, and force passes that by.
+	// The control: the rest of a has failed, and force ignores that.
 	a.Pods[0].Ready, a.Pods[0].Failure = false, "CrashLoopBackOff"
 	a.Pods[1] = a.Pods[0]
 	a.Pods[1].Position = 1

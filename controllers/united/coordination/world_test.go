@@ -18,10 +18,10 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// world is children and a StatefulSet controller (test/statefulset, which does what the
-// real ones do), as small as the planner needs them: what the planner decides is carried
-// out at once, and every pod that is not of a broken revision becomes available in the next
-// round. (The API server, the cache and the caller are simulated elsewhere.)
+// world has children and a StatefulSet controller (test/statefulset, which behaves like the real ones), as small
+// as the planner needs them. Decisions of the planner are carried out at once, and every pod that is not of a
+// broken revision becomes available in the next round. (The API server, the cache and the caller are simulated
+// elsewhere.)
 type world struct {
 	strategy *v1alpha1.RollingUpdate
 	update   string
@@ -36,25 +36,25 @@ type world struct {
 	// broken revisions make pods that fail.
 	broken map[string]bool
 	story  []string
-	// narrative is what the planner decided, and why.
+	// narrative has the decisions of the planner, and the reasons.
 	narrative []string
 	began     time.Time
 	// slow is how long a pod takes to become ready.
 	slow time.Duration
-	// mostUnavailable is how many replicas were unavailable at once at most.
+	// mostUnavailable is the maximum number of replicas that were unavailable at once.
 	mostUnavailable int
-	// mostOf is how many of each subset were, mostCounted the same with those that are released and not
-	// updated, as the ledger counts them.
+	// mostOf is the same for each subset. mostCounted includes replicas that are released and not updated, as the
+	// ledger counts them.
 	mostOf, mostCounted map[string]int
 	last                coordination.Plan
-	// extraGates are gates that a test adds, missingGates the names of those that it takes away.
+	// extraGates are gates that a test adds, missingGates the names of those that it removes.
 	extraGates   []coordination.Gate
 	missingGates []string
 }
 
 type child struct {
 	coordination.Subset
-	// protects is what it makes below its partition.
+	// protects is the version that it creates below its partition.
 	protects string
 	desired  int32
 }
@@ -95,7 +95,7 @@ func (w *world) make(c *child, position int32, revision string) {
 	slices.SortFunc(c.Observed.Pods, func(a, b adapters.Replica) int { return int(a.Position - b.Position) })
 }
 
-// member is the replica at a position, nil without one.
+// member returns the replica at a position, or nil.
 func (c *child) member(position int32) *adapters.Replica {
 	for i := range c.Observed.Pods {
 		if c.Observed.Pods[i].Position == position {
@@ -132,14 +132,14 @@ func (w *world) ready() {
 	}
 }
 
-// The versions of a child's pods, as its StatefulSet controller tells them apart.
+// The versions of a child's pods, as its StatefulSet controller distinguishes them.
 const (
 	updateVersion statefulset.Version = iota + 1
 	protectedVersion
 	otherVersion
 )
 
-// set is the child as its StatefulSet controller has it.
+// set returns the child as its StatefulSet controller sees it.
 func (c *child) set() *statefulset.Wide {
 	o := c.Observed
 	version := func(hash string) statefulset.Version {
@@ -169,15 +169,15 @@ func (c *child) set() *statefulset.Wide {
 	return set
 }
 
-// sync is the StatefulSet controller of Kubernetes 1.36. A pod that it deletes is gone at
-// once, and what replaces it is created in the same round.
+// sync runs the StatefulSet controller of Kubernetes 1.36. A pod that it deletes is gone at once, and its
+// replacement is created in the same round.
 func (w *world) sync(c *child) {
 	if replaced := w.syncOnce(c); replaced {
 		w.syncOnce(c)
 	}
 }
 
-// syncOnce is one pass of it, and reports whether it deleted a replica to replace it.
+// syncOnce runs one pass of it, and reports whether it deleted a replica to replace it.
 func (w *world) syncOnce(c *child) (replaced bool) {
 	set, o := c.set(), c.Observed
 	created, deleted := set.Sync(statefulset.Kind{Ordered: o.Ordered})
@@ -192,15 +192,15 @@ func (w *world) syncOnce(c *child) (replaced bool) {
 		c.drop(int32(i))
 		replaced = replaced || i < set.Replicas
 	}
-	// A set without replicas finishes as well, and forgets what it protected. To remind it is
-	// the work of controllers/subset, which is no part of this world: so it does not forget.
+	// A set without replicas finishes as well, and forgets what it protected. Reminding it is done by
+	// controllers/subset, which is not part of this world, so it does not forget.
 	if set.Current == updateVersion && set.Replicas > 0 {
 		o.CurrentHash, c.protects = o.UpdateHash, o.UpdateHash
 	}
 	return replaced
 }
 
-// decide is one pass of the planner, carried out.
+// decide runs one pass of the planner and carries it out.
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
 	in := w.input()
@@ -222,7 +222,7 @@ func (w *world) decide() coordination.Plan {
 	return p
 }
 
-// record adds what a pass decides, and why, to the narrative: one line a decision.
+// record adds the decisions of a pass, and the reasons, to the narrative: one line for each decision.
 func (w *world) record(in coordination.Input, p coordination.Plan) {
 	line := func(format string, args ...any) {
 		w.narrative = append(w.narrative, fmt.Sprintf("%3.0fs  ", w.now.Sub(w.began).Seconds())+fmt.Sprintf(format, args...))
@@ -270,7 +270,7 @@ func (w *world) input() coordination.Input {
 	return in
 }
 
-// round is everybody once: the planner, the StatefulSet controllers, the kubelets.
+// round runs everything once: the planner, the StatefulSet controllers, and the kubelets.
 func (w *world) round() bool {
 	before := w.picture()
 	w.decide()
@@ -295,7 +295,7 @@ func (w *world) round() bool {
 	return after != before || w.state.Phase == v1alpha1.RolloutStaging || w.starting()
 }
 
-// starting reports whether a pod will become ready if one waits.
+// starting reports whether a pod will become ready with time.
 func (w *world) starting() bool {
 	return slices.ContainsFunc(w.subsets, func(c *child) bool {
 		return slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return !m.Ready && m.Failure == "" })
@@ -327,7 +327,7 @@ func (w *world) down() int {
 	return n
 }
 
-// counted is how many replicas of the subset the ledger counts as unavailable.
+// counted returns how many replicas of the subset the ledger counts as unavailable.
 func (c *child) counted() int {
 	n := int(c.desired)
 	for _, m := range c.Observed.Pods {
@@ -338,7 +338,7 @@ func (c *child) counted() int {
 	return n
 }
 
-// down is how many replicas of the subset are unavailable.
+// down returns how many replicas of the subset are unavailable.
 func (c *child) down() int {
 	n := int(c.desired)
 	for _, m := range c.Observed.Pods {
@@ -349,7 +349,7 @@ func (c *child) down() int {
 	return n
 }
 
-// settle goes on until nothing changes.
+// settle runs rounds until nothing changes.
 func (w *world) settle() {
 	for range 100000 {
 		if quiet := !w.round(); quiet && !w.round() {
@@ -359,7 +359,7 @@ func (w *world) settle() {
 	panic("it does not end:\n" + strings.Join(w.story[len(w.story)-10:], "\n"))
 }
 
-// updated is how many replicas of each subset are updated and ready.
+// updated returns how many replicas of each subset are updated and ready.
 func (w *world) updated() []int {
 	counts := make([]int, 0, len(w.subsets))
 	for _, c := range w.subsets {
@@ -374,7 +374,7 @@ func (w *world) updated() []int {
 	return counts
 }
 
-// picture is the world in one line.
+// picture returns the world in one line.
 func (w *world) picture() string {
 	var text []string
 	for _, c := range w.subsets {

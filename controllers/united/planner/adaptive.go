@@ -24,13 +24,13 @@ const (
 	defaultRetryAfter      = int32(300)
 )
 
-// adaptive reports whether replicas that fit on no node of their subset are made in others.
+// adaptive reports whether replicas that fit on no node of their subset are created in other subsets.
 func adaptive(parent *v1alpha1.UnitedDeployment) bool {
 	s := parent.Spec.Topology.ScheduleStrategy
 	return s != nil && s.Type == v1alpha1.AdaptiveScheduleStrategy
 }
 
-// checkScheduling refuses a schedule strategy that cannot be worked with. at is the path of the topology.
+// checkScheduling rejects an invalid schedule strategy. at is the path of the topology.
 func checkScheduling(topology *v1alpha1.Topology, at *field.Path) error {
 	s, at := topology.ScheduleStrategy, at.Child("scheduleStrategy")
 	if s == nil {
@@ -55,7 +55,7 @@ func checkScheduling(topology *v1alpha1.Topology, at *field.Path) error {
 	return nil
 }
 
-// schedulingRules are those of the schedule strategy.
+// schedulingRules returns the rules of the schedule strategy.
 func (in *Input) schedulingRules() allocation.Rules {
 	a := ptr.Deref(in.Parent.Spec.Topology.ScheduleStrategy.Adaptive, v1alpha1.AdaptiveScheduling{})
 	seconds := func(value *int32, standard int32) time.Duration {
@@ -68,7 +68,7 @@ func (in *Input) schedulingRules() allocation.Rules {
 	}
 }
 
-// allocate decides how many replicas each subset gets, and which are capped.
+// allocate decides how many replicas each subset gets, and which subsets are capped.
 func (in *Input) allocate(p *Plan) {
 	topology := &in.Parent.Spec.Topology
 	if !adaptive(in.Parent) {
@@ -92,8 +92,8 @@ func (in *Input) allocate(p *Plan) {
 	p.wakeAt(adapted.Wake)
 }
 
-// lastAllotted is how many replicas a subset was given last: as the status says, else as its child does. Of
-// one that is being removed, and is back in the spec, the status says nothing.
+// lastAllotted returns how many replicas a subset was given last, from the status, otherwise from its child. The
+// status does not have the number for a subset that was being removed and is back in the spec.
 func (in *Input) lastAllotted(name string) int32 {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil && was.UpdateRevision != "" {
 		return was.DesiredReplicas
@@ -104,7 +104,7 @@ func (in *Input) lastAllotted(name string) int32 {
 	return 0
 }
 
-// setSchedulable sets what the status says of the scheduling of a subset.
+// setSchedulable sets the scheduling part of the status of a subset.
 func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
 	if !adaptive(in.Parent) {
 		return
@@ -134,7 +134,7 @@ func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// capEvents tell when a subset is capped, and when that is over.
+// capEvents returns an event when a subset becomes capped, and when that ends.
 func capEvents(before, after *v1alpha1.SubsetStatus) []Event {
 	was := before != nil && before.Cap != nil
 	switch {

@@ -39,7 +39,7 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 			stalledReason, stalledMessage = reason, message
 		}
 	}
-	// The clock of the deadline starts with what Ready is now.
+	// The clock of the deadline starts with the current value of Ready.
 	set(v1alpha1.ConditionReady, ready, reason, message)
 	if deadline, running := progressDeadline(in.Parent, status); stalledReason == "" && running && !in.Now.Before(deadline) {
 		stalledReason = v1alpha1.ReasonProgressDeadlineExceeded
@@ -55,8 +55,8 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 }
 
-// maxMessage bounds the message of a condition. The API server would take 32768
-// bytes, of which nobody reads more than these.
+// maxMessage bounds the message of a condition. The API server would accept 32768 bytes, but nobody reads more
+// than this.
 const maxMessage = 4096
 
 type setCondition func(conditionType string, value bool, reason, message string)
@@ -112,7 +112,7 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, wanted))
 }
 
-// readiness reports whether the cluster is what the spec asks for now.
+// readiness reports whether the cluster currently is as the spec asks.
 func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
 	if said := errorsOf(status); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
@@ -145,7 +145,7 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	} {
 		if said := messagesOf(status, blocker.phases); len(said) > 0 {
 			if blocker.reason != v1alpha1.ReasonReconciling && phase.coversAllSubsets && rollout.Message != "" {
-				return false, v1alpha1.ReasonRollingOut, rollout.Message // it knows what keeps all of them
+				return false, v1alpha1.ReasonRollingOut, rollout.Message // it says what holds all of them
 			}
 			return false, blocker.reason, shorten(said, "; ")
 		}
@@ -168,8 +168,8 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	return true, v1alpha1.ReasonRolloutComplete, updated
 }
 
-// overriddenMessages are the messages of the subsets of which what is written is undone, with their
-// names. That comes before what they wait for, which cannot come of it.
+// overriddenMessages returns the messages of the subsets in which somebody undoes what United writes, with their
+// names. These come before what the subsets wait for, which cannot happen because of that.
 func overriddenMessages(tallies []*tally) []string {
 	var said []string
 	for _, t := range tallies {
@@ -180,7 +180,7 @@ func overriddenMessages(tallies []*tally) []string {
 	return said
 }
 
-// heldMessages says how many replicas each held subset keeps back.
+// heldMessages returns how many replicas each held subset keeps back.
 func heldMessages(status *v1alpha1.UnitedDeploymentStatus) []string {
 	var held []string
 	for _, s := range status.Subsets {
@@ -191,7 +191,7 @@ func heldMessages(status *v1alpha1.UnitedDeploymentStatus) []string {
 	return held
 }
 
-// messagesOf are the messages of the subsets in the given phases, with their names.
+// messagesOf returns the messages of the subsets in the given phases, with their names.
 func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.SubsetPhase) []string {
 	var said []string
 	for _, s := range status.Subsets {
@@ -202,11 +202,11 @@ func messagesOf(status *v1alpha1.UnitedDeploymentStatus, phases []v1alpha1.Subse
 	return said
 }
 
-// errorsOf are the messages of the stalled subsets. The answer of the API server is long, and the
-// same for each child but for its name: it is said once, of all that it is about.
+// errorsOf returns the messages of the stalled subsets. The answer of the API server is long, and is the same for
+// each child except for its name, so it appears only once, with all the subsets that it is about.
 func errorsOf(status *v1alpha1.UnitedDeploymentStatus) []string {
 	var messages []string
-	about := map[string][]*v1alpha1.SubsetStatus{} // by message, less the name of the child
+	about := map[string][]*v1alpha1.SubsetStatus{} // by message, without the name of the child
 	for i := range status.Subsets {
 		s := &status.Subsets[i]
 		if s.Phase != v1alpha1.PhaseStalled {
@@ -239,10 +239,10 @@ func errorsOf(status *v1alpha1.UnitedDeploymentStatus) []string {
 	return said
 }
 
-// shorten joins the first few: a hundred subsets would not fit a condition.
+// shorten joins the first few texts: those of a hundred subsets would not fit into a condition.
 func shorten(said []string, separator string) string { return shortenTo(said, separator, "subsets") }
 
-// shortenTo is shorten of other things than subsets.
+// shortenTo is shorten for things other than subsets.
 func shortenTo(said []string, separator, things string) string {
 	const most = 3
 	if rest := len(said) - most; rest > 0 {
@@ -251,7 +251,7 @@ func shortenTo(said []string, separator, things string) string {
 	return strings.Join(said, separator)
 }
 
-// stalledBy is the first failure that does not pass by itself.
+// stalledBy returns the first failure that does not pass by itself.
 func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
 	said := errorsOf(status)
 	for _, t := range tallies {
@@ -268,35 +268,32 @@ func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tal
 	return "", ""
 }
 
-// defaultProgressDeadline stands in where the CRD's default is missing, in
-// seconds.
+// defaultProgressDeadline is used if the CRD's default is missing, in seconds.
 const defaultProgressDeadline = int32(600)
 
-// progressDeadline is when standing still becomes a stall; false when there is
-// nothing to wait for.
+// progressDeadline returns when a lack of progress becomes a stall; false if there is nothing to wait for.
 func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (time.Time, bool) {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
 		return time.Time{}, false
 	}
 	if parent.Spec.Paused || meaningOf(status.Rollout, false).clockStops {
-		return time.Time{}, false // a pause stops the clock; its end is a change of the spec, and so starts it anew
+		return time.Time{}, false // a pause stops the clock; ending it changes the spec, and so restarts the clock
 	}
 	start := status.LastProgressTime.Time
 	if ready.LastTransitionTime.After(start) {
-		start = ready.LastTransitionTime.Time // it was well until then
+		start = ready.LastTransitionTime.Time // until then everything was fine
 	}
 	return start.Add(progressTime(parent)), true
 }
 
-// progressTime is spec.progressDeadlineSeconds.
+// progressTime returns spec.progressDeadlineSeconds.
 func progressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
 	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second
 }
 
-// BlockedStatus is the status of a parent for which nothing can be done: what
-// was known of its replicas stays. Unless that passes by itself soon, it is not
-// known whether they are available.
+// BlockedStatus returns the status of a parent for which nothing can be done. It keeps what was known of the
+// replicas. Unless the failure passes by itself soon, their availability becomes unknown.
 func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
 	status := parent.Status.DeepCopy()
 	status.ObservedGeneration = parent.Generation
@@ -313,16 +310,16 @@ func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, n
 	return status
 }
 
-// SetOverridden lets the conditions say that the status itself is overridden: none of it
-// can be relied on. What stalls otherwise comes first.
-// why says by what, lasting that it does not pass by itself.
+// SetOverridden sets conditions that say that the status itself is overridden, so that none of it can be relied
+// on. Another cause of a stall takes precedence. why says what overrides it; lasting, that it does not pass by
+// itself.
 func SetOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why string, lasting bool, now time.Time) {
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
 		return
 	}
 	set := setter(status, parent.Generation, now)
 	say := func(conditionType string, value bool) {
-		// From what it was, so that it does not turn there and back.
+		// Start from the previous condition, so that its transition time does not change back and forth.
 		was, is := meta.FindStatusCondition(parent.Status.Conditions, conditionType), meta.FindStatusCondition(status.Conditions, conditionType)
 		if was != nil && is != nil {
 			*is = *was

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// What is said of a status that is overridden stays as it is from pass to pass.
+// The message about an overridden status does not change from pass to pass.
 func TestJudgeOverridden(t *testing.T) {
 	parent, lasts := &v1alpha1.UnitedDeployment{Status: v1alpha1.UnitedDeploymentStatus{
 		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine"}},
@@ -49,8 +49,8 @@ func TestJudgeOverridden(t *testing.T) {
 	}
 }
 
-// TestFightsAreTheReason: what is undone each time is the reason why the whole is not
-// ready, and not what its subset waits for because of it; unless something has stalled.
+// TestFightsAreTheReason: if somebody undoes each write, that is the reason why the parent is not ready, and not
+// what its subset waits for because of that, unless something has stalled.
 func TestFightsAreTheReason(t *testing.T) {
 	in := &Input{Parent: &v1alpha1.UnitedDeployment{}}
 	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}

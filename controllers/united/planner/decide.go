@@ -11,8 +11,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// decide is the one place where it is decided what each child shall come to: by the ledger
-// over all subsets, or by what the user asks for in each.
+// decide is the only place that decides on the goal for each child: by the ledger over all subsets, or by what the
+// user asks for in each.
 func (in *Input) decide(p *Plan) {
 	defer in.unbound(p)
 	if in.coordinates() && p.Initialized {
@@ -29,8 +29,8 @@ func (in *Input) decide(p *Plan) {
 	}
 }
 
-// unbound lets children with a bound of their own replace at once what the ledger releases of
-// them: it would keep them from that while others of their replicas are unavailable.
+// unbound lets children with a bound of their own replace at once what the ledger releases. Their bound would
+// prevent that while others of their replicas are unavailable.
 func (in *Input) unbound(p *Plan) {
 	if !in.coordinates() || !in.traits().Paced {
 		return
@@ -40,15 +40,15 @@ func (in *Input) unbound(p *Plan) {
 	}
 }
 
-// desiredPartition is that of a subset where no ledger decides. ReadSpec has refused
-// what Manual cannot read; were it not so, Manual holds everything.
+// desiredPartition returns the partition of a subset that is not decided by a ledger. ReadSpec has rejected what
+// Manual cannot parse; if it had not, Manual would hold everything.
 func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPartition {
 	observed := in.observed(s.Name)
 	switch {
 	case observed == nil || p.Initialized:
 	case !in.paused() && subset.RevisionOf(observed) != in.Update.Name:
-		// A corrected template must reach every replica. Without one the child
-		// knows one revision only, and there is nothing to tell apart.
+		// A corrected template must reach every replica. Without a partition the child knows only one revision, so
+		// it does not have to distinguish any.
 		return openPartition(0)
 	case subset.FirstRolloutPending(observed):
 		return openPartition(subset.RecordedPartition(observed))
@@ -64,7 +64,7 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 	return coordination.FreezeChild(asked, observed, recorded, s.Desired, in.pause())
 }
 
-// floor gives the partition that the user asks for, whatever a coordinated rollout does now.
+// floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
 func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
 	strategy := &in.Parent.Spec.UpdateStrategy
 	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
@@ -77,7 +77,7 @@ func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
 	return asked
 }
 
-// proven reports whether what a subset protects makes the pods of the update revision.
+// proven reports whether the protected revision of a subset makes the same pods as the update revision.
 func (in *Input) proven(s *SubsetPlan) bool {
 	protected := revision.ByName(in.Revisions, s.Protected)
 	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.overlay)
@@ -88,7 +88,7 @@ func (in *Input) coordinates() bool {
 	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
 
-// traits are what the kind of the children can do.
+// traits returns what the kind of the children can do.
 func (in *Input) traits() adapters.Traits { return in.Spec.Adapter.Traits() }
 
 // whole reports whether a child is released as a whole.
@@ -97,9 +97,9 @@ func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNo
 // counts reports whether a child's controller counts its replicas, and chooses among them.
 func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCount }
 
-// openPartition is the partition of a child of which no replica was ever ready, and whose
-// template was corrected: open until the child's controller has forgotten the
-// revision before, which never worked. Freezing it would hold replicas on that.
+// openPartition returns the partition of a child of which no replica was ever ready, and whose template was
+// corrected. It stays open until the child's controller has forgotten the previous revision, which never worked.
+// Freezing it would hold replicas on that revision.
 func openPartition(partition int32) coordination.DesiredPartition {
 	return coordination.DesiredPartition{Partition: partition, Reason: "no replica has become ready yet, so nothing is protected"}
 }

@@ -1,17 +1,14 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planner decides what a controller does about one UnitedDeployment, and says how
-// things stand.
+// Package planner decides what the controller does about one UnitedDeployment, and reports its state.
 //
-// Make makes a Plan of an Input: what was observed of the parent, its children, their pods
-// and the revisions, at one moment. Whoever carries the plan out asks Hold before each
-// subset. Status and Events tell of the Input, the Plan, and the Results of that; without
-// Results they tell what would be said now if nothing was written. Nothing of it changes
-// what it is given.
+// Make creates a Plan from an Input: the observed state of the parent, its children, their pods and the revisions,
+// at one moment. Whoever carries out the plan calls Hold before each subset. Status and Events describe the Input,
+// the Plan, and its Results. Without Results they return what they would report now if nothing was written. None
+// of these functions modifies its arguments.
 //
-// All of it is pure: no client, no clock, no logger, and nothing is remembered. So the
-// controller, the tests and whoever wants to know what the controller would do call the
-// same functions. Offline a revision that does not exist yet is one that the plan asks for
-// (Plan.Ensure).
+// The package is pure: it has no client, no clock, no logger, and no memory. So the controller, the tests, and
+// anybody who wants to know what the controller would do call the same functions. Offline, a revision that does
+// not exist yet is the one that the plan asks for (Plan.Ensure).
 package planner

@@ -16,16 +16,16 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Event is one thing to tell once.
+// Event is something to report once.
 type Event struct {
 	// Type, Reason and Action are as in an Event of events.k8s.io.
 	Type, Reason, Action, Note string
-	// Workload names the child it is about; "" when it is about the whole.
+	// Workload is the name of the child that the event is about; "" if it is about the whole parent.
 	Workload string
 }
 
-// Events gives one event for each transition from one status to the next, and
-// for what the pass deleted. p is nil when nothing could be planned.
+// Events returns one event for each transition from one status to the next, and for what the pass deleted. p is
+// nil if nothing could be planned.
 func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
 	list := revisionEvents(before, after)
 	for i := range after.Subsets {
@@ -53,9 +53,9 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	return list
 }
 
-// partitionDecided reports whether the partition of a subset was changed by a decision of its own.
-// A coordinated rollout lowers it replica by replica: the first is the decision to release the
-// subset, and the others follow from it. One that it raises protects what was not protected.
+// partitionDecided reports whether the partition of a subset was changed by a decision of its own. A coordinated
+// rollout lowers it replica by replica: the first change is the decision to release the subset, and the others
+// follow from it. When a rollout raises it, it protects replicas that were not protected.
 func partitionDecided(before, after *v1alpha1.SubsetStatus, rollout *v1alpha1.RolloutStatus) bool {
 	switch {
 	case before == nil || before.Partition == after.Partition:
@@ -66,7 +66,7 @@ func partitionDecided(before, after *v1alpha1.SubsetStatus, rollout *v1alpha1.Ro
 	return before.Partition >= before.DesiredReplicas
 }
 
-// changeReason is why the partition of a subset was changed, "" if it is not known.
+// changeReason returns why the partition of a subset was changed; "" if that is not known.
 func (p *Plan) changeReason(name string, results Results) string {
 	if p == nil || results[name] == nil || results[name].Refused() {
 		return ""
@@ -75,15 +75,15 @@ func (p *Plan) changeReason(name string, results Results) string {
 	return p.Subsets[i].Decision.ChangeReason
 }
 
-// maxNote is how long the API server lets the note of an event be.
+// maxNote is the maximum length of the note of an event in the API server.
 const maxNote = 1024
 
-// Note is a text as the note of an event.
+// Note returns a text in the form of the note of an event.
 func Note(text string) string { return truncated(sentence(text), maxNote) }
 
-// sentence is a text with a capital at its beginning, as conditions and events have it. What begins
-// with a name stays: names of subsets have a colon or a comma behind them, and all others a
-// dash or a dot in them.
+// sentence returns a text with an initial capital, as conditions and events have it. A text that begins with a
+// name does not change: names of subsets are followed by a colon or a comma, and all other names contain a dash or
+// a dot.
 func sentence(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) || word == "" {
@@ -100,7 +100,7 @@ func truncated(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
-// noteEvents tells once what is noted of a child.
+// noteEvents reports the note on a child once.
 func noteEvents(before, after *v1alpha1.SubsetStatus, r *Result) []Event {
 	if r == nil || r.Note == "" || before != nil && strings.Contains(before.Message, r.Note) {
 		return nil
@@ -108,8 +108,8 @@ func noteEvents(before, after *v1alpha1.SubsetStatus, r *Result) []Event {
 	return []Event{{corev1.EventTypeWarning, v1alpha1.ReasonOverridden, "Apply", after.Name + ": " + r.Note, after.Workload}}
 }
 
-// memoryEvents tells when a child has forgotten what its protected replicas run, and
-// when it remembers it again and they run it.
+// memoryEvents returns an event when a child has forgotten what its protected replicas run, and when it remembers
+// it again and they run it.
 func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 	was := before != nil && before.Phase == v1alpha1.PhaseRestoring
 	is := after.Phase == v1alpha1.PhaseRestoring
@@ -142,8 +142,8 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 	return list
 }
 
-// rolloutEvents tells of the steps of a coordinated rollout, and of force. back: it
-// goes back to, or already is, what all replicas run, so the steps are passed by.
+// rolloutEvents returns the events for the steps of a coordinated rollout, and for force. back: it goes back to
+// what all replicas run, or they already run it, so the steps are skipped.
 func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []Event {
 	if after == nil {
 		return nil
@@ -193,8 +193,8 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 	return list
 }
 
-// conditionEvents tells when a condition goes to another state, and when a stall
-// changes its cause. Progressing follows from Ready and is left out.
+// conditionEvents returns an event when the status of a condition changes, and when a stall changes its cause.
+// Progressing is left out, because it follows from Ready.
 func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 	var list []Event
 	for _, c := range after.Conditions {
@@ -225,7 +225,7 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 	return list
 }
 
-// whyStuck is why so many replicas that were not ready were deleted.
+// whyStuck returns why replicas that were not ready were deleted.
 func whyStuck(count int, update string) string {
 	if count == 1 {
 		return "it is broken or was released and does not run " + update
@@ -233,10 +233,9 @@ func whyStuck(count int, update string) string {
 	return "they are broken or were released and do not run " + update
 }
 
-// rolledOut reports whether the end of a rollout is why all replicas run the update revision and are
-// ready now, and not that of a scaling or a repair: Ready was False since before the first replica
-// was ready, or since the rollout started. When a user goes back by hand, the status does not have
-// the time of that, so there is no event.
+// rolledOut reports whether all replicas run the update revision and are ready because a rollout has ended, and
+// not a scaling or a repair: Ready was False since before the first replica was ready, or since the rollout
+// started. When a user goes back by hand, the status does not have the time of that, so there is no event.
 func rolledOut(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	initialized := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionInitialized)

@@ -21,11 +21,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// The CloneSets' controller is a model that counts as the real one was measured to: what is
-// missing comes back on its current revision as long as there are fewer pods on another than
-// that of the template than its partition says; what it updates or deletes first is what is
-// not ready, and which one that is ready is not said; it settles as soon as all pods are
-// updated.
+// The CloneSets' controller is a model that counts in the way that was measured for the real one. A missing pod
+// comes back on its current revision as long as fewer pods than its partition are on a revision other than that of
+// the template. It updates or deletes unready pods first; which of the ready ones is unspecified. It settles as
+// soon as all pods are updated.
 
 const countPods = 4
 
@@ -33,7 +32,7 @@ type countKid struct {
 	exists, observed, unbounded bool
 	template, current, update   int8
 	replicas, partition         int32
-	// record is what is written on it.
+	// record is what is written on the child.
 	record string
 	pods   [countPods]kindPod
 }
@@ -50,7 +49,7 @@ type countWorld struct {
 	kindWorld
 	// keeps is how many pods of each subset stay on v1.
 	keeps [kindKids]int32
-	// mutant spoils what is read of a child.
+	// mutant corrupts what is read of a child.
 	mutant func(*adapters.Observed)
 }
 
@@ -64,7 +63,7 @@ func (w *countWorld) kind() (adapters.Adapter, func([]byte) v1alpha1.WorkloadTem
 	}
 }
 
-// countHash is the child's own revision of a version.
+// countHash returns the child's own revision of a version.
 func countHash(name string, version int8) string {
 	if version == 0 {
 		return ""
@@ -72,7 +71,7 @@ func countHash(name string, version int8) string {
 	return fmt.Sprintf("%s-v%d", name, version)
 }
 
-// child is a CloneSet with its pods, read by the adapter.
+// child returns a CloneSet with its pods, as the adapter reads it.
 func (w *countWorld) child(s *countState, k int) *planner.Child {
 	kid := &s.kids[k]
 	if !kid.exists {
@@ -111,11 +110,11 @@ func (w *countWorld) child(s *countState, k int) *planner.Child {
 	if w.mutant != nil {
 		w.mutant(o)
 	}
-	o.StatusOutdated = false // when it yields for a moment is no matter here
+	o.StatusOutdated = false // it does not matter here when it yields for a moment
 	return &planner.Child{Object: object, Observed: o}
 }
 
-// write carries out a step, and the deletions that come with one that finds nothing to write.
+// write carries out a step and, if nothing had to be written, the deletions.
 func (w *countWorld) write(s *countState, k int, sub *planner.SubsetPlan, step subset.Step) bool {
 	kid := &s.kids[k]
 	was := *kid
@@ -140,8 +139,7 @@ func (w *countWorld) write(s *countState, k int, sub *planner.SubsetPlan, step s
 	return *kid != was
 }
 
-// apply writes a child. What the record alone says is no reason for a write, but for some
-// of it.
+// apply writes a child. A change of the record alone is no reason for a write, except for some of its parts.
 func (w *countWorld) apply(kid *countKid, c *adapters.Child) {
 	version := w.versionOf(c.Revision)
 	record, differs := recorded(c, kid.record, v1alpha1.AnnotationPartition, v1alpha1.AnnotationRevision, v1alpha1.AnnotationSeeding)
@@ -168,8 +166,7 @@ func (k *countKid) old() int32 {
 	return k.count(func(p *kindPod) bool { return p.version != k.template })
 }
 
-// works is the turn of a CloneSet's controller: each thing that it may do next, with the
-// status that it writes.
+// works returns each thing that a CloneSet's controller may do next, with the status that it writes.
 func (k countKid) works() (next []countKid) {
 	if !k.exists {
 		return nil
@@ -222,7 +219,7 @@ func (k countKid) works() (next []countKid) {
 	return next
 }
 
-// taking is how many available replicas the controllers are about to take.
+// taking returns how many available replicas the controllers are about to take.
 func (s *countState) taking() (n int32) {
 	for k := range s.kids {
 		n += s.kids[k].taking()
@@ -235,7 +232,7 @@ func (k *countKid) taking() int32 {
 	return max(0, min(k.old()-k.partition, k.replicas)-unready)
 }
 
-// down is how many of the replicas that are asked for are unavailable, or about to be.
+// down returns how many of the requested replicas are unavailable, or about to be.
 func (s *countState) down() int32 {
 	down := s.replicas
 	for k := range s.kids {
@@ -244,7 +241,7 @@ func (s *countState) down() int32 {
 	return down
 }
 
-// happens is what may become of the child of a subset.
+// happens adds what may happen to the child of a subset.
 func (w *countWorld) happens(s *countState, k int, add func(string, countState, bool)) {
 	for _, kid := range s.kids[k].works() {
 		n := *s
@@ -280,8 +277,8 @@ func (w *countWorld) kindly(s *countState, k int) {
 	}
 }
 
-// breach says what an event breaks: I1, what is held does not move; I2, maxUnavailable; C, what a
-// subset protects was ready; D, what is available is not deleted.
+// breach returns which rule an event breaks: I1, held replicas do not move; I2, maxUnavailable; C, the protected
+// revision of a subset was ready; D, available replicas are not deleted.
 func (w *countWorld) breach(s *countState, e *kindEvent[countState]) string {
 	if w.max > 0 && e.next.taking() > s.taking() && e.next.down() > w.max {
 		return fmt.Sprintf("I2: an available replica is released, with that %d are down, maxUnavailable is %d", e.next.down(), w.max)
@@ -300,7 +297,7 @@ func (w *countWorld) breach(s *countState, e *kindEvent[countState]) string {
 			return "C: " + sub.Name + " protects a version that was never ready"
 		}
 	}
-	// What the CloneSet chooses among two old versions is not United's to say.
+	// Which of two old versions the CloneSet chooses is not up to United.
 	for k := range e.next.kids {
 		kid := &e.next.kids[k]
 		newer := kid.count(func(p *kindPod) bool { return p.version > 1 })
@@ -311,7 +308,7 @@ func (w *countWorld) breach(s *countState, e *kindEvent[countState]) string {
 	return ""
 }
 
-// missed says what a world lacks in which nothing more happens: I6.
+// missed returns what a world lacks in which nothing more happens: I6.
 func (w *countWorld) missed(s *countState) string {
 	total := int32(0)
 	for k := range s.kids {

@@ -59,7 +59,7 @@ func TestCloneSetWorlds(t *testing.T) {
 	}
 }
 
-// upsideDown is a wrong adapter: the updated ones are at the bottom.
+// upsideDown is a wrong adapter: the updated replicas are at the bottom.
 func upsideDown(o *adapters.Observed) {
 	for i := range o.Pods {
 		if p := &o.Pods[i].Position; *p < o.Replicas {
@@ -72,7 +72,7 @@ func upsideDown(o *adapters.Observed) {
 	}
 }
 
-// TestCloneSetWorldsConvict is the control: what is looked for is found where it is.
+// TestCloneSetWorldsConvict is the control: the checks find breaches that exist.
 func TestCloneSetWorldsConvict(t *testing.T) {
 	t.Parallel()
 	zero := intstr.FromInt(0)

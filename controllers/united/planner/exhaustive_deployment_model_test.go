@@ -19,18 +19,17 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// The Deployments' controller is a model of what it may do: it never has more replicas than
-// asked for (maxSurge is 0), and takes an available one only while as many as maxUnavailable
-// allows are there.
+// The Deployments' controller is a model of what it may do: it never has more replicas than asked for (maxSurge is
+// 0), and takes an available one only if no more than maxUnavailable are unavailable afterwards.
 
-// wholePods is how many pods a child has at most, since nothing surges.
+// wholePods is the maximum number of pods of a child, because nothing surges.
 const wholePods = 3
 
 type wholeKid struct {
 	exists, observed, paused bool
 	template                 int8
 	replicas, pace           int32
-	// record is what is written on it.
+	// record is what is written on the child.
 	record string
 	pods   [wholePods]kindPod
 }
@@ -38,14 +37,14 @@ type wholeKid struct {
 type wholeState struct {
 	kindParent
 	kids [kindKids]wholeKid
-	// fresh: nothing has happened since the last whole pass that it could not know.
+	// fresh: nothing has happened since the last complete pass that it could not know.
 	fresh bool
 }
 
 // wholeWorld is the setting.
 type wholeWorld struct {
 	kindWorld
-	// held is the subset of which nothing may move; noneHeld if none.
+	// held is the subset in which nothing may move; noneHeld if there is none.
 	held int
 }
 
@@ -61,7 +60,7 @@ func (w *wholeWorld) kind() (adapters.Adapter, func([]byte) v1alpha1.WorkloadTem
 	}
 }
 
-// child is a Deployment with its ReplicaSets and pods, read by the adapter.
+// child returns a Deployment with its ReplicaSets and pods, as the adapter reads it.
 func (w *wholeWorld) child(s *wholeState, k int) *planner.Child {
 	kid := &s.kids[k]
 	if !kid.exists {
@@ -98,9 +97,9 @@ func (w *wholeWorld) child(s *wholeState, k int) *planner.Child {
 	return &planner.Child{Object: object, Observed: o}
 }
 
-// replicaSets are those that a child has.
+// replicaSets returns the ReplicaSets of a child.
 func (k *wholeKid) replicaSets(name string) (sets []*unstructured.Unstructured) {
-	// One that is paused makes no ReplicaSet for another template.
+	// A paused Deployment does not create a ReplicaSet for another template.
 	seen := map[int8]bool{k.template: k.observed && !k.paused}
 	for i := range k.pods {
 		seen[k.pods[i].version] = seen[k.pods[i].version] || k.pods[i].version != 0
@@ -121,8 +120,8 @@ func (k *wholeKid) replicaSets(name string) (sets []*unstructured.Unstructured) 
 	return sets
 }
 
-// write writes a child. What the record alone says is no reason for a write, but for the
-// revision and the partition.
+// write writes a child. A change of the record alone is no reason for a write, except for the revision and the
+// partition.
 func (w *wholeWorld) write(s *wholeState, k int, sub *planner.SubsetPlan, step subset.Step) bool {
 	if step.Action == subset.ActionWait {
 		return false
@@ -166,8 +165,8 @@ func (k *wholeKid) count(of func(p *kindPod) bool) (n int32) {
 func anyPod(*kindPod) bool     { return true }
 func readyPod(p *kindPod) bool { return p.ready }
 
-// makes is the version of which a child makes what is missing. One that is paused scales what it
-// has; here: what it has most of.
+// makes returns the version on which a child creates missing replicas. A paused one scales what it has; here, the
+// version of which it has most.
 func (k *wholeKid) makes() int8 {
 	version, counts := k.template, map[int8]int{}
 	for _, p := range k.pods {
@@ -183,8 +182,8 @@ func (k *wholeKid) makes() int8 {
 	return version
 }
 
-// works is the turn of a Deployment's controller: each thing that it may do next. took: it
-// took an available replica for another version.
+// works returns each thing that a Deployment's controller may do next. took: it took an available replica for
+// another version.
 func (k wholeKid) works() (next []wholeKid, took []bool) {
 	add := func(n wholeKid, t bool) { next, took = append(next, n), append(took, t) }
 	if !k.exists {
@@ -207,7 +206,7 @@ func (k wholeKid) works() (next []wholeKid, took []bool) {
 				return next, took
 			}
 		case total > k.replicas:
-			// Surplus: the worst go first.
+			// Surplus: the worst replicas are removed first.
 			if !p.ready || available == total {
 				*p = kindPod{}
 				add(n, false)
@@ -222,7 +221,7 @@ func (k wholeKid) works() (next []wholeKid, took []bool) {
 	return next, took
 }
 
-// happens is what may become of the child of a subset.
+// happens adds what may happen to the child of a subset.
 func (w *wholeWorld) happens(s *wholeState, k int, add func(string, wholeState, bool)) {
 	kids, took := s.kids[k].works()
 	for i := range kids {
@@ -254,7 +253,7 @@ func (w *wholeWorld) kindly(s *wholeState, k int) {
 	}
 }
 
-// breach says what an event breaks: I1, what is held does not move; I2, maxUnavailable.
+// breach returns which rule an event breaks: I1, held replicas do not move; I2, maxUnavailable.
 func (w *wholeWorld) breach(s *wholeState, e *kindEvent[wholeState]) string {
 	if e.took && s.fresh && w.max > 0 {
 		down := int32(0)
@@ -276,7 +275,7 @@ func (w *wholeWorld) breach(s *wholeState, e *kindEvent[wholeState]) string {
 	return ""
 }
 
-// missed says what a world lacks in which nothing more happens: I6.
+// missed returns what a world lacks in which nothing more happens: I6.
 func (w *wholeWorld) missed(s *wholeState) string {
 	total := int32(0)
 	for k := range s.kids {

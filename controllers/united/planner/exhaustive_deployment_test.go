@@ -52,7 +52,7 @@ func TestDeploymentWorlds(t *testing.T) {
 	}
 }
 
-// TestDeploymentWorldsConvict is the control: what is looked for is found where it is.
+// TestDeploymentWorldsConvict is the control: the checks find breaches that exist.
 func TestDeploymentWorldsConvict(t *testing.T) {
 	t.Parallel()
 	open := v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}

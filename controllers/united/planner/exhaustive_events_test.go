@@ -14,9 +14,8 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// smallEvent is one thing that happens, in four bytes: what, to which child, to which
-// ordinal or by which edit, and whether a pass that had read the world before it is
-// carried out after it.
+// smallEvent is one event, in four bytes: what happens, to which child, to which ordinal or by which edit, and
+// whether a pass that had read the world before it is carried out after it.
 type smallEvent struct {
 	what what
 	k, i uint8
@@ -25,13 +24,13 @@ type smallEvent struct {
 
 type what uint8
 
-// What happens.
+// The kinds of events.
 const (
 	// happensPass: the controller reconciles.
 	happensPass what = iota
-	// happensDeath: it does, and dies after its first i writes, before the status.
+	// happensDeath: the controller reconciles, and dies after its first i writes, before the status.
 	happensDeath
-	// happensSync: the child's controller looks at it.
+	// happensSync: the child's controller syncs it.
 	happensSync
 	happensReady
 	happensUnready
@@ -43,8 +42,8 @@ const (
 	happensTick
 	happensEdit
 	happensApproval
-	// happensForgetting: the child's controller takes its update revision for the
-	// current one, as when it does not see the ControllerRevision of the latter.
+	// happensForgetting: the child's controller takes its update revision for the current one, for example because
+	// it does not see the ControllerRevision of the latter.
 	happensForgetting
 	// happensMeddling: somebody lowers the child's partition to 0 (i = 0), raises it
 	// above its replicas (1), takes a replica (2), or deletes the child (3).
@@ -56,10 +55,10 @@ const (
 	happensOrphaning
 )
 
-// String says what happens.
+// String describes the event.
 func (ev smallEvent) String() string { return ev.in(nil) }
 
-// in says what happens in a world.
+// in describes the event in a world.
 func (ev smallEvent) in(c *smallConfig) string {
 	late := ""
 	if ev.late {
@@ -96,7 +95,7 @@ func (ev smallEvent) in(c *smallConfig) string {
 	}[ev.what] + pod + late
 }
 
-// costs is the budget that an event is paid from, -1 for none.
+// costs returns the budget that pays for an event, or -1 for none.
 func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 	switch ev.what {
 	case happensDeath:
@@ -127,7 +126,7 @@ func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 	}
 }
 
-// possible calls f for each event, but for passes, that can happen, in a fixed order.
+// possible calls f for each event that can happen, except passes, in a fixed order.
 func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 	try := func(ev smallEvent) {
 		if b := ev.costs(c, s); b < 0 || s.budget[b] > 0 {
@@ -166,7 +165,7 @@ func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 	}
 }
 
-// possibleOf are the events of one pod.
+// possibleOf calls f for the events of one pod.
 func (c *smallConfig) possibleOf(pod *statefulset.Pod, f func(what)) {
 	bad := c.bad&bit(pod.Version) != 0
 	switch {
@@ -194,7 +193,7 @@ func approvable(s *smallState) bool {
 	return rollout != nil && rollout.ApprovalKey != "" && textID(rollout.ApprovalKey) != s.parent.approved
 }
 
-// happen lets an event other than a pass happen. It gives what a sync did.
+// happen lets an event other than a pass happen. It returns what a sync did.
 func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	if b := ev.costs(c, s); b >= 0 {
 		s.budget[b]--
@@ -232,7 +231,7 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensForgetting:
 		kid.set.Current, kid.forgot = kid.set.Update, true
 		if kid.releasedFrom() == 0 {
-			kid.protects |= bit(kid.set.Update) // nobody can tell that from an end
+			kid.protects |= bit(kid.set.Update) // this cannot be distinguished from an end
 		}
 	case happensMeddling:
 		if ev.i < 3 {
@@ -252,8 +251,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	return synced
 }
 
-// loseSubsets: a subset that is gone, and comes again before its child is gone, may
-// protect what the child remembers, or what the whole runs, as a new one does.
+// loseSubsets: a subset that is removed, and added again before its child is gone, may protect what the child
+// remembers, or what the whole parent runs, like a new one.
 func (s *smallState) loseSubsets() {
 	current, known := namesOfVersions.Load(statuses.at(s.parent.status).CurrentRevision)
 	for k := range s.kids {
@@ -309,7 +308,7 @@ func (k *smallKid) strip(which uint8) {
 	k.notes = notesFrom(rest)
 }
 
-// remove deletes the child, with its pods. What its subset protects stays.
+// remove deletes the child, with its pods. The protected revision of its subset stays.
 func (k *smallKid) remove() {
 	k.set.Remove(false)
 	k.set.Collect(true)
@@ -323,26 +322,26 @@ func (k *smallKid) orphan() {
 	k.notes, k.generation, k.forgot, k.meddled, k.stripped = noNotes(), 0, false, false, before
 }
 
-// sync is a pass of the child's controller. One that finishes notes it: from then on
-// the subset may protect what its replicas run, and does when the status says so.
+// sync runs a pass of the child's controller. If the child finishes, that is recorded: from then on the subset may
+// protect what its replicas run, and does so when the status says it.
 func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 	ranAll := k.set.RunsAll()
 	done := k.set.Sync(kind)
 	switch {
 	case done.Finished && ranAll && k.strays():
-		k.forgot = true // nothing has finished: some came up so without having been released
+		k.forgot = true // nothing has finished: some replicas came up on it without having been released
 	case done.Finished && ranAll:
 		k.protects |= bit(k.set.Template)
 	case done.Finished && k.protects&bit(k.set.Current) == 0:
-		// It has counted a surplus replica for a missing one. Where nothing is
-		// protected nobody can tell that from an end.
+		// It has counted a surplus replica as a missing one. If nothing is protected, this cannot be distinguished
+		// from an end.
 		if k.forgot = k.set.Partition > 0; !k.forgot {
 			k.protects |= bit(k.set.Template)
 		}
 	}
 	for i := range k.set.Partition {
 		if i < statefulset.MaxPods && k.forgot && int(i) >= k.releasedFrom() {
-			continue // it was released before, and nobody can tell for which of the two it is there
+			continue // it was released before, and it is unknown for which of the two reasons it exists
 		}
 		if i < statefulset.MaxPods && done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(k.set.Pods[i].Version) == 0 {
 			k.set.Pods[i].Marks |= markStray
@@ -352,8 +351,8 @@ func (k *smallKid) sync(kind statefulset.Kind) statefulset.Synced {
 	return done
 }
 
-// markMeddled marks what comes up on the template because somebody else has lowered the
-// partition: it was never released.
+// markMeddled marks replicas that come up on the template because somebody else has lowered the partition: they
+// were never released.
 func (k *smallKid) markMeddled(done statefulset.Synced) {
 	for i := k.set.Partition; k.meddled && int(i) < k.releasedFrom(); i++ {
 		if pod := &k.set.Pods[i]; done.Created&(1<<i) != 0 && k.protects != 0 && k.protects&bit(pod.Version) == 0 {
@@ -362,7 +361,7 @@ func (k *smallKid) markMeddled(done statefulset.Synced) {
 	}
 }
 
-// releasedFrom is the lowest ordinal that was ever released, by what the child carries.
+// releasedFrom returns the lowest ordinal that was ever released, according to the annotations of the child.
 func (k *smallKid) releasedFrom() int {
 	from, _, _ := adapters.ReadReleased(notes.at(cmp.Or(k.stripped, k.notes)).all[v1alpha1.AnnotationReleasedFrom])
 	return min(int(from), statefulset.MaxPods)
@@ -375,8 +374,8 @@ func (k *smallKid) strays() bool {
 	})
 }
 
-// release ends that replicas are astray which are released now. Of a child that has
-// forgotten, and of which all is released, nobody can tell that from an end.
+// release clears the marks of stray replicas that are released now. If a child has forgotten, and is released
+// completely, this cannot be distinguished from an end.
 func (k *smallKid) release() {
 	if k.forgot && k.releasedFrom() == 0 {
 		k.protects |= bit(k.set.Update)
@@ -388,8 +387,8 @@ func (k *smallKid) release() {
 	}
 }
 
-// changedBy tells, for a pass that had read the world before an event, what it cannot
-// write any more: children, and the parent.
+// changedBy returns what a pass that had read the world before an event can no longer write: children, and the
+// parent.
 func changedBy(before, after *smallState) [maxKids + 1]bool {
 	var changed [maxKids + 1]bool
 	for k := range before.kids {
@@ -403,7 +402,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 	return changed
 }
 
-// strategy is a variant, with maxUnavailable raised or not, and maxUnavailablePerSubset.
+// strategy returns a variant, with maxUnavailable raised or not, and maxUnavailablePerSubset.
 func (c *smallConfig) strategy(variant uint8, raised, raisedEach bool) v1alpha1.UpdateStrategy {
 	s := c.variants[variant]
 	if s.RollingUpdate != nil && (raised || raisedEach) {

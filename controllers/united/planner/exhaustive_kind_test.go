@@ -17,18 +17,16 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// kindness says how kind the world becomes when I6 is asked for: no more faults, new
-// pods become ready, everybody acts in turn, time passes, approvals are given, what is
-// paused is resumed. What is asked for and cannot become ready is corrected first.
+// kindness is how kind the world becomes when I6 is checked: no more faults, new pods become ready, everybody acts
+// in turn, time passes, approvals are given, and pauses end. A requested revision that cannot become ready is
+// corrected first.
 type kindness struct {
 	name string
-	// scarred: pods that are not ready, and not on what is asked for now, never become
-	// ready again.
+	// scarred: pods that are not ready, and not on what is asked for now, never become ready again.
 	scarred bool
-	// hasty: the controller acts before the pods and their controllers do, and not
-	// after.
+	// hasty: the controller acts before the pods and their controllers do, and not after.
 	hasty bool
-	// back: what is bad is corrected by going back to v1, and not on to another.
+	// back: what is bad is corrected by going back to v1, and not by another version.
 	back bool
 }
 
@@ -40,13 +38,13 @@ func kindnesses() []kindness {
 	}
 }
 
-// kindSteps bounds a kind schedule: none was seen to need a third of it.
+// kindSteps bounds a kind schedule: no schedule has needed a third of it.
 const kindSteps = 500
 
-// begin corrects what no kindness could mend.
+// begin corrects what no kindness could repair.
 func (n *kindness) begin(c *smallConfig, s *smallState) {
 	s.budget = [budgets]uint8{}
-	s.parent.soaked, s.parent.approval = false, smallApproval{} // only onlookers know
+	s.parent.soaked, s.parent.approval = false, smallApproval{} // only observers know this
 	if s.parent.paused {
 		s.parent.paused = false
 		s.parent.generation++
@@ -61,7 +59,7 @@ func (n *kindness) begin(c *smallConfig, s *smallState) {
 	}
 }
 
-// next is what happens next in a kind world; false when nothing more does.
+// next returns what happens next in a kind world; false when nothing more does.
 func (n *kindness) next(c *smallConfig, e *seam, s *smallState) (happened string, any bool) {
 	turns := []func(*smallConfig, *seam, *smallState) string{n.pods, n.syncs, n.pass, n.approval, n.time}
 	if n.hasty {
@@ -75,7 +73,7 @@ func (n *kindness) next(c *smallConfig, e *seam, s *smallState) (happened string
 	return "", false
 }
 
-// pods brings one pod on.
+// pods advances one pod.
 func (n *kindness) pods(c *smallConfig, _ *seam, s *smallState) string {
 	for k := range s.kids {
 		for i := range s.kids[k].set.Pods {
@@ -99,7 +97,7 @@ func (n *kindness) pods(c *smallConfig, _ *seam, s *smallState) string {
 	return ""
 }
 
-// syncs lets the first child's controller act that has something to do.
+// syncs runs the first child's controller that has something to do.
 func (n *kindness) syncs(c *smallConfig, _ *seam, s *smallState) string {
 	for k := range s.kids {
 		before := *s
@@ -129,7 +127,7 @@ func (n *kindness) approval(c *smallConfig, _ *seam, s *smallState) string {
 	return "approved"
 }
 
-// time passes when something is young, so that it comes to an end.
+// time passes if something is young, so that it comes to an end.
 func (n *kindness) time(_ *smallConfig, _ *seam, s *smallState) string {
 	young := false
 	if rollout := statuses.at(s.parent.status).Rollout; rollout != nil {
@@ -150,7 +148,7 @@ func (n *kindness) time(_ *smallConfig, _ *seam, s *smallState) string {
 	return "time"
 }
 
-// timesIn are the times in a rollout's state, whatever they are called.
+// timesIn returns the times in the state of a rollout, whatever their names.
 func timesIn(rollout *v1alpha1.RolloutStatus) []time.Time {
 	var times []time.Time
 	v := reflect.ValueOf(rollout).Elem()
@@ -162,7 +160,7 @@ func timesIn(rollout *v1alpha1.RolloutStatus) []time.Time {
 	return times
 }
 
-// ending is how a kind schedule ends: "" when as it should.
+// ending returns how a kind schedule ends: "" if as it should.
 func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 	pass := e.decide(s)
 	end := *s
@@ -185,7 +183,7 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 	return ending
 }
 
-// missed says what is not as the spec asks for when nothing more happens, "" if nothing.
+// missed returns what is not as the spec asks when nothing more happens; "" if nothing.
 func (c *smallConfig) missed(e *seam, s *smallState, n *kindness) string {
 	j := c.judgedState(e, s)
 	for k := range s.kids {
@@ -240,8 +238,8 @@ func (j *judged) missedPod(k, i int, n *kindness) string {
 	return ""
 }
 
-// bars reports whether a protected replica that is not available, on a revision that it
-// may run, bars a child that works in order: nobody but a human may touch it.
+// bars reports whether a protected replica that is not available, on a revision that it may run, bars an ordered
+// child: only a human may touch it.
 func (c *smallConfig) bars(e *seam, s *smallState) bool {
 	j := c.judgedState(e, s)
 	for k := range s.kids {
@@ -254,9 +252,9 @@ func (c *smallConfig) bars(e *seam, s *smallState) bool {
 	return false
 }
 
-// told says what is wrong with the status of a world that is as it shall be.
+// told returns what is wrong with the status of a world that is as it should be.
 func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploymentStatus) string {
-	// Without replicas nothing is finished: it goes on when there are some.
+	// Without replicas nothing is finished: the rollout continues when there are some.
 	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete && s.parent.replicas > 0 {
 		return "all is done, and the rollout is " + string(status.Rollout.Phase)
 	}
@@ -264,7 +262,7 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 	for k := range j.allotted {
 		for i := range int(j.allotted[k]) {
 			if !j.available(k, i) {
-				return "" // protected, and left alone: it is not ready
+				return "" // it is protected, and left alone: it is not ready
 			}
 		}
 	}
@@ -274,7 +272,7 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 	return ""
 }
 
-// ways are the ways out that a message of Blocked names.
+// ways returns the ways out that a message of Blocked names.
 func (n *kindness) ways(ending string) []func(*smallState) {
 	_, message, blocked := strings.Cut(ending, "; Blocked: ")
 	var ways []func(*smallState)
@@ -294,8 +292,7 @@ func (n *kindness) ways(ending string) []func(*smallState) {
 	return ways
 }
 
-// live is how a kind schedule from s ends, "" if well. trace, when there is one, is
-// called with all that happens.
+// live returns how a kind schedule from s ends; "" if well. trace, if set, is called with everything that happens.
 func (n *kindness) live(c *smallConfig, e *seam, s smallState, known *endings, number int, trace func(string, *smallState)) string {
 	var path []smallHash
 	begun := map[smallHash]bool{}
@@ -331,7 +328,7 @@ func (n *kindness) live(c *smallConfig, e *seam, s smallState, known *endings, n
 	return ending
 }
 
-// wayOut looks how it ended, and goes the ways out that are named.
+// wayOut checks how it ended, and takes the ways out that are named.
 func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings, number int, trace func(string, *smallState)) string {
 	ending := n.ending(c, e, s)
 	ways := n.ways(ending)
@@ -342,7 +339,7 @@ func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings
 	for i, way := range ways {
 		after := *s
 		if way(&after); after.parent.raised == s.parent.raised && after.parent.raisedEach == s.parent.raisedEach && after.parent.forced == s.parent.forced {
-			continue // it was gone already
+			continue // it was already gone
 		}
 		went = true
 		if trace != nil {
@@ -361,8 +358,8 @@ func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings
 	return ""
 }
 
-// withoutNames cuts what differs from one state to the next out of an ending, so that
-// endings of one kind are counted together.
+// withoutNames removes from an ending what differs from one state to the next, so that similar endings are counted
+// together.
 func withoutNames(ending string) string {
 	before, _, blocked := strings.Cut(ending, "; Blocked: ")
 	if blocked {

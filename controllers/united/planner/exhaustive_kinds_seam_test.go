@@ -31,7 +31,7 @@ type kindParent struct {
 	edits, scales, pauses, blips, losses int8
 }
 
-// edited is what the user may do next.
+// edited adds what the user may do next.
 func (p *kindParent) edited(add func(what string, next kindParent)) {
 	for version := int8(1); version <= 3 && p.edits > 0; version++ {
 		n := *p
@@ -54,15 +54,15 @@ func (p *kindParent) edited(add func(what string, next kindParent)) {
 	}
 }
 
-// kindPod is a pod; the zero one is none.
+// kindPod is a pod; the zero value means none.
 type kindPod struct {
 	version int8
 	ready   bool
-	// late: it was ready, and is not by chance. It can be again.
+	// late: it was ready, and is not by chance. It can become ready again.
 	late bool
 }
 
-// kindTemplate is the pods' template of a version.
+// kindTemplate returns the pod template of a version.
 func kindTemplate(version int8) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
@@ -70,7 +70,7 @@ func kindTemplate(version int8) map[string]any {
 	}
 }
 
-// pod is a pod with what is the same for all kinds; whose it is is not.
+// pod returns a pod with the fields that are the same for all kinds, without its owner.
 func (w *kindWorld) pod(name string, p *kindPod) *corev1.Pod {
 	born := metav1.NewTime(clockAt(0).Add(-time.Minute))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: born}}
@@ -89,12 +89,12 @@ func (w *kindWorld) pod(name string, p *kindPod) *corev1.Pod {
 	return pod
 }
 
-// versionOf is the version of a revision of the parent.
+// versionOf returns the version of a revision of the parent.
 func (w *kindWorld) versionOf(name string) int8 {
 	return int8(slices.IndexFunc(w.revisions, func(r *revision.Revision) bool { return r.Name == name }) + 1)
 }
 
-// recordOf are the annotations of a child that were written as a text, as JSON has them.
+// recordOf returns the annotations of a child that were written as a text, as in JSON.
 func recordOf(text string) map[string]any {
 	record := map[string]any{}
 	if text != "" {
@@ -105,8 +105,8 @@ func recordOf(text string) map[string]any {
 	return record
 }
 
-// recorded is the record of a child as a text, and whether one of these annotations differs in
-// it from what was there before. What the others alone say is no reason for a write.
+// recorded returns the record of a child as a text, and whether one of these annotations differs from before. The
+// others alone are no reason for a write.
 func recorded(c *adapters.Child, before string, reasons ...string) (text string, differs bool) {
 	record, was := adapters.Record(c), recordOf(before)
 	for _, key := range reasons {
@@ -120,7 +120,7 @@ func recorded(c *adapters.Child, before string, reasons ...string) (text string,
 	return string(raw), differs
 }
 
-// specFor reads the spec of a parent, once for each.
+// specFor returns an input with the spec of a parent, which is read only once for each.
 func specFor[S comparable](m kindModel[S], p *kindParent) *planner.Input {
 	w := m.setting()
 	key := fmt.Sprint(p.version, p.replicas, p.paused)
@@ -151,7 +151,7 @@ func specFor[S comparable](m kindModel[S], p *kindParent) *planner.Input {
 	return read
 }
 
-// inputOf is what the manager reads.
+// inputOf returns what the manager reads.
 func inputOf[S comparable](m kindModel[S], s *S) *planner.Input {
 	w, p := m.setting(), m.parent(s)
 	read := specFor(m, p)
@@ -183,7 +183,7 @@ func inputOf[S comparable](m kindModel[S], s *S) *planner.Input {
 	return in
 }
 
-// passOf is what the manager does; cut ends it after its first write.
+// passOf runs a pass of the manager; cut ends it after its first write.
 func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	in := inputOf(m, &s)
 	p := planner.Make(in)
@@ -206,7 +206,7 @@ func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	}
 	status, _ := planner.Status(in, p, results)
 	for i := range status.Conditions {
-		status.Conditions[i].LastTransitionTime = metav1.Time{} // no rule asks for it
+		status.Conditions[i].LastTransitionTime = metav1.Time{} // no rule depends on it
 	}
 	raw, err := json.Marshal(status)
 	if err != nil {
@@ -217,5 +217,5 @@ func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	return s
 }
 
-// rawTemplate is a template as the API has it.
+// rawTemplate returns a template as the API has it.
 func rawTemplate(raw []byte) *runtime.RawExtension { return &runtime.RawExtension{Raw: raw} }

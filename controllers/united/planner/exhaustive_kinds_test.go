@@ -16,11 +16,11 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Small worlds of single kinds: two subsets of two replicas, and every order in which the
-// manager, the controller of the kind, the kubelet, the user and chance can take their
-// turns. The planner and the adapter are the real ones. What a controller of the kind may do
-// is its model's: exhaustive_deployment_model_test.go, exhaustive_cloneset_model_test.go. The
-// walk, the user, and what the manager reads and writes are the same for all:
+// Small worlds of single kinds: two subsets of two replicas, and every order in which the manager, the controller
+// of the kind, the kubelet, the user and chance can act. The planner and the adapter are the real ones. The
+// behavior of a controller of the kind is in its model: exhaustive_deployment_model_test.go,
+// exhaustive_cloneset_model_test.go. The walk, the user, and what the manager reads and writes are the same for
+// all:
 //
 //	exhaustive_kinds_test.go        the walk
 //	exhaustive_kinds_seam_test.go   the parent, the user, and a pass of the manager
@@ -30,7 +30,7 @@ import (
 // kindsLarge is for make test-kinds-full.
 var kindsLarge = flag.Bool("kinds-large", false, "walk through many more states of the small worlds of single kinds")
 
-// kindStates is how many states of a small world are walked through.
+// kindStates returns how many states of a small world are walked.
 func kindStates() int {
 	if *kindsLarge {
 		return 25_000
@@ -38,7 +38,7 @@ func kindStates() int {
 	return 1_500
 }
 
-// kindKids is how many subsets there are.
+// kindKids is the number of subsets.
 const kindKids = 2
 
 // kindWorld is the setting.
@@ -55,30 +55,30 @@ type kindWorld struct {
 	specs     map[string]*planner.Input
 }
 
-// kindModel is the controller of a kind and its children. S is all that is in the world: a value, so that
+// kindModel is the controller of a kind and its children. S is the complete state of the world, a value, so that
 // worlds can be compared.
 type kindModel[S comparable] interface {
-	// setting is the world that is walked through, parent the parent in a state of it.
+	// setting is the world to walk, parent the parent in one of its states.
 	setting() *kindWorld
 	parent(s *S) *kindParent
 	// kind has the adapter, and the member of spec.template.
 	kind() (adapters.Adapter, func(template []byte) v1alpha1.WorkloadTemplate)
 
-	// child is the child of a subset as the adapter reads it; nil if there is none. write carries a
-	// step out, and reports whether anything came of it.
+	// child returns the child of a subset as the adapter reads it; nil if there is none. write carries out a step,
+	// and reports whether that changed anything.
 	child(s *S, k int) *planner.Child
 	write(s *S, k int, sub *planner.SubsetPlan, step subset.Step) (wrote bool)
-	// passed is told what becomes of a pass, and scaled what the user does.
+	// passed is called after a pass, and scaled after an edit by the user.
 	passed(s *S, whole bool)
 	scaled(s *S)
 
-	// happens adds what the controller, the kubelet and chance may do to the child of a subset. kindly lets
-	// them do what is best, each once.
+	// happens adds what the controller, the kubelet and chance may do to the child of a subset. kindly lets them
+	// do what is best, each once.
 	happens(s *S, k int, add func(what string, next S, took bool))
 	kindly(s *S, k int)
 
-	// breach says what an event breaks, missed what a world lacks in which nothing more
-	// happens; "" if nothing.
+	// breach returns which rule an event breaks, missed what a world lacks in which nothing more happens; "" if
+	// nothing.
 	breach(s *S, e *kindEvent[S]) string
 	missed(s *S) string
 }
@@ -91,14 +91,14 @@ type kindEvent[S comparable] struct {
 	took bool
 }
 
-// kindFrom is how a state was reached first.
+// kindFrom is how a state was first reached.
 type kindFrom[S comparable] struct {
 	state S
 	what  string
 }
 
-// walkKind goes through all that can happen, breadth first, and gives what is broken first,
-// with a shortest way there.
+// walkKind walks everything that can happen, breadth first, and returns the first breach, with a shortest way to
+// it.
 func walkKind[S comparable](m kindModel[S], bound int) (states int, breach string) {
 	w := m.setting()
 	w.specs = map[string]*planner.Input{}
@@ -139,7 +139,7 @@ func walkKind[S comparable](m kindModel[S], bound int) (states int, breach strin
 	return len(seen), ""
 }
 
-// kindEvents are all things that can happen next.
+// kindEvents returns everything that can happen next.
 func kindEvents[S comparable](m kindModel[S], s S) (events []kindEvent[S]) {
 	add := func(what string, next S, took bool) {
 		if next != s {
@@ -161,8 +161,8 @@ func kindEvents[S comparable](m kindModel[S], s S) (events []kindEvent[S]) {
 	return events
 }
 
-// settle lets the world be kind until nothing more happens: what is paused goes on, and what
-// cannot come up is corrected.
+// settle lets the world be kind until nothing more happens: pauses end, and a version that cannot come up is
+// corrected.
 func settle[S comparable](m kindModel[S], s S) S {
 	p := m.parent(&s)
 	if p.version == m.setting().broken {
@@ -183,8 +183,8 @@ func settle[S comparable](m kindModel[S], s S) S {
 	return s
 }
 
-// convicted says what is wrong with what was found in a world that is to be convicted of a breach of
-// some rule; "" if nothing.
+// convicted returns what is wrong with the findings in a world that must be convicted of breaching a rule; "" if
+// nothing.
 func convicted(breach, want string) string {
 	if breach == "" || !strings.HasPrefix(breach, want) {
 		return fmt.Sprintf("want a breach of %s, have %q", want, breach)

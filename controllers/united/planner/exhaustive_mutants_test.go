@@ -15,10 +15,10 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// mutant is a wrong controller: the real one, whose plan is spoilt.
+// mutant is a wrong controller: the real one with a corrupted plan.
 type mutant struct {
 	name string
-	// rule is what it is convicted of, the beginning of a complaint.
+	// rule is what it is convicted of: the beginning of a complaint.
 	rule  string
 	world smallConfig
 	spoil func(*planner.Input, *planner.Plan)
@@ -43,7 +43,7 @@ func mutants() []mutant {
 	eachScaled := each
 	eachScaled.replicas, eachScaled.subsets = 3, one
 	eachScaled.edits, eachScaled.budget = these(scaleTo(2)), budget{budgetEdit: 1, budgetUnready: 2}.whole()
-	// unbounded leaves the bound of a subset out.
+	// unbounded ignores the bound of a subset.
 	unbounded := func(w *planner.Input, p *planner.Plan) {
 		parent := w.Parent.DeepCopy()
 		parent.Spec.UpdateStrategy.RollingUpdate.MaxUnavailablePerSubset = nil
@@ -162,8 +162,8 @@ func mutants() []mutant {
 	}
 }
 
-// The positive controls: every kind of rule convicts a controller that breaks it, and
-// not the real one in the same world.
+// The positive controls: every kind of rule convicts a controller that breaks it, and not the real one in the same
+// world.
 func TestExhaustiveConvicts(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
@@ -180,8 +180,8 @@ func TestExhaustiveConvicts(t *testing.T) {
 	}
 }
 
-// What the small worlds drop from a status is nothing that a pass decides by: with the
-// whole status it writes the same.
+// No pass decides by the parts of a status that the small worlds drop: with the complete status it writes the
+// same.
 func TestStatusForgetsNothing(t *testing.T) {
 	for _, c := range []smallConfig{
 		{
@@ -199,7 +199,7 @@ func TestStatusForgetsNothing(t *testing.T) {
 	}
 }
 
-// remembered is a state with all of the status that it was reached by.
+// remembered is a state with the complete status with which it was reached.
 type remembered struct {
 	state  smallState
 	status *v1alpha1.UnitedDeploymentStatus

@@ -15,13 +15,13 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// The rules are section 6 of docs/design.md, and what section 5 says of protection and
-// of broken replicas, written down once more and from nothing but that. A pass is
-// judged by what it had read; what it could not know is not held against it.
+// The rules are those of section 6 of docs/design.md, and what section 5 says about protection and broken
+// replicas, implemented once more and only from that. A pass is judged by what it had read, and not by what it
+// could not know.
 
 func percentOf(n int) *intstr.IntOrString { return ptr.To(intstr.FromString(fmt.Sprint(n, "%"))) }
 
-// resolveSmall is the partition that a value puts on so many replicas.
+// resolveSmall returns the partition for a value and a number of replicas.
 func resolveSmall(value *intstr.IntOrString, replicas uint8) uint8 {
 	if value.Type == intstr.Int {
 		return uint8(min(value.IntVal, held))
@@ -60,7 +60,7 @@ func (j *judged) complain(rule, format string, args ...any) {
 	j.said = append(j.said, rule+": "+fmt.Sprintf(format, args...))
 }
 
-// judgedState is what the rules see of a state.
+// judgedState returns what the rules see of a state.
 func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
 	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised, s.parent.raisedEach), allotted: s.parent.alloted()}
 	if j.strategy.Type == v1alpha1.RollingUpdateStrategy {
@@ -82,8 +82,7 @@ func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
 	return j
 }
 
-// rollout is status.rollout of the revision that is asked for now, nil when there is
-// none.
+// rollout returns status.rollout of the revision that is asked for now, or nil if there is none.
 func (j *judged) rollout() *v1alpha1.RolloutStatus {
 	r := statuses.at(j.s.parent.status).Rollout
 	if r == nil || j.e.versions[r.Revision] != j.version {
@@ -121,7 +120,7 @@ func manualPartition(m *v1alpha1.ManualUpdate, k int, replicas uint8) uint8 {
 	return resolveSmall(cmpOr(m.DefaultPartition, percentOf(100)), replicas)
 }
 
-// stepTarget is how far the running step lets a subset go.
+// stepTarget returns how far the running step lets a subset go.
 func (j *judged) stepTarget(k int, replicas uint8) uint8 {
 	if j.back {
 		return 0
@@ -146,14 +145,14 @@ func (j *judged) stepTarget(k int, replicas uint8) uint8 {
 	return target
 }
 
-// positionLost reports whether a step before the running one was edited since the position was told.
+// positionLost reports whether a step before the running one was edited since the position was reported.
 func (j *judged) positionLost() bool {
 	told := j.c.variants[j.s.parent.told].RollingUpdate
 	n := int(j.rollout().Step)
 	return told == nil || !sameSteps(told.Steps, j.rolling.Steps, n)
 }
 
-// sameSteps reports whether the first n steps are the same; those after the last are.
+// sameSteps reports whether the first n steps are the same; steps after the last one are.
 func sameSteps(a, b []v1alpha1.RolloutStep, n int) bool {
 	return equality.Semantic.DeepEqual(a[:min(n, len(a))], b[:min(n, len(b))])
 }
@@ -162,7 +161,7 @@ func names(step *v1alpha1.RolloutStep, k int) bool {
 	return len(step.Subsets) == 0 || slices.Contains(step.Subsets, subsetName(k))
 }
 
-// stepPartition: a percentage below 100 releases one replica at least.
+// stepPartition: a percentage below 100 releases at least one replica.
 func stepPartition(step *v1alpha1.RolloutStep, replicas uint8) uint8 {
 	value := cmpOr(step.Partition, percentOf(0))
 	partition := min(resolveSmall(value, replicas), replicas)
@@ -182,7 +181,7 @@ func (j *judged) findMaxUnavailable() {
 	}
 }
 
-// atLeastOne is a number, or a percentage rounded down; 1 at least.
+// atLeastOne returns a number, or a percentage rounded down; at least 1.
 func atLeastOne(value *intstr.IntOrString, of int) int {
 	if value.Type == intstr.Int {
 		return int(value.IntVal)
@@ -216,14 +215,13 @@ func (j *judged) broken(k, i int) bool {
 	return !pod.WasReady && !j.askedFor(k, pod.Version)
 }
 
-// askedFor reports whether a subset's replicas are to be made of a version. Where it may
-// protect either of two, neither is held against the controller.
+// askedFor reports whether a subset's replicas should have a version. If the subset may protect either of two
+// versions, the controller may use either.
 func (j *judged) askedFor(k int, v statefulset.Version) bool {
 	return v == j.version || j.s.kids[k].protects == bit(v)
 }
 
-// hasFailed reports whether a replica of the subset that this rollout made has failed so
-// that anybody sees it.
+// hasFailed reports whether a replica of the subset that this rollout created has visibly failed.
 func (j *judged) hasFailed(k int) bool {
 	for i := range j.s.kids[k].set.Pods {
 		pod := &j.s.kids[k].set.Pods[i]
@@ -234,7 +232,7 @@ func (j *judged) hasFailed(k int) bool {
 	return false
 }
 
-// judge holds a pass to the rules.
+// judge applies the rules to a pass.
 func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 	j := c.judgedState(e, s)
 	for _, w := range pass.writes {
@@ -268,7 +266,7 @@ func (j *judged) releases(set *statefulset.Set, i int) bool {
 	return set.Exists && set.Template == j.version && i >= int(set.Partition) && i < int(set.Replicas)
 }
 
-// unavailable is the ledger, as it stands when the pass is carried out.
+// unavailable returns the ledger at the time when the pass is carried out.
 func (j *judged) unavailable() int {
 	n := 0
 	for k := range j.after {
@@ -287,7 +285,7 @@ func (j *judged) unavailableOf(k int) int {
 	return n
 }
 
-// inFlight counts the replicas that are released and not back.
+// inFlight returns the number of replicas that are released and not back.
 func (j *judged) inFlight() int {
 	n := 0
 	for k := range j.after {
@@ -317,7 +315,7 @@ func (j *judged) judgeWrite(k int) {
 	if was.Exists && is.Template == was.Template && is.Template == j.version {
 		j.judgeRise(k)
 	}
-	settled := kid.protects&bit(j.version) != 0 // what it gets is proven, whatever the partition
+	settled := kid.protects&bit(j.version) != 0 // its next version is proven, regardless of the partition
 	grown := 0
 	for i := range int(is.Replicas) {
 		if !j.releases(is, i) || j.releases(was, i) || settled {
@@ -337,9 +335,9 @@ func (j *judged) judgeWrite(k int) {
 	}
 }
 
-// judgeLeft: what is protected by now is not left to a template that it was released to before: not while
-// another one is asked for, nor under paused. An exception is a child that is to get more replicas at the
-// same time, as after somebody has scaled it: that waits (docs/design.md, hold.go).
+// judgeLeft: a replica that is protected now is not left to a template to which it was released before, neither
+// while another one is asked for, nor while paused. The exception is a child that gets more replicas at the same
+// time, for example after somebody has scaled it: that waits (docs/design.md, hold.go).
 func (j *judged) judgeLeft(k int) {
 	is, kid := &j.after[k], &j.s.kids[k]
 	if !is.Exists || kid.protects == 0 || kid.protects&bit(is.Template) != 0 || !j.s.parent.has(k) {
@@ -368,7 +366,7 @@ func (j *judged) judgeTarget(k, i int, how string) {
 	}
 }
 
-// judgeRelease is about a replica that exists and is released.
+// judgeRelease judges the release of an existing replica.
 func (j *judged) judgeRelease(k, i int) {
 	j.judgeTarget(k, i, "released")
 	if j.s.parent.paused {
@@ -407,7 +405,7 @@ func (j *judged) judgeRelease(k, i int) {
 	}
 }
 
-// judgeOrder: Sequential releases nothing of a subset before those ahead are done.
+// judgeOrder: Sequential releases nothing of a subset before earlier ones are done.
 func (j *judged) judgeOrder(k, i int) {
 	if j.rolling.Order != v1alpha1.SequentialOrder {
 		return
@@ -422,8 +420,8 @@ func (j *judged) judgeOrder(k, i int) {
 	}
 }
 
-// judgeSkew: no subset gets ahead of the slowest by more than maxSkew, but for one
-// replica of the slowest itself.
+// judgeSkew: no subset gets ahead of the slowest one by more than maxSkew, except for one replica of the slowest
+// one itself.
 func (j *judged) judgeSkew(k int) {
 	bound := func(k int) bool {
 		return len(j.rolling.MaxSkewSubsets) == 0 || slices.Contains(j.rolling.MaxSkewSubsets, subsetName(k))
@@ -454,7 +452,7 @@ func (j *judged) judgeSkew(k int) {
 	}
 }
 
-// count is how many of a subset's replicas to release are done.
+// count returns how many of the replicas that a subset releases are done.
 func (j *judged) count(k int) int {
 	n := 0
 	for i := int(j.target[k]); i < int(j.allotted[k]); i++ {
@@ -465,7 +463,7 @@ func (j *judged) count(k int) int {
 	return n
 }
 
-// judgeGrowth: what a scale-up adds in mid-rollout is released like any other.
+// judgeGrowth: replicas that a scale-up adds during a rollout are released like any other.
 func (j *judged) judgeGrowth(k, grown int) {
 	if j.s.parent.paused {
 		j.complain("paused", "%s grows by %d on the update revision", subsetName(k), grown)
@@ -484,12 +482,12 @@ func (j *judged) judgeGrowth(k, grown int) {
 	}
 }
 
-// judgeRise: within a revision a partition rises only to a higher target, over what is
-// new, or to put right what somebody else did.
+// judgeRise: within a revision a partition rises only to a higher target, over new replicas, or to correct a
+// change by somebody else.
 func (j *judged) judgeRise(k int) {
 	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
 	if kid.meddled || kid.forgot || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
-		return // what is frozen is closed over what is not updated yet; what has forgotten, over all until it remembers
+		return // a frozen child closes over replicas that are not updated yet; one that has forgotten, over all until it remembers
 	}
 	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
 		if i >= int(j.target[k]) {
@@ -499,14 +497,13 @@ func (j *judged) judgeRise(k int) {
 	}
 }
 
-// staging reports whether not all children were seen to have what is asked for now, so nothing of it
-// is released yet.
+// staging reports whether some child has not been seen with what is asked for now, so that nothing is released
+// yet.
 func (j *judged) staging() bool {
 	return j.rolling != nil && (j.rollout() == nil || j.rollout().Phase == v1alpha1.RolloutStaging)
 }
 
-// judgeShrinking: under RollingUpdate a scale-down, a move or a removal keeps to the
-// ledger.
+// judgeShrinking: under RollingUpdate a scale-down, a move or a removal respects the ledger.
 func (j *judged) judgeShrinking(k int) {
 	if j.rolling == nil {
 		return
@@ -534,7 +531,7 @@ func (j *judged) judgeShrinking(k int) {
 	}
 }
 
-// judgeDeletions holds the pods that the controller deletes to the rules.
+// judgeDeletions applies the rules to the pods that the controller deletes.
 func (j *judged) judgeDeletions(k int) {
 	available := 0
 	for i := range statefulset.MaxPods {
@@ -566,8 +563,8 @@ func (j *judged) judgeDeletions(k int) {
 	}
 }
 
-// judgeSacrifice: available replicas are deleted inside the ledger; under Manual one at
-// a time, and not beside one that the child's controller takes.
+// judgeSacrifice: available replicas are deleted within the ledger; under Manual one at a time, and not together
+// with one that the child's controller takes.
 func (j *judged) judgeSacrifice(k, available int) {
 	if j.rolling != nil {
 		if n := j.unavailable(); n > j.maxUnavailable && !j.forced {
@@ -600,8 +597,8 @@ func (j *judged) judgeSacrifice(k, available int) {
 	}
 }
 
-// judgeSync holds what a child's controller makes to what the subset protects. What it
-// takes and moves follows from what the controller wrote, and is judged there.
+// judgeSync compares what a child's controller creates with what the subset protects. What it takes and moves
+// follows from what the controller wrote, and is judged there.
 func (c *smallConfig) judgeSync(before, after *smallState, k int, done statefulset.Synced) []string {
 	kid := &after.kids[k]
 	var said []string
@@ -614,8 +611,8 @@ func (c *smallConfig) judgeSync(before, after *smallState, k int, done statefuls
 	return said
 }
 
-// judgeStatus holds what a pass tells to what it had read: which revision is protected,
-// what all have run, and where the rollout stands.
+// judgeStatus compares what a pass reports with what it had read: which revision is protected, what all have run,
+// and the position of the rollout.
 func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.UnitedDeploymentStatus) []string {
 	j := c.judgedState(e, read)
 	if !initialized(read) {
@@ -630,10 +627,10 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		k := int(sub.Name[0] - 'a')
 		v := e.versions[sub.CurrentRevision]
 		if set := &read.kids[k].set; !set.Observed || set.RunsAll() && v == set.Template {
-			continue // its controller has something to look at, and tells of before; or it ends by being released
+			continue // its controller has something to sync, and still reports the state before; or it ends by being released
 		}
 		if read.kids[k].forgot && sub.Partition == 0 && v == read.kids[k].set.Template {
-			continue // it has forgotten, and is released whole: nobody can tell that from an end
+			continue // it has forgotten, and is released completely: this cannot be distinguished from an end
 		}
 		if protects := read.kids[k].protects; j.s.parent.has(k) && protects != 0 && v != 0 && protects&bit(v) == 0 {
 			j.complain("protected", "%s is said to protect v%d", subsetName(k), v)
@@ -645,8 +642,8 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 	return j.said
 }
 
-// allRun reports whether every replica of every child, or every one that is asked for
-// now, is ready on the version.
+// allRun reports whether every replica of every child, or every one that is asked for now, is ready on the
+// version.
 func (j *judged) allRun(v statefulset.Version) bool {
 	if v == j.version && j.allDone() {
 		return true
@@ -677,8 +674,8 @@ func (j *judged) allDone() bool {
 	return j.total > 0
 }
 
-// judgePosition: a step is left when it is reached, its pause is over and it is
-// approved, and nothing but another revision takes the rollout back.
+// judgePosition: a step ends when it is reached, its pause is over and it is approved, and only another revision
+// takes the rollout back.
 func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if was == nil || j.e.versions[was.Revision] != j.version {
 		return
@@ -698,8 +695,8 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 }
 
-// nothingToTell reports whether nothing of any subset is of another version, or would be made of one,
-// so no step moves anything.
+// nothingToTell reports whether no replica of any subset has, or would be created on, another version, so that no
+// step moves anything.
 func (j *judged) nothingToTell() bool {
 	for k := range j.s.kids {
 		kid := &j.s.kids[k]
@@ -735,8 +732,8 @@ func (j *judged) judgeLeaving(n int32) {
 	}
 }
 
-// approves reports whether the approval was given for this step of this revision, and
-// neither the step nor one before it was edited since.
+// approves reports whether the approval was given for this step of this revision, and neither the step nor an
+// earlier one was edited since.
 func (c *smallConfig) approves(p *smallParent, n int32) bool {
 	given := p.approval
 	if given.version != p.version || int32(given.step) != n {
@@ -746,7 +743,7 @@ func (c *smallConfig) approves(p *smallParent, n int32) bool {
 	return was != nil && int(n) < len(was.Steps) && sameSteps(was.Steps, is.Steps, int(n)+1)
 }
 
-// stands reports whether the running step stands: everything that it releases is done.
+// stands reports whether the running step stands: all replicas that it releases are done.
 func (c *smallConfig) stands(e *seam, s *smallState) bool {
 	j := c.judgedState(e, s)
 	rollout := j.rollout()

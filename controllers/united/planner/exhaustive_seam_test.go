@@ -33,28 +33,26 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// The seam: all that the small worlds know of the controller's insides. It makes the
-// world of a pass from a small state, lets planner.Make decide, says what
-// controllers/united (execute.go) would write, and gives the status that planner.Status
-// tells.
+// The seam is all that the small worlds know about the internals of the controller. It creates the world of a pass
+// from a small state, calls planner.Make, determines what controllers/united (execute.go) would write, and returns
+// the status from planner.Status.
 //
-// What to look at when the controller changes:
+// What to check when the controller changes:
 //   - a new field of adapters.Child that Build writes as an annotation: nothing, it is
-//     carried. Unless it rides along with other writes alone: then add it to riding.
+//     carried. Unless it is written only together with other writes: then add it to riding.
 //   - another write that a pass can make: a kind of smallWrite, in decide and carry.
 //   - something that a pass remembers in the status: nothing, it is carried, unless
 //     forgettable drops it.
 
-// longTime is one tick of the clock: longer than the progress deadline, a step's pause
-// and minReadySeconds.
+// longTime is one tick of the clock: longer than the progress deadline, a step's pause and minReadySeconds.
 const longTime = 15 * time.Minute
 
-// riding are the annotations that are no reason to write a child.
+// riding returns the annotations that are no reason to write a child.
 func riding() []string {
 	return []string{v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration}
 }
 
-// interner numbers values that do not fit a state.
+// interner numbers values that do not fit into a state.
 type interner[T any] struct {
 	sync.RWMutex
 	ids    map[string]uint32
@@ -85,7 +83,7 @@ func (n *interner[T]) at(id uint32) T {
 	return n.values[id]
 }
 
-// noted are annotations: all, and as text less those that ride along.
+// noted are annotations: all, and as text without those that ride along.
 type noted struct {
 	all     map[string]string
 	compare string
@@ -104,7 +102,7 @@ func emptyFirst() *interner[string] {
 	return n
 }
 
-// noNotes are the annotations of no child.
+// noNotes returns the annotations of no child.
 func noNotes() uint32 {
 	return notes.id("", func() noted { return noted{map[string]string{}, ""} })
 }
@@ -175,7 +173,7 @@ func (e *seam) revisionOf(v statefulset.Version) *revision.Revision { return e.r
 
 func subsetName(k int) string { return string(rune('a' + k)) }
 
-// parts are the parent's spec, and what readSpec makes of it.
+// parts returns the parent's spec, and what readSpec makes from it.
 func (e *seam) parts(key parentKey) *parentParts {
 	if parts := e.parents[key]; parts != nil {
 		return parts
@@ -214,7 +212,7 @@ func clockAt(now uint8) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(now) * longTime)
 }
 
-// observed is the child of a subset; nil without one.
+// observed returns the child of a subset; nil without one.
 func observed(w *planner.Input, name string) *adapters.Observed {
 	if c := w.Children[name]; c != nil {
 		return c.Observed
@@ -222,7 +220,7 @@ func observed(w *planner.Input, name string) *adapters.Observed {
 	return nil
 }
 
-// world is what a pass reads.
+// world returns what a pass reads.
 func (e *seam) world(s *smallState) *planner.Input {
 	p := &s.parent
 	parts := e.parts(parentKey{p.version, p.replicas, p.variant, p.subsets, p.paused, p.raised, p.raisedEach})
@@ -291,17 +289,17 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 			observed.Pods = append(observed.Pods, e.replica(s, k, i, pod))
 		}
 	}
-	observed.StatusOutdated = false // it speaks of the last few seconds, which a small clock does not know
+	observed.StatusOutdated = false // it is about the last few seconds, which a small clock does not know
 	return &planner.Child{Object: c.Object, Observed: &observed}
 }
 
-// strips reports whether somebody may remove annotations from children, or children from their pods.
-// Elsewhere the copy of them in the status is of no use, and left out.
+// strips reports whether somebody may remove annotations from children, or children from their pods. Otherwise the
+// copy of them in the status is not used, and left out.
 func (e *seam) strips() bool {
 	return e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0
 }
 
-// missing are the annotations that the child lacks.
+// missing returns the annotations that the child lacks.
 func missing(kid *smallKid, have map[string]string) []string {
 	if kid.notes == noNotes() && kid.generation > 0 {
 		return nil
@@ -325,7 +323,7 @@ func (e *seam) object(k int) *unstructured.Unstructured {
 	}}
 }
 
-// read reads a child without its pods, the way the adapter does.
+// read reads a child without its pods, in the same way as the adapter.
 func (e *seam) read(k int, kid *smallKid) *planner.Child {
 	partition := int64(kid.set.Partition)
 	if kid.set.Partition == held {
@@ -371,7 +369,7 @@ func (e *seam) read(k int, kid *smallKid) *planner.Child {
 	return &planner.Child{Object: u, Observed: observed}
 }
 
-// replica reads a pod, the way the adapter does.
+// replica reads a pod, in the same way as the adapter.
 func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adapters.Replica {
 	now := clockAt(s.parent.now)
 	start := time.Time{}
@@ -392,7 +390,7 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 	made := podOf(k, ordinal, pod)
 	created, changed := timesOf(pod, before, now, start)
 	made.CreationTimestamp = metav1.NewTime(created)
-	// Whoever was ready changed since it started.
+	// A pod that was ready has changed since it started.
 	made.Status.StartTime = ptr.To(metav1.NewTime(changed))
 	if pod.WasReady {
 		made.Status.StartTime = ptr.To(metav1.NewTime(changed.Add(-time.Second)))
@@ -411,9 +409,8 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 	return observed.Pods[0]
 }
 
-// timesOf gives a pod times that say what the state says: whether it was ready since it
-// was created, whether that or its becoming or ceasing to be ready is long ago, and
-// whether it is older than the rollout.
+// timesOf returns times for a pod that match the state: whether it was ready since it was created, whether that or
+// its becoming or ceasing to be ready is long ago, and whether it is older than the rollout.
 func timesOf(pod *statefulset.Pod, before bool, now, start time.Time) (created, changed time.Time) {
 	changed = now
 	if pod.Aged {
@@ -438,7 +435,7 @@ func timesOf(pod *statefulset.Pod, before bool, now, start time.Time) (created, 
 	return created, changed
 }
 
-// podOf is a pod as the kubelet would tell of it, less its times.
+// podOf returns a pod as the kubelet would report it, without its times.
 func podOf(k, ordinal int, pod *statefulset.Pod) *corev1.Pod {
 	ready, container := corev1.ConditionFalse, corev1.ContainerStatus{Name: "web"}
 	switch pod.Phase {
@@ -466,8 +463,7 @@ func podOf(k, ordinal int, pod *statefulset.Pod) *corev1.Pod {
 // smallWrite is one write of a pass.
 type smallWrite struct {
 	k int
-	// remove deletes the child, free the pods, a bit for each ordinal; neither writes
-	// the child.
+	// remove deletes the child, free the pods, with a bit for each ordinal; neither writes the child.
 	remove bool
 	free   uint8
 	// remind patches what the child remembers; 0 if it does not.
@@ -486,7 +482,7 @@ type smallPass struct {
 	writes []smallWrite
 }
 
-// decide is a pass up to its first write.
+// decide runs a pass up to its first write.
 func (e *seam) decide(s *smallState) *smallPass { return e.decideIn(s, e.world(s)) }
 
 func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
@@ -503,7 +499,7 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 	return pass
 }
 
-// writeOf is what carrySubset writes for a subset, if anything.
+// writeOf returns what carrySubset writes for a subset, if anything.
 func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool) {
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
@@ -533,7 +529,7 @@ func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool
 	return smallWrite{k: k, free: free}, free != 0
 }
 
-// deletedPods are the pods that free deletes, a bit for each ordinal.
+// deletedPods returns the pods that free deletes, with a bit for each ordinal.
 func (e *seam) deletedPods(sub *planner.SubsetPlan) uint8 {
 	var free uint8
 	for _, r := range sub.Deletes {
@@ -542,7 +538,7 @@ func (e *seam) deletedPods(sub *planner.SubsetPlan) uint8 {
 	return free
 }
 
-// versionIn looks into the pod part itself.
+// versionIn checks the pod part itself.
 func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
 	containers, _, err := unstructured.NestedFieldNoCopy(c.RevisionTemplate, "spec", "containers")
 	if err != nil {
@@ -552,8 +548,8 @@ func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
 	return statefulset.Version(image[1] - '0')
 }
 
-// notesOf are the annotations that Build gives the child, less the parent's generation.
-// They hang on the scalar fields of Child, whatever these are.
+// notesOf returns the annotations that Build sets on the child, without the parent's generation. They depend on
+// all scalar fields of Child.
 func (e *seam) notesOf(c *adapters.Child) uint32 {
 	key := &strings.Builder{}
 	v := reflect.ValueOf(c).Elem()
@@ -578,7 +574,7 @@ func (e *seam) notesOf(c *adapters.Child) uint32 {
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, v1alpha1.AnnotationParentGeneration)
-	delete(annotations, v1alpha1.AnnotationRecordChecksum) // it says nothing that the others do not
+	delete(annotations, v1alpha1.AnnotationRecordChecksum) // it contains nothing that the others do not
 	id := notesFrom(annotations)
 	e.built[key.String()] = id
 	return id
@@ -589,7 +585,7 @@ func notesFrom(annotations map[string]string) uint32 {
 		compare := maps.Clone(annotations)
 		for _, name := range riding() {
 			if _, there := compare[name]; there {
-				compare[name] = "" // that it is there makes a write, what it is does not
+				compare[name] = "" // its presence causes a write, its value does not
 			}
 		}
 		return noted{annotations, sorted(compare)}
@@ -604,10 +600,9 @@ func sorted(m map[string]string) string {
 	return b.String()
 }
 
-// carry carries out the first writes of a pass that was decided on read. A child that
-// has changed since is not written, and a pod that is gone not deleted; changed tells of
-// the former, and of the parent in its last element. It gives the status that is
-// written in the end, nil when the pass dies before that or the parent has changed.
+// carry carries out the first writes of a pass that was decided on read. A child that has changed since is not
+// written, and a pod that is gone is not deleted; changed has the former, and the parent in its last element. It
+// returns the status that is written in the end, or nil if the pass dies before that or the parent has changed.
 func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [maxKids + 1]bool) *v1alpha1.UnitedDeploymentStatus {
 	done := planner.Results{}
 	for _, sub := range pass.p.Subsets {
@@ -626,12 +621,12 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 	return status
 }
 
-// currentOf is the version that the status says the whole ran last, 0 if none.
+// currentOf returns the version that the whole parent ran last according to the status; 0 if none.
 func (e *seam) currentOf(s *smallState) statefulset.Version {
 	return e.versions[statuses.at(s.parent.status).CurrentRevision]
 }
 
-// initialized reports whether the status says that a replica was ever ready.
+// initialized reports whether a replica was ever ready according to the status.
 func initialized(s *smallState) bool {
 	return meta.IsStatusConditionTrue(statuses.at(s.parent.status).Conditions, v1alpha1.ConditionInitialized)
 }
@@ -665,7 +660,7 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 		o.Deleted = true
 	default:
 		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
-			kid.protects = bit(e.versions[current]) // a new subset protects what the whole runs
+			kid.protects = bit(e.versions[current]) // a new subset protects what the whole parent runs
 		}
 		kid.set.Apply(write.template, write.replicas, write.partition)
 		kid.notes, kid.generation, kid.meddled, kid.stripped = write.notes, write.generation, false, 0
@@ -707,15 +702,14 @@ func (e *seam) publish(read, s *smallState, status *v1alpha1.UnitedDeploymentSta
 	s.parent.status = internStatus(status)
 }
 
-// learnProtected: the status says what the subset protects. That ends the time in which it may
-// be either of two.
+// learnProtected: the status says what the subset protects. That ends the time in which it may be either of two.
 func (k *smallKid) learnProtected(v statefulset.Version) {
 	if k.set.Exists && k.set.Current == v && k.set.Update == v && k.protects&bit(v) != 0 {
 		k.protects = bit(v)
 	}
 }
 
-// positionOf is where a status says that the rollout is, and what that is bound to.
+// positionOf returns the position of the rollout in a status, and what it is bound to.
 func positionOf(status *v1alpha1.UnitedDeploymentStatus) string {
 	if r := status.Rollout; r != nil {
 		return fmt.Sprint(r.Revision, r.Step, r.StepKey)
@@ -752,9 +746,9 @@ func internStatus(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 	})
 }
 
-// forgettable drops from a status what it tells people, and no pass decides by:
-// messages, counts, the summary of both, phases of subsets, when there was progress, and the conditions but
-// for Initialized. TestStatusForgetsNothing holds it to that.
+// forgettable removes from a status what is only for people, so that no pass decides by it: messages, counts, the
+// summary of both, phases of subsets, the time of progress, and the conditions except Initialized.
+// TestStatusForgetsNothing checks that.
 func forgettable(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	status.ReplicaCounts = v1alpha1.ReplicaCounts{}
 	status.Selector, status.Summary = "", ""

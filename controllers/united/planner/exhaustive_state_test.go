@@ -12,27 +12,27 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// maxKids bounds the subsets of a small world.
+// maxKids bounds the number of subsets in a small world.
 const maxKids = 2
 
-// held is the partition that no number of replicas outgrows.
+// held is the partition that no number of replicas exceeds.
 const held = 255
 
 // Marks on pods.
 const (
 	// markBefore: it was created before the running rollout began.
 	markBefore = 1 << iota
-	// markStray: it was protected when it was created, and came up on what its subset
-	// does not protect, because the child had forgotten.
+	// markStray: it was protected when it was created, and came up on what its subset does not protect, because
+	// the child had forgotten.
 	markStray
 )
 
-// smallState is everything that there is in a small world. It is copied and compared
-// as a value; what does not fit is interned (see interner).
+// smallState is the complete state of a small world. It is copied and compared as a value; values that do not fit
+// are interned (see interner).
 type smallState struct {
 	parent smallParent
 	kids   [maxKids]smallKid
-	// budget is how often each kind of disturbance may still come.
+	// budget is how often each kind of disturbance may still occur.
 	budget [budgets]uint8
 }
 
@@ -40,20 +40,20 @@ type smallState struct {
 type smallParent struct {
 	version             statefulset.Version
 	replicas, variant   uint8
-	subsets, generation uint8 // subsets: a bit for each
+	subsets, generation uint8 // subsets has a bit for each
 	paused              bool
 	// raised: the user has set maxUnavailable to 100%; raisedEach: maxUnavailablePerSubset.
 	raised, raisedEach bool
-	// forced is the version that the annotation force-update names, 0 none.
+	// forced is the version in the annotation force-update; 0 if none.
 	forced statefulset.Version
 	// approved is the annotation, interned; status is the status.
 	approved, status uint32
-	// told is the variant that the position in the status is of, asked the one that
-	// the approval is asked for.
+	// told is the variant to which the position in the status belongs, asked the one for which approval is
+	// requested.
 	told, asked uint8
-	// approval is for which step of which version and variant the last approval was.
+	// approval is for which step of which version and variant the last approval was given.
 	approval smallApproval
-	// now counts the long times that have passed.
+	// now is the number of long times that have passed.
 	now uint8
 	// soaked: a long time has passed in which the running step stood.
 	soaked bool
@@ -64,22 +64,21 @@ type smallApproval struct {
 	step, variant uint8
 }
 
-// smallKid is a child, with what only onlookers know of it.
+// smallKid is a child, with what only observers know about it.
 type smallKid struct {
 	set statefulset.Set
-	// notes are the annotations, interned, but for the parent's generation.
+	// notes are the annotations, interned, without the parent's generation.
 	notes      uint32
 	generation uint8
-	// protects has a bit for each version that the subset's protected ordinals may
-	// be made of: one, but for the time between the end of a rollout and its being told
-	// in the status; none is not known yet.
+	// protects has a bit for each version on which the subset's protected ordinals may be created: one, except
+	// between the end of a rollout and the status that reports it; none means not known yet.
 	protects uint8
 	// forgot: the child's controller was made to forget its current revision.
 	forgot bool
 	// meddled: somebody else has changed the child since it was last written.
 	meddled bool
-	// stripped: somebody has removed annotations since it was last written, or has orphaned
-	// the pods; the notes were these, 0 if not.
+	// stripped: somebody has removed annotations since it was last written, or has orphaned the pods; it is the
+	// notes before that, 0 if that has not happened.
 	stripped uint32
 }
 
@@ -99,14 +98,14 @@ const (
 	budgets
 )
 
-// smallConfig is one small world: what is in it, and what may happen.
+// smallConfig is one small world: its content, and what may happen.
 type smallConfig struct {
 	name     string
 	kind     statefulset.Kind
 	replicas uint8
-	// subsets are those that it begins with, a bit for each.
+	// subsets are the initial ones, with a bit for each.
 	subsets uint8
-	// variants are the strategies that edits choose from; it begins with the first.
+	// variants are the strategies that edits choose from; the first is the initial one.
 	variants []v1alpha1.UpdateStrategy
 	edits    []smallEdit
 	budget   [budgets]uint8
@@ -116,7 +115,7 @@ type smallConfig struct {
 	fresh bool
 	// large: it is for make fuzz.
 	large bool
-	// mutant, when there is one, spoils what the controller has planned.
+	// mutant, if set, corrupts what the controller has planned.
 	mutant func(*planner.Input, *planner.Plan)
 }
 
@@ -126,7 +125,7 @@ type smallEdit struct {
 	do   func(*smallParent)
 }
 
-// alloted is how many replicas each subset gets: an even share, the first get more.
+// alloted returns how many replicas each subset gets: an even share, the first ones get more.
 func (p *smallParent) alloted() [maxKids]uint8 {
 	var to [maxKids]uint8
 	n := uint8(0)
@@ -153,7 +152,7 @@ func (p *smallParent) has(k int) bool { return p.subsets>>k&1 == 1 }
 
 func bit(v statefulset.Version) uint8 { return 1 << v }
 
-// tidy takes out what makes no difference, so that equal states are equal.
+// tidy removes what makes no difference, so that equivalent states are equal.
 func (s *smallState) tidy() {
 	for k := range s.kids {
 		kid := &s.kids[k]
@@ -166,8 +165,8 @@ func (s *smallState) tidy() {
 	}
 }
 
-// noticeEnd looks whether all replicas are updated and ready: then the subset has
-// finished, and may protect what they run.
+// noticeEnd checks whether all replicas are updated and ready: then the subset has finished, and may protect what
+// they run.
 func (k *smallKid) noticeEnd() {
 	if k.protects != 0 && k.set.RunsAll() && !k.strays() {
 		k.protects |= bit(k.set.Template)
@@ -208,7 +207,7 @@ func flags(of ...bool) byte {
 	return b
 }
 
-// String is the state in one line, for a trace.
+// String returns the state in one line, for a trace.
 func (s *smallState) String() string {
 	p := &s.parent
 	text := fmt.Sprintf("v%d x%d", p.version, p.replicas)
@@ -226,8 +225,8 @@ func (s *smallState) String() string {
 	return text
 }
 
-// String is the child in a few words: its template, replicas and partition, what it
-// is about to move from and to, and its pods.
+// String describes the child in a few words: its template, replicas and partition, from and to which version it is
+// about to move, and its pods.
 func (k *smallKid) String(name string) string {
 	if !k.set.Exists {
 		return name + ": none " + k.podWords()

@@ -10,46 +10,45 @@ import (
 	"testing"
 )
 
-// Small worlds: the real decisions of the controller (planner.Make, planner.Status), and a small
-// model of StatefulSets, their controllers and their pods (test/statefulset), in every
-// order in which things can happen. Nothing is left to chance, so what is not found in a
-// world is not there. Each world is a handful of replicas and a budget of disturbances
-// (exhaustive_worlds_test.go); each state is reached by a shortest way, breadth first.
+// Small worlds combine the real decisions of the controller (planner.Make, planner.Status) with a small model of
+// StatefulSets, their controllers and their pods (test/statefulset), in every order in which things can happen.
+// Nothing is left to chance, so a breach that is not found in a world does not exist there. Each world is a
+// handful of replicas and a budget of disturbances (exhaustive_worlds_test.go). Each state is reached by a
+// shortest way, breadth first.
 //
 //	go test ./controllers/united/planner -run TestExhaustive$ -v
-//	    walks all worlds but the large ones, and tells the states and the depth of each
+//	    walks all worlds except the large ones, and prints the states and the depth of each
 //	go test ./controllers/united/planner -run TestExhaustive$ -v -small-world 'Steps, edited, Parallel, 1.37'
-//	    walks the worlds whose names contain that, the large ones too
+//	    walks the worlds whose names contain that, including large ones
 //	go test ./controllers/united/planner -run TestExhaustive$ -small-large -timeout 0
-//	    walks the large worlds too (make fuzz)
+//	    walks the large worlds, too (make fuzz)
 //	-small-limit 20000
-//	    stops each walk after about as many states: for a quick look
+//	    stops each walk after about that many states: for a quick check
 //	-small-rule I6
-//	    tells only of breaches that begin with this
+//	    reports only breaches that begin with this
 //
-// A breach is told once for each world and kind, with the shortest way to it. A line of
-// that is an event and the world after it:
+// A breach is reported once for each world and kind, with the shortest way to it. Each line of that is an event
+// and the world after it:
 //
 //	evict a-1     v2 x3 (Progressing step 0) | a: v2 x2 p1 1>2 [0:1 1:2x] | b: v2 x1 held unseen 1>2 [0:1]
 //
-// The parent asks for 3 replicas of v2, its status.rollout is at step 0. The child of a has
-// the template v2, 2 replicas and partition 1, its status goes from v1 to v2; its pod 0 is
-// of v1 and ready, pod 1 of v2 and terminating. "held" is the partition that nothing
-// outgrows, "unseen" a spec that the child's controller has not observed. Of a pod, "?" is
-// starting, "-" unready, "!" crashed, "x" terminating, "+" for long, and "s" astray: made of
-// what its subset does not protect. The event that breaks a rule is marked with <<<; a world
-// that does not end well (I6) goes on, from where it turns kind, with what happens then.
+// The parent asks for 3 replicas of v2, and its status.rollout is at step 0. The child of a has the template v2, 2
+// replicas and partition 1, and its status goes from v1 to v2. Its pod 0 is of v1 and ready, pod 1 of v2 and
+// terminating. "held" is the partition that nothing exceeds, "unseen" a spec that the child's controller has not
+// observed. In a pod, "?" is starting, "-" unready, "!" crashed, "x" terminating, "+" for long, and "s" astray:
+// created on what its subset does not protect. The event that breaks a rule is marked with <<<. If a world does
+// not end well (I6), the trace continues from the point at which it becomes kind with what happens then.
 //
-// Where things are:
+// The files:
 //
-//	exhaustive_seam_test.go    what is known of the controller's insides, in one place
-//	exhaustive_state_test.go   a state: what is in a world
+//	exhaustive_seam_test.go    what is known about the controller's internals, in one place
+//	exhaustive_state_test.go   a state: the content of a world
 //	exhaustive_events_test.go  what can happen in it
-//	exhaustive_rules_test.go   what must not: safety
-//	exhaustive_kind_test.go    what must, once the world is kind: liveness
+//	exhaustive_rules_test.go   what must not happen: safety
+//	exhaustive_kind_test.go    what must happen, once the world is kind: liveness
 //	exhaustive_worlds_test.go  the worlds
 //	exhaustive_walk_test.go    the walk
-//	exhaustive_mutants_test.go wrong controllers, which are found out
+//	exhaustive_mutants_test.go wrong controllers, which must be convicted
 var (
 	smallWorld = flag.String("small-world", "", "walk the small worlds whose names contain this, the large ones too")
 	smallLimit = flag.Int("small-limit", 0, "look at no more than about this many states of each small world")

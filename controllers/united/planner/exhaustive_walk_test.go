@@ -18,7 +18,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// smallHash stands for a state: of states, no more than this is kept.
+// smallHash identifies a state; nothing else of a state is kept.
 type smallHash [2]uint64
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -29,25 +29,25 @@ func hashOf(s *smallState, extra byte) smallHash {
 	return smallHash{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)}
 }
 
-// origin is how a state was reached first.
+// origin is how a state was first reached.
 type origin struct {
 	from uint32
 	by   smallEvent
 }
 
-// found is one way in which a world breaks a rule: how often, and by what first.
+// found is one way in which a world breaks a rule: how often, and how it happened first.
 type found struct {
 	rule  string
 	count int
-	// state is the one from which it happens, by the event; live is set instead when
-	// the kind schedule of that number does not end well from the state.
+	// state is the one from which it happens, by the event; live is set instead if the kind schedule with that
+	// number does not end well from the state.
 	state uint32
 	by    smallEvent
 	live  int
 }
 
-// walker walks through all that can happen in a small world, breadth first, so that
-// the first way to a state is a shortest one.
+// walker walks everything that can happen in a small world, breadth first, so that the first way to a state is a
+// shortest one.
 type walker struct {
 	config  *smallConfig
 	origins []origin
@@ -56,12 +56,12 @@ type walker struct {
 	found   []*found
 	depth   int
 	passes  int
-	// limit is how many states are looked at, 0 for all.
+	// limit is how many states are expanded, 0 for all.
 	limit int
 	took  time.Duration
 }
 
-// offspring is what comes out of one state.
+// offspring is the result of one state.
 type offspring struct {
 	states []smallState
 	hashes []smallHash
@@ -69,10 +69,10 @@ type offspring struct {
 	found  []found
 }
 
-// block is how many states are looked at before what they lead to is put together.
+// block is how many states are expanded before their results are merged.
 const block = 2048
 
-// walk looks at all states.
+// walk expands all states.
 func (c *smallConfig) walk(limit int) *walker {
 	w := &walker{config: c, visited: map[smallHash]struct{}{}, endings: &endings{}, limit: limit}
 	began := time.Now()
@@ -106,7 +106,7 @@ func (c *smallConfig) walk(limit int) *walker {
 
 func (w *walker) full() bool { return w.limit > 0 && len(w.origins) >= w.limit }
 
-// add puts what comes out of one state to the rest.
+// add merges the result of one state.
 func (w *walker) add(next []smallState, from uint32, o *offspring) []smallState {
 	w.passes++
 	for i := range o.states {
@@ -136,8 +136,7 @@ func (w *walker) note(f found) {
 	w.found = append(w.found, &f)
 }
 
-// ruleOf is a complaint less the names and numbers in it, so that those of one kind are
-// counted together.
+// ruleOf returns a complaint without the names and numbers in it, so that similar ones are counted together.
 func ruleOf(complaint string) string {
 	words := strings.Fields(complaint)
 	for i, word := range words {
@@ -148,7 +147,7 @@ func ruleOf(complaint string) string {
 	return strings.Join(words, " ")
 }
 
-// expand looks at states, with all processors.
+// expand expands states, with all processors.
 func (w *walker) expand(seams []*seam, chunk []smallState) []offspring {
 	out := make([]offspring, len(chunk))
 	var wait sync.WaitGroup
@@ -196,9 +195,9 @@ func (w *walker) expandOne(e *seam, s *smallState, o *offspring) {
 	w.askLife(e, s, o)
 }
 
-// believesItStands reports whether no pass has seen yet that the running step does not stand. What
-// nobody sees twice in a row cannot be told from standing: a replica tells only of the
-// last time that it became ready. (TestSoakKnowsWhatItDidNotSee has the case of once.)
+// believesItStands reports whether no pass has seen yet that the running step does not stand. If nobody sees a
+// replica become unready twice in a row, this cannot be distinguished from standing: a replica shows only the last
+// time at which it became ready. (TestSoakKnowsWhatItDidNotSee has the case of once.)
 func believesItStands(s *smallState) bool {
 	rollout := statuses.at(s.parent.status).Rollout
 	return rollout != nil && rollout.ReachedTime != nil
@@ -220,7 +219,7 @@ func (w *walker) reach(o *offspring, s *smallState, ev smallEvent) {
 	o.events = append(o.events, ev)
 }
 
-// expandPass is the pass itself, and the pass that dies after each of its writes.
+// expandPass expands the pass itself, and the pass that dies after each of its writes.
 func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offspring) {
 	ev := smallEvent{what: happensPass}
 	if said := w.config.judge(e, s, pass); len(said) > 0 {
@@ -253,7 +252,7 @@ func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offsprin
 // statusLost is for carry: the status is not written.
 func statusLost() [maxKids + 1]bool { return [maxKids + 1]bool{maxKids: true} }
 
-// expandLate is a pass that had read the world before an event, and writes after it.
+// expandLate expands a pass that had read the world before an event, and writes after it.
 func (w *walker) expandLate(e *seam, s, after *smallState, pass *smallPass, ev smallEvent, o *offspring) {
 	if s.budget[budgetStale] == 0 {
 		return
@@ -265,7 +264,7 @@ func (w *walker) expandLate(e *seam, s, after *smallState, pass *smallPass, ev s
 	w.reach(o, &late, ev)
 }
 
-// askLife asks whether every kind schedule ends well.
+// askLife checks whether every kind schedule ends well.
 func (w *walker) askLife(e *seam, s *smallState, o *offspring) {
 	for i, n := range kindnesses() {
 		begun := *s
@@ -276,7 +275,7 @@ func (w *walker) askLife(e *seam, s *smallState, o *offspring) {
 	}
 }
 
-// first is the state that a world begins with: nothing, or v1 at rest.
+// first returns the initial state of a world: nothing, or v1 at rest.
 func (c *smallConfig) first() smallState {
 	s := smallState{parent: smallParent{version: 1, replicas: c.replicas, subsets: c.subsets, generation: 1}}
 	s.parent.status = internStatus(&v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1})
@@ -308,7 +307,7 @@ func (c *smallConfig) first() smallState {
 	return s
 }
 
-// trace tells how a breach comes about, a line for each event.
+// trace describes how a breach happens, with a line for each event.
 func (w *walker) trace(f *found) string {
 	var events []smallEvent
 	for n := f.state; n != 0; n = w.origins[n].from {
@@ -338,7 +337,7 @@ func (w *walker) trace(f *found) string {
 
 // redo lets an event happen once more.
 func (w *walker) redo(e *seam, s *smallState, ev smallEvent) {
-	defer func() { _ = recover() }() // it is told already
+	defer func() { _ = recover() }() // it is already reported
 	before := *s
 	if ev.what == happensPass || ev.what == happensDeath || ev.late {
 		pass := e.decide(&before)
@@ -364,7 +363,7 @@ func (w *walker) redo(e *seam, s *smallState, ev smallEvent) {
 	}
 }
 
-// panicked is where a panic came from, in a few lines.
+// panicked returns where a panic came from, in a few lines.
 func panicked() string {
 	lines := strings.Split(string(debug.Stack()), "\n")
 	var own []string
@@ -376,7 +375,7 @@ func panicked() string {
 	return strings.Join(own[:min(3, len(own))], "\n")
 }
 
-// endings remembers how kind schedules end, by the hash of the state.
+// endings records how kind schedules end, by the hash of the state.
 type endings struct {
 	shards [64]endingShard
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// manual is a strategy Manual with a partition for each subset.
+// manual returns a strategy Manual with a partition for each subset.
 func manual(partitions ...intstr.IntOrString) v1alpha1.UpdateStrategy {
 	m := &v1alpha1.ManualUpdate{DefaultPartition: percentOf(100), Partitions: map[string]intstr.IntOrString{}}
 	for k, p := range partitions {
@@ -21,7 +21,7 @@ func manual(partitions ...intstr.IntOrString) v1alpha1.UpdateStrategy {
 	return v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: m}
 }
 
-// rolling is a strategy RollingUpdate.
+// rolling returns a strategy RollingUpdate.
 func rolling(change ...func(*v1alpha1.RollingUpdate)) v1alpha1.UpdateStrategy {
 	r := &v1alpha1.RollingUpdate{Partition: percentOf(0), MaxUnavailable: intOf(1)}
 	for _, c := range change {
@@ -48,8 +48,7 @@ func floorOf(n int32) func(*v1alpha1.RollingUpdate) {
 	return func(r *v1alpha1.RollingUpdate) { r.Partition = intOf(n) }
 }
 
-// step is a wave: all subsets, down to a partition. pause is its duration, "approval",
-// or "" for none.
+// step adds a wave: all subsets, down to a partition. pause is its duration, "approval", or "" for none.
 func step(partition intstr.IntOrString, pause string, subsets ...string) func(*v1alpha1.RollingUpdate) {
 	return func(r *v1alpha1.RollingUpdate) {
 		s := v1alpha1.RolloutStep{Subsets: subsets, Partition: &partition}
@@ -123,7 +122,7 @@ const (
 	both = 3
 )
 
-// kinds are the four kinds of StatefulSet.
+// kinds returns a world for each of the four kinds of StatefulSet.
 func kinds(name string, c smallConfig) []smallConfig {
 	var configs []smallConfig
 	for _, kind := range []struct {
@@ -140,15 +139,14 @@ func kinds(name string, c smallConfig) []smallConfig {
 		minReady := one.kind.MinReady
 		one.kind = kind.kind
 		one.kind.MinReady = minReady
-		// OrderedReady updates only while all replicas are available: there the two
-		// controllers are the same.
+		// OrderedReady updates only while all replicas are available, so the two controllers behave the same.
 		one.large = one.large || kind.kind.Ordered && !kind.kind.CountsUnavailable
 		configs = append(configs, one)
 	}
 	return configs
 }
 
-// withMore is a world, and the large one that it is with more disturbances.
+// withMore returns a world, and a large one with more disturbances.
 func withMore(name string, c smallConfig, more budget) []smallConfig {
 	large := c
 	large.large = true
@@ -158,7 +156,7 @@ func withMore(name string, c smallConfig, more budget) []smallConfig {
 	return append(kinds(name, c), kinds(name+", and more", large)...)
 }
 
-// smallConfigs are all small worlds.
+// smallConfigs returns all small worlds.
 func smallConfigs() []smallConfig {
 	var configs []smallConfig
 	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), forcedConfigs(), freshConfigs()} {
@@ -350,7 +348,7 @@ func moreRollingConfigs() []smallConfig {
 	)
 }
 
-// perSubsetConfigs have room for more replicas over all subsets than in one.
+// perSubsetConfigs returns worlds with room for more replicas over all subsets than in one.
 func perSubsetConfigs() []smallConfig {
 	return slices.Concat(
 		withMore("Rolling, per subset", smallConfig{

@@ -22,17 +22,17 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// What a parent may cost: so many bytes allocated for each byte of it, and, for the node
-// selector terms that template and subset multiply to, which are bounded, so many at all.
-// Allocations do not hang on how busy the machine is. What compares without allocating
-// shows too: the large ones of the corpus would not end.
+// The bounds on what a parent may cost: the allocated bytes for each of its bytes, and a total for the node
+// selector terms that result from multiplying those of template and subset, which are bounded. Allocations do not
+// depend on the load of the machine. Comparisons without allocations are noticed, too: the large parents of the
+// corpus would not end.
 const (
 	allocatedPerByte = 1000
 	allocatedAnyway  = 128 << 20
 )
 
-// FuzzCost reads, plans and renders a parent of which everything that has no schema is
-// drawn, and bounds what that takes by the size of the parent.
+// FuzzCost reads, plans and renders a parent in which everything without a schema is drawn, and bounds the cost by
+// the size of the parent.
 func FuzzCost(f *testing.F) {
 	for _, seed := range costly() {
 		f.Add(seed.pod, seed.patch, seed.selector, seed.tolerations)
@@ -55,8 +55,7 @@ func FuzzCost(f *testing.F) {
 
 type cost struct{ pod, patch, selector, tolerations string }
 
-// costly is the corpus: each is as large as the API server takes, and took seconds, or
-// all the memory there is, once.
+// costly returns the corpus: each is as large as the API server accepts, and once took seconds, or all the memory.
 func costly() []cost {
 	list := func(n int, element string) string {
 		var text strings.Builder
@@ -87,7 +86,7 @@ func costly() []cost {
 	}
 }
 
-// parentOf is a parent of these parts; not ok when they are no such parts.
+// parentOf returns a parent with these parts; not ok if they are not valid.
 func parentOf(pod, patch, selector, tolerations string) (*v1alpha1.UnitedDeployment, bool) {
 	template := `{"metadata":{"labels":{"app":"web"}},"spec":{"template":{"metadata":{"labels":{"app":"web"}},"spec":` + pod + `}}}`
 	overlay := `{"spec":{"template":{"spec":` + patch + `}}}`
@@ -111,8 +110,7 @@ func parentOf(pod, patch, selector, tolerations string) (*v1alpha1.UnitedDeploym
 	return parent, true
 }
 
-// planAndRender is what a pass computes for a new parent. Whether it is refused makes no
-// difference.
+// planAndRender runs what a pass computes for a new parent. It does not matter whether the parent is rejected.
 func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 	adapter := statefulset.New()
 	read, err := planner.ReadSpec(parent, adapters.Registry{adapter})

@@ -9,13 +9,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// Hold gives the step of a subset as it is to be carried out after what became of those
-// before it in Order, and why it takes less away than the plan, "" if it does not.
+// Hold returns the step of a subset in the form in which it should be carried out after the results of those
+// before it in Order. If it removes fewer replicas than the plan, Hold also returns why; otherwise "".
 //
-// It keeps replicas that others were to replace. A subset whose child is refused cannot
-// grow, and the scale-downs of the same pass would pay for what does not come: so the
-// children are not asked for fewer replicas than the parent has, all together. A
-// scale-down of the parent is not affected.
+// It keeps replicas that others were going to replace. If the child of a subset is refused, the subset cannot
+// grow, and the scale-downs of the same pass would make room for replicas that do not come. So the children
+// together are not asked for fewer replicas than the parent has. This does not affect a scale-down of the parent.
 func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step, why string) {
 	observed := in.observed(s.Name)
 	if observed == nil || !shrinks(s.Step.Action) || s.Step.Child.Replicas >= observed.Replicas {
@@ -47,7 +46,7 @@ func shrinks(a subset.Action) bool {
 	return a == subset.ActionApply || a == subset.ActionShrink || a == subset.ActionRemove
 }
 
-// firstNotGrown names the first subset that could not grow in this pass; "" if none.
+// firstNotGrown returns the name of the first subset that could not grow in this pass; "" if there is none.
 func (p *Plan) firstNotGrown(in *Input, results Results) string {
 	for _, s := range p.Order(in) {
 		if r := results[s.Name]; !s.Removed && r != nil && r.Refused() && in.replicas(s.Name, r) < s.Decision.Replicas {
@@ -57,7 +56,7 @@ func (p *Plan) firstNotGrown(in *Input, results Results) string {
 	return ""
 }
 
-// currentReplicas is how many replicas the children are asked for now.
+// currentReplicas returns how many replicas the children are asked for now.
 func (in *Input) currentReplicas(results Results) int64 {
 	living := int64(0)
 	for name := range in.Children {
@@ -68,15 +67,15 @@ func (in *Input) currentReplicas(results Results) int64 {
 	}
 	for name, r := range results {
 		if in.Children[name] == nil && in.Unreadable[name] == nil {
-			living += int64(in.replicas(name, r)) // made in this pass
+			living += int64(in.replicas(name, r)) // created in this pass
 		}
 	}
 	return living
 }
 
-// replicas are what the child of a subset is asked for after r, nil when nothing was tried
-// yet; 0 without one. Of one that cannot be read it is no more than what it was last known
-// to have: nothing goes for what may not be there.
+// replicas returns how many replicas the child of a subset is asked for after r, which is nil if nothing has been
+// tried yet; 0 without a child. For an unreadable child, it is at most the number that the child was last known to
+// have, so that nothing is removed in exchange for replicas that may not exist.
 func (in *Input) replicas(name string, r *Result) int32 {
 	if in.Unreadable[name] != nil {
 		was := in.lastKnown(name)
@@ -92,10 +91,9 @@ func (in *Input) replicas(name string, r *Result) int32 {
 	return c.Observed.Replicas
 }
 
-// keepReplicas is a step that scales a child down, but keeps so many replicas. Those
-// that it keeps do not move: the partition does not fall, and protects all of them when
-// another template comes. It does not rise over those that were released: they go, or stay
-// what they are.
+// keepReplicas returns a step that scales a child down, but keeps the given number of replicas. The replicas that
+// it keeps do not move: the partition does not fall, and protects all of them if the step has another template. It
+// does not rise over released replicas: they are removed, or stay as they are.
 func keepReplicas(step subset.Step, keep, partition int32, revision string) subset.Step {
 	c := &step.Child
 	if c.Revision != revision {

@@ -11,8 +11,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// A scale-down that is held moves nothing: the partition does not fall, and does not rise over
-// replicas that were released. Another template reaches none of them.
+// A scale-down that is held moves nothing: the partition does not fall, and does not rise over released replicas.
+// Another template reaches none of them.
 func TestKeepReplicas(t *testing.T) {
 	for _, tc := range []struct {
 		name               string

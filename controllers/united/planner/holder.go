@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// MissingReplicaName is the name of the pod that a child lacks, and that its controller should have
-// made; "" if there is none.
+// MissingReplicaName returns the name of the pod that a child lacks and that its controller should have created;
+// "" if there is none.
 func MissingReplicaName(observed *adapters.Observed) string {
 	if !observed.ExpectsMissing() {
 		return ""
@@ -28,10 +28,10 @@ func MissingReplicaName(observed *adapters.Observed) string {
 	return observed.MissingName
 }
 
-// WhyMissing says why a replica has been missing for a while, and what to do. Where a pod has its
-// name: why that is none of the child's, "" when it becomes a replica by itself. Where none has,
-// the child's controller cannot make one, as with a quota or an admission policy: what the API
-// server answers it is in the events of the child. gvk is that of the child.
+// WhyMissing returns why a replica has been missing for a while, and what to do. If a pod has its name, it returns
+// why that pod does not belong to the child, or "" if it will become a replica by itself. If no pod has the name,
+// the child's controller cannot create it, for example because of a quota or an admission policy, and the answer
+// of the API server is in the events of the child. gvk is the kind of the child.
 func WhyMissing(pod *corev1.Pod, gvk schema.GroupVersionKind, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
 	if pod == nil {
 		return describeCommand(gvk, observed)
@@ -49,8 +49,8 @@ func WhyMissing(pod *corev1.Pod, gvk schema.GroupVersionKind, observed *adapters
 	return ""
 }
 
-// describeCommand is the command that shows the events of a child. The kind alone can be that of another
-// group: an Advanced StatefulSet is a StatefulSet of OpenKruise.
+// describeCommand returns the command that shows the events of a child. The kind alone may be ambiguous: an
+// Advanced StatefulSet is a StatefulSet of OpenKruise.
 func describeCommand(gvk schema.GroupVersionKind, observed *adapters.Observed) string {
 	resource := strings.ToLower(gvk.Kind)
 	if gvk.Group != appsv1.GroupName {
@@ -59,14 +59,14 @@ func describeCommand(gvk schema.GroupVersionKind, observed *adapters.Observed) s
 	return fmt.Sprintf("to see why, run: kubectl describe %s -n %s %s", resource, observed.Meta.Namespace, observed.Meta.Name)
 }
 
-// unmatchedLabels are what the child of a subset selects by and a pod does not match.
+// unmatchedLabels returns the requirements of the child's selector that a pod does not match.
 func unmatchedLabels(pod *corev1.Pod, parent *v1alpha1.UnitedDeployment, subset string) []string {
 	selector := parent.Spec.Selector.DeepCopy()
 	metav1.AddLabelToSelector(selector, v1alpha1.LabelName, parent.Name)
 	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, subset)
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil // ReadSpec has refused it
+		return nil // ReadSpec has rejected it
 	}
 	var unmatched []string
 	requirements, _ := parsed.Requirements()

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// The command has to name the kind of the child, and not one of Kubernetes that is called the same.
+// The command must name the kind of the child, and not a kind of Kubernetes with the same name.
 func TestDescribeCommand(t *testing.T) {
 	observed := &adapters.Observed{Meta: metav1.ObjectMeta{Namespace: "shop", Name: "web-zone-a"}}
 	for _, tc := range []struct {

@@ -14,11 +14,11 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// updateName is what messages call the update revision: its name, which is a hash, and the first
-// image in which it differs from the current one, which is what people know it by.
+// updateName returns how messages refer to the update revision: by its name, which is a hash, and by the first
+// image that differs from the current revision, because people recognize that.
 func (in *Input) updateName(current string) string {
 	if current == in.Update.Name {
-		return current // as at rest, in each pass
+		return current // the normal case when nothing is rolled out
 	}
 	before := in.imagesOf(revision.ByName(in.Revisions, current))
 	for _, c := range in.imagesOf(in.Update) {
@@ -29,11 +29,10 @@ func (in *Input) updateName(current string) string {
 	return in.Update.Name
 }
 
-// containerImage is the image of a container, by the path of its pod template and its name.
+// containerImage is the image of a container; at is the path of its pod template and its name.
 type containerImage struct{ at, image string }
 
-// imagesOf are the images of all containers of a revision's templates; none of a revision that is
-// not there.
+// imagesOf returns the images of all containers in a revision's templates; none if the revision is nil.
 func (in *Input) imagesOf(r *revision.Revision) []containerImage {
 	if r == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// A message calls the update revision by its name and the image that is new in it: what people know
-// it by. Where no image differs, or nothing is known to differ from, the name is enough.
+// A message names the update revision and its new image, which people recognize. If no image differs, or there is
+// nothing to compare with, it is only the name.
 func TestUpdateName(t *testing.T) {
 	parent := &v1alpha1.UnitedDeployment{}
 	parent.Name = "web"
@@ -23,7 +23,7 @@ func TestUpdateName(t *testing.T) {
 			containers = append(containers, map[string]any{"name": string(rune('a' + i)), "image": image})
 		}
 		workload := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}}
-		data, err := adapters.RevisionData(statefulset.New(), workload) // as it is kept, and not as a workload has it
+		data, err := adapters.RevisionData(statefulset.New(), workload) // as it is stored, and not as in a workload
 		if err != nil {
 			t.Fatal(err)
 		}

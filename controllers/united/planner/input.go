@@ -20,58 +20,57 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Input is all that one pass decides from: a parent, and what was observed of it.
-// Nothing in this package changes it.
+// Input is the complete input of one pass: a parent, and what was observed of it. Nothing in this package modifies
+// it.
 type Input struct {
 	Parent *v1alpha1.UnitedDeployment
-	// Spec is the parent's, as ReadSpec reads it.
+	// Spec is the parent's spec, from ReadSpec.
 	Spec *Spec
 	Now  time.Time
 
-	// Children by subset, also of subsets that the spec does not have any more.
+	// Children by subset, including those of subsets that the spec no longer has.
 	Children map[string]*Child
-	// Unreadable are the children that cannot be read, by subset. They are in no other map.
+	// Unreadable are the children that cannot be read, by subset. No other map has them.
 	Unreadable map[string]*Unreadable
-	// Pods by subset, as their labels say.
+	// Pods by subset, according to their labels.
 	Pods map[string][]*corev1.Pod
-	// Related are the objects that the adapter reads beside children and pods, by subset.
+	// Related are the other objects that the adapter reads besides children and pods, by subset.
 	Related map[string][]*unstructured.Unstructured
-	// Outlived are the pods of subsets whose child is gone and may be made now, as they
-	// were a moment ago past the cache.
+	// Outlived are the pods of subsets whose child is gone and may be created now, read from the API server a
+	// moment ago.
 	Outlived map[string][]corev1.Pod
 
-	// Revisions are those that are kept.
+	// Revisions are the stored revisions.
 	Revisions []*revision.Revision
-	// Update is the revision that the spec asks for; of those that are kept, the last
-	// that it asked for, while that one cannot be.
+	// Update is the revision that the spec asks for. While that cannot be stored, it is the last stored one that
+	// the spec asked for.
 	Update *revision.Revision
-	// Unkept is why the revision that the spec asks for cannot be kept; nil when it is.
-	// Nothing is made of it until then, but all else goes on.
+	// Unkept is why the revision that the spec asks for cannot be stored; nil if it is. Until then it is not
+	// applied, but everything else continues.
 	Unkept *subset.Failure
 
-	// Contested are the subsets the partition of whose child somebody lowers again and again,
-	// with the time when that is over if nobody does any more.
+	// Contested are the subsets in which somebody lowers the partition of the child again and again. The value is
+	// when that is over, if nobody does it any more.
 	Contested map[string]time.Time
 
-	// Unreached are the subsets that the last pass did not get to, since it was ended early, by their place in a queue that
-	// begins with 1.
+	// Unreached are the subsets that the last pass did not reach, because it was ended early, by their place in a
+	// queue that begins with 1.
 	Unreached map[string]int
 
-	// Wake is when whoever observes wants to look again; zero if never.
+	// Wake is when the observer wants another pass; zero if never.
 	Wake time.Time
 }
 
-// Unreadable is a child workload that cannot be read. What its replicas are is not known:
-// nothing of it is changed, nor anything that it would have to pay for.
+// Unreadable is a child workload that cannot be read. The state of its replicas is not known, so neither it nor
+// anything that depends on its replicas is changed.
 type Unreadable struct {
-	// Meta is its metadata, which is read by itself.
+	// Meta is its metadata, which is read separately.
 	Meta metav1.ObjectMeta
-	// Why says what it is, and why it cannot be read.
+	// Why says which object it is, and why it cannot be read.
 	Why string
 }
 
-// lastKnown is what the status says of a subset whose child cannot be read; nothing of
-// another.
+// lastKnown returns the status of a subset whose child cannot be read; an empty one for any other subset.
 func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil && in.Unreadable[name] != nil {
 		return *was
@@ -82,7 +81,7 @@ func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
 // paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
 func (in *Input) paused() bool { return in.pauseReason() != "" }
 
-// pauseReason says what freezes the rollout; "" when nothing does.
+// pauseReason returns what freezes the rollout; "" if nothing does.
 func (in *Input) pauseReason() string {
 	switch {
 	case in.Parent.Spec.Paused:
@@ -93,7 +92,7 @@ func (in *Input) pauseReason() string {
 	return ""
 }
 
-// pause is which way the rollout is frozen, if it is.
+// pause returns how the rollout is frozen, if it is.
 func (in *Input) pause() coordination.Pause {
 	switch {
 	case !in.Parent.Spec.Paused:
@@ -104,8 +103,8 @@ func (in *Input) pause() coordination.Pause {
 	return coordination.PausedBefore
 }
 
-// SetUpdateRevision sets the revision that the spec asks for, from those that are kept: one of them, or
-// one that is yet to be kept, which is added to them. See Plan.Ensure.
+// SetUpdateRevision sets the revision that the spec asks for: one of the stored revisions, or a new one that is
+// not stored yet, which it adds to them. See Plan.Ensure.
 func (in *Input) SetUpdateRevision() error {
 	content := in.Spec.Content()
 	if in.Update = revision.Find(in.Revisions, content, in.Parent.Status.UpdateRevision); in.Update != nil {
@@ -119,7 +118,7 @@ func (in *Input) SetUpdateRevision() error {
 	return nil
 }
 
-// Kept are the revisions but one that is yet to be kept.
+// Kept returns the revisions without the one that is not stored yet.
 func (in *Input) Kept() []*revision.Revision {
 	return slices.DeleteFunc(slices.Clone(in.Revisions), func(r *revision.Revision) bool { return !kept(r) })
 }
@@ -127,16 +126,17 @@ func (in *Input) Kept() []*revision.Revision {
 // kept reports whether the API server has a revision.
 func kept(r *revision.Revision) bool { return r.Object.UID != "" }
 
-// WithRevisions is the input with these revisions, the update revision among them.
+// WithRevisions returns the input with these revisions, which include the update revision.
 func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revision) *Input {
 	out := *in
 	out.Revisions, out.Update = kept, update
 	return &out
 }
 
-// WithoutUpdate is the input while the revision that the spec asks for cannot be kept. The last
-// one that is kept stands in for it; nil if there is none, so that nothing can be made. One that was
-// kept before, and that somebody has deleted, is made of the spec as it was: it stands for itself.
+// WithoutUpdate returns the input to use while the revision that the spec asks for cannot be stored. The last
+// stored one takes its place. It returns nil if there is none, so that nothing can be created. If the revision
+// that the spec asks for was stored before, and somebody has deleted it, the one made from the unchanged spec is
+// used.
 func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	status, kept := &in.Parent.Status, in.Kept()
 	if status.UpdateRevision != "" && in.Update.Name == status.UpdateRevision && revision.ByName(kept, in.Update.Name) == nil {
@@ -151,12 +151,12 @@ func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	return out
 }
 
-// terms are when a replica is broken.
+// terms returns the terms that decide when a replica is broken.
 func (in *Input) terms() adapters.Terms {
 	t := adapters.Terms{Now: in.Now, Deadline: progressTime(in.Parent), Paused: in.Parent.Spec.Paused}
 	switch status := &in.Parent.Status; {
 	case status.PausedTime != nil:
-		t.Resumed = in.Now // at the soonest
+		t.Resumed = in.Now // at the earliest
 	case status.ResumedTime != nil:
 		t.Resumed = status.ResumedTime.Time
 	}
@@ -165,12 +165,12 @@ func (in *Input) terms() adapters.Terms {
 
 // Child is one child workload.
 type Child struct {
-	// Object may be shared with the cache: read only.
+	// Object may be shared with the cache: it must not be modified.
 	Object   *unstructured.Unstructured
 	Observed *adapters.Observed
 }
 
-// InUse names every revision that the status or a child names.
+// InUse returns the names of all revisions that the status or a child refers to.
 func (in *Input) InUse() map[string]bool {
 	inUse := map[string]bool{
 		in.Parent.Status.CurrentRevision: true,
@@ -189,11 +189,11 @@ func (in *Input) InUse() map[string]bool {
 	return inUse
 }
 
-// InUseAfter is InUse after what became of a plan.
+// InUseAfter is InUse with the results of a plan.
 func (in *Input) InUseAfter(results Results) map[string]bool { return in.after(results).InUse() }
 
-// Initialized reports whether a replica of the parent was ever ready. Children
-// that protect a revision tell so too, should the status be lost.
+// Initialized reports whether a replica of the parent was ever ready. If the status is lost, children that protect
+// a revision show that, too.
 func (in *Input) Initialized() bool {
 	if meta.IsStatusConditionTrue(in.Parent.Status.Conditions, v1alpha1.ConditionInitialized) {
 		return true
@@ -203,19 +203,18 @@ func (in *Input) Initialized() bool {
 			return true
 		}
 	}
-	// Trap: where the status is lost too, a child that cannot be read may be the one that
-	// knows.
+	// Trap: if the status is lost, too, an unreadable child may be the only one that shows it.
 	return len(in.Unreadable) > 0 && meta.FindStatusCondition(in.Parent.Status.Conditions, v1alpha1.ConditionInitialized) == nil
 }
 
-// currentRevision is the revision that the whole parent ran last.
+// currentRevision returns the revision that the whole parent ran last.
 func (in *Input) currentRevision(p *Plan) string {
 	status := &in.Parent.Status
 	switch {
 	case !p.Initialized && (!in.paused() || status.CurrentRevision == ""):
 		return in.Update.Name
 	case in.finishedOn(status.UpdateRevision):
-		// Seen now, but not in time to be written: the spec has changed since.
+		// This is visible now, but was not written in time: the spec has changed since.
 		return status.UpdateRevision
 	}
 	if p.believedCurrent != "" {
@@ -224,12 +223,11 @@ func (in *Input) currentRevision(p *Plan) string {
 	return in.oldestProtected(in.Update.Name)
 }
 
-// believedCurrent is what became the current revision last, "" if that is not known. The revisions
-// record it, and are believed rather than the status, which some may write: going back to the
-// current revision passes steps and approvals. But a record can be taken too, and then the
-// one before it is the last: so the status is believed where it names a revision without a record,
-// or one that is gone and that a child still names. If that is the one to go to, the children
-// tell what they protect.
+// believedCurrent returns the revision that last became the current one; "" if that is not known. The revisions
+// have records of that. These have precedence over the status, which some users may write, because going back to
+// the current revision skips steps and approvals. But a record can be removed, too, and then the previous record
+// is the last one. So the status has precedence if it names a revision without a record, or one that is gone and
+// that a child still names. If that is the revision to go to, the protected revisions of the children decide.
 func (in *Input) believedCurrent() string {
 	told := in.Parent.Status.CurrentRevision
 	last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID)
@@ -241,7 +239,7 @@ func (in *Input) believedCurrent() string {
 		return told
 	case known == nil || known.WasCurrent(in.Parent.UID):
 		return last.Name
-	case told == in.Update.Name: // a forgery, or a record that was taken
+	case told == in.Update.Name: // a forgery, or a record that was removed
 		return in.oldestProtected(last.Name)
 	}
 	return told
@@ -264,7 +262,7 @@ func (in *Input) namedByChild(name string) bool {
 	return false
 }
 
-// records are the annotations of all children, and the copies of them.
+// records returns the annotations of all children, and the copies of them.
 func (in *Input) records() []map[string]string {
 	var all []map[string]string
 	for _, s := range in.Parent.Status.Subsets {
@@ -281,22 +279,22 @@ func (in *Input) records() []map[string]string {
 	return all
 }
 
-// Unrecorded gives the current revision of a status, and the number of the last record, when
-// that is to be recorded: all replicas were seen to run it, or nothing is on record yet. It is
-// nil when there is nothing to record; what is not initialized has nothing to go back to.
+// Unrecorded returns the current revision of a status, and the number of the last record, if that revision should
+// be recorded: all replicas were seen to run it, or nothing is on record yet. It returns nil if there is nothing
+// to record; a parent that is not initialized has nothing to go back to.
 func (in *Input) Unrecorded(p *Plan, status *v1alpha1.UnitedDeploymentStatus) (*revision.Revision, int64) {
 	last, number := revision.LastCurrent(in.Revisions, in.Parent.UID)
 	switch {
 	case !p.Initialized, nameOf(last) == status.CurrentRevision:
 		return nil, 0
 	case last != nil && status.CurrentRevision == in.believedCurrent() && !allUpdated(status):
-		return nil, 0 // believed, and not seen
+		return nil, 0 // believed, but not seen
 	}
 	return revision.ByName(in.Kept(), status.CurrentRevision), number
 }
 
-// allUpdated reports whether a status says that all replicas that are asked for are there, run
-// its current revision, and are ready.
+// allUpdated reports whether, according to a status, all requested replicas exist, run its current revision, and
+// are ready.
 func allUpdated(status *v1alpha1.UnitedDeploymentStatus) bool {
 	return status.CurrentRevision == status.UpdateRevision && status.Replicas > 0 &&
 		!slices.ContainsFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool {
@@ -304,8 +302,7 @@ func allUpdated(status *v1alpha1.UnitedDeploymentStatus) bool {
 		})
 }
 
-// finishedOn reports whether every replica that the status speaks of is updated to,
-// and ready on, the revision.
+// finishedOn reports whether every replica in the status is updated to, and ready on, the revision.
 func (in *Input) finishedOn(name string) bool {
 	any := false
 	for i := range in.Parent.Status.Subsets {
@@ -322,14 +319,13 @@ func (in *Input) finishedOn(name string) bool {
 	return any && name != ""
 }
 
-// finished reports whether all replicas of the child are updated and ready, and were
-// released to what they run.
+// finished reports whether all replicas of the child are updated and ready, and were released to what they run.
 func finished(observed *adapters.Observed) bool {
 	return observed.SpecObserved && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
 }
 
-// oldestProtected stands in for a status that is lost, or not to be believed: the oldest
-// revision that a child protects, other if none protects any.
+// oldestProtected is used if the status is lost, or cannot be trusted. It returns the oldest revision that a child
+// protects, or other if none protects any.
 func (in *Input) oldestProtected(other string) string {
 	var named []*revision.Revision
 	for name, c := range in.Children {
@@ -343,7 +339,7 @@ func (in *Input) oldestProtected(other string) string {
 	return slices.MinFunc(named, func(a, b *revision.Revision) int { return cmp.Compare(a.Number, b.Number) }).Name
 }
 
-// ChildIdentity says which object the child of a subset is, and whose, and nothing of what it shall be.
+// ChildIdentity returns which object the child of a subset is, and its owner, without its content.
 func (in *Input) ChildIdentity(name string) adapters.Child {
 	return adapters.Child{
 		Namespace: in.Parent.Namespace, Name: adapters.ChildName(in.Parent.Name, name),
@@ -351,7 +347,7 @@ func (in *Input) ChildIdentity(name string) adapters.Child {
 	}
 }
 
-// OwnerOf is the controller reference to a parent.
+// OwnerOf returns the controller reference to a parent.
 func OwnerOf(parent *v1alpha1.UnitedDeployment) metav1.OwnerReference {
 	return *metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 }

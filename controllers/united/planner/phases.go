@@ -5,32 +5,32 @@ package planner
 
 import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
 
-// phaseMeaning is what status.rollout.phase means to conditions, events and the status.
+// phaseMeaning is what status.rollout.phase means for conditions, events and the status.
 type phaseMeaning struct {
-	// progresses: the rollout is about to release more by itself, or will once what keeps it
-	// is put right.
+	// progresses: the rollout is about to release more by itself, or will do so once the problem that holds it is
+	// fixed.
 	progresses bool
-	// failureReason is why Ready is False, and Stalled True where it does not pass by itself, ""
-	// if the phase is none.
+	// failureReason is the reason with which Ready is False, and Stalled is True if it does not pass by itself; ""
+	// if the phase is not a failure.
 	failureReason string
-	// holding: nothing is released, on purpose. What comes after it is progress.
+	// holding: nothing is released, on purpose. What happens after it is progress.
 	holding bool
 	// clockStops: the time does not count for the progress deadline.
 	clockStops bool
 	// stepReached: the running step is reached, and waits for its end.
 	stepReached bool
-	// coversAllSubsets: its message tells what keeps all subsets, and so says more than theirs.
+	// coversAllSubsets: its message says what holds all subsets, and so says more than theirs.
 	coversAllSubsets bool
 	// done: nothing is left to do.
 	done bool
-	// ready and reason are those of condition Ready where every subset is as it should be.
-	// Without a reason that is for spec.paused and the partitions to say.
+	// ready and reason are for the condition Ready if every subset is as it should be. Without a reason,
+	// spec.paused and the partitions decide.
 	ready  bool
 	reason string
 }
 
-// meaningOf is the one place where the phase of a rollout is interpreted; a new phase is a
-// case here. paused is spec.paused. No rollout means the same as one that is complete.
+// meaningOf is the only place that interprets the phase of a rollout; a new phase is a case here. paused is
+// spec.paused. No rollout means the same as a complete one.
 func meaningOf(rollout *v1alpha1.RolloutStatus, paused bool) phaseMeaning {
 	if rollout == nil {
 		return phaseMeaning{done: true}
@@ -44,7 +44,7 @@ func meaningOf(rollout *v1alpha1.RolloutStatus, paused bool) phaseMeaning {
 		if paused {
 			return phaseMeaning{holding: true, clockStops: true}
 		}
-		// A timed pause is not what the spec asks for in the end: it goes on by itself.
+		// A timed pause is not the state that the spec asks for in the end: the rollout continues by itself.
 		return phaseMeaning{holding: true, clockStops: true, stepReached: true, reason: v1alpha1.ReasonStepPaused}
 	case v1alpha1.RolloutAwaitingApproval:
 		return phaseMeaning{holding: true, stepReached: true, ready: true, reason: v1alpha1.ReasonAwaitingApproval}

@@ -20,28 +20,25 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Plan is what one pass decides. It is made from the Input alone, and carrying it out
-// changes neither.
+// Plan is what one pass decides. It is made from the Input alone, and carrying it out changes neither.
 type Plan struct {
-	// Ensure is the revision that is to be kept before anything is made from it; nil when
-	// it is kept already.
+	// Ensure is the revision that must be stored before anything is created from it; nil if it is already stored.
 	Ensure *revision.Revision
 
 	Allocation  allocation.Result
 	Initialized bool
-	// CurrentRevision is the one that the whole parent ran last.
+	// CurrentRevision is the revision that the whole parent ran last.
 	CurrentRevision string
-	// Subsets are in the order of the spec, then those that it does not have any more.
+	// Subsets are in the order of the spec, followed by those that the spec no longer has.
 	Subsets []*SubsetPlan
-	// Rollout is what a coordinated rollout decides; nil under Manual, and before
-	// there is anything to protect.
+	// Rollout is the decision of a coordinated rollout; nil under Manual, and before there is anything to protect.
 	Rollout *coordination.Plan
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
 
 	// believedCurrent is Input.believedCurrent.
 	believedCurrent string
-	// caps are those of the subsets of the spec, nil where there is none, reserved how many of their
+	// caps are the caps of the subsets in the spec; nil for a subset without a cap. reserved is how many of their
 	// replicas have no node and do not count.
 	caps     []*v1alpha1.SubsetCap
 	reserved []int32
@@ -49,35 +46,35 @@ type Plan struct {
 
 // SubsetPlan is what one pass decides for one subset.
 type SubsetPlan struct {
-	// SubsetSpec is what the spec says of it; of one that is Removed, the name alone.
+	// SubsetSpec is the subset's part of the spec; if the subset is Removed, only the name.
 	SubsetSpec
-	// Removed: the spec does not have the subset any more.
+	// Removed: the spec no longer has the subset.
 	Removed bool
 	// Workload is the name of its child.
 	Workload string
-	// Desired is what the subset is allotted.
+	// Desired is the number of replicas allotted to the subset.
 	Desired int32
-	// Cap is there while the subset gets no more replicas, since some fitted on no node.
+	// Cap is set while the subset gets no more replicas, because some did not fit on any node.
 	Cap *v1alpha1.SubsetCap
-	// Reserved is how many of Desired have no node, and stay beside the replicas of the parent.
+	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent.
 	Reserved int32
-	// Decision is what the child shall come to, whoever moves the partitions: how many
-	// replicas, which is more while a coordinated scale-down waits, and where its partition
-	// lies. Step is the next write on the way there, and Deletes what of Delete may go now.
+	// Decision is the goal for the child, regardless of who moves the partitions: the number of replicas, which is
+	// greater while a coordinated scale-down waits, and the partition. Step is the next write towards it, and
+	// Deletes are the replicas in Delete that may be deleted now.
 	Decision coordination.Decision
-	// Deletes are the replicas to delete, once the child was found to be as Step says: one
-	// that had to be written is to be observed first.
+	// Deletes are the replicas to delete once the child is as in Step: if it has to be written first, it must be
+	// observed before.
 	Deletes []Deletion
-	// Protected names the revision that protected replicas run.
+	// Protected is the name of the revision that protected replicas run.
 	Protected string
-	// Step is the next write to the child, with all of its content.
+	// Step is the next write to the child, with its complete content.
 	Step subset.Step
-	// Failure is why nothing can be done for the subset, where Step halts; nil elsewhere.
+	// Failure is why nothing can be done for the subset, if Step halts; otherwise nil.
 	Failure *subset.Failure
-	// Deferred: the step is left for the next pass, which comes soon.
+	// Deferred: the step is left to the next pass, which comes soon.
 	Deferred bool
 
-	// missedProtectedRevision: the child missed the revision that the status says it protects.
+	// missedProtectedRevision: the child missed the revision that it protects according to the status.
 	missedProtectedRevision bool
 }
 
@@ -111,7 +108,7 @@ func Make(in *Input) *Plan {
 	return p
 }
 
-// halt leaves a subset as it is until somebody helps.
+// halt leaves a subset as it is until somebody intervenes.
 func (s *SubsetPlan) halt(reason, why string) {
 	s.Step.Action, s.Step.Reason = subset.ActionHalt, why
 	s.Deletes = nil
@@ -124,8 +121,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	protected := revision.ByName(in.Revisions, s.Protected)
 	update, contested := in.Update, in.contested(s.Name)
 	if in.paused() || contested {
-		// No new template: a child keeps the one it has, a new one gets the one
-		// that it would protect.
+		// No new template: an existing child keeps its template, a new one gets the one that it would protect.
 		update = protected
 		if observed != nil {
 			update = revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -172,21 +168,21 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	in.planDeletes(p, s, goal.SamePods)
 	if contested {
-		s.Deletes = nil // no telling what would come in their place
+		s.Deletes = nil // it is unknown what would replace them
 		p.wakeAt(in.Contested[s.Name])
 	}
 }
 
-// contested reports whether the child of a subset is to be kept as it is, since somebody
-// lowers its partition again and again. That takes the revision that it has.
+// contested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
+// again and again. This requires the revision that the child has.
 func (in *Input) contested(name string) bool {
 	_, contested := in.Contested[name]
 	observed := in.observed(name)
 	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }
 
-// keepOutlived is a step with room for the pods that outlived the child before. What cannot be
-// built gets no child, and the writer says why.
+// keepOutlived returns a step with room for the pods that outlived the previous child. If the child cannot be
+// built, it is not created, and the writer reports why.
 func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	pods := in.Outlived[step.Child.Subset]
 	if step.Action != subset.ActionSeed || len(pods) == 0 {
@@ -210,8 +206,8 @@ type Deletion struct {
 	Unreleased bool
 }
 
-// planDeletes decides which replicas are deleted, once the child has what it shall have.
-// proven: what the subset protects makes the pods of the update revision too.
+// planDeletes decides which replicas are deleted, once the child is written. proven: the protected revision of the
+// subset makes the same pods as the update revision.
 func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 	observed := in.observed(s.Name)
 	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
@@ -230,8 +226,8 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 	in.deferUnreleased(p, s)
 }
 
-// deferUnreleased leaves what came up unreleased until the child's controller knows what to make of it
-// instead.
+// deferUnreleased keeps unreleased replicas until the child's controller knows from what to create their
+// replacements.
 func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
 	unreleased := func(d Deletion) bool { return d.Unreleased }
 	if !slices.ContainsFunc(s.Deletes, unreleased) {
@@ -243,7 +239,8 @@ func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
 	}
 }
 
-// memory is what remembers what the replicas of a subset ran before: its child, or what that leaves them to.
+// memory returns the object that remembers what the replicas of a subset ran before: its child, or the object to
+// which the child delegates them.
 func (in *Input) memory(name string) *unstructured.Unstructured {
 	child := in.Children[name].Object
 	if delegating, ok := in.Spec.Adapter.(adapters.Delegating); ok {
@@ -254,7 +251,7 @@ func (in *Input) memory(name string) *unstructured.Unstructured {
 	return child
 }
 
-// delete adds replicas of the child to those that are to be deleted.
+// delete adds replicas of the child to those to delete.
 func (s *SubsetPlan) delete(observed *adapters.Observed, replicas []adapters.Replica) {
 	var unreleased []adapters.Replica
 	if len(replicas) > 0 {
@@ -278,8 +275,8 @@ func (in *Input) observed(name string) *adapters.Observed {
 	return nil
 }
 
-// protectedRevision is what the subset's protected replicas run: as its child
-// says, else as the status says, else what the whole parent ran last.
+// protectedRevision returns what the subset's protected replicas run: from its child, otherwise from the status,
+// otherwise what the whole parent ran last.
 func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Observed) string {
 	known := in.knownRevision(p, name)
 	switch {
@@ -287,7 +284,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	case !in.paused():
 		return in.Update.Name
 	case observed != nil:
-		return subset.RevisionOf(observed) // no other takes its place now
+		return subset.RevisionOf(observed) // no other revision replaces it now
 	default:
 		return cmp.Or(known, p.CurrentRevision)
 	}
@@ -299,7 +296,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	return cmp.Or(known, p.CurrentRevision)
 }
 
-// protected is what the child of a subset says that it protects (subset.Protected).
+// protected returns what the child of a subset protects according to its record (subset.Protected).
 func (in *Input) protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
 	if in.templateReverted(name, observed) {
 		return subset.RecordedProtectedRevision(observed)
@@ -307,17 +304,17 @@ func (in *Input) protected(name string, observed *adapters.Observed, known strin
 	return subset.Protected(observed, known, knownAt)
 }
 
-// TemplateReverted reports whether a subset's child is, after what became of it, of the revision that
-// it protects, though it was written with another one.
+// TemplateReverted reports whether a subset's child, with the given result, has the revision that it protects,
+// although it was written with another one.
 func (in *Input) TemplateReverted(name string, o *Result) bool {
 	after := in.after(Results{name: o})
 	return after.templateReverted(name, after.observed(name))
 }
 
-// templateReverted reports whether the child is of the revision that it protects, though it was written
-// with one that makes other pods: admission has kept its template as it was. So all its
-// replicas look updated, and it has not finished. Two revisions can also differ in their
-// words alone, as "1024Mi" and "1Gi" do: that is why the template is compared.
+// templateReverted reports whether the child has the revision that it protects, although it was written with one
+// that makes other pods: admission has kept its template as it was. So all its replicas look updated, although it
+// has not finished. Two revisions can also differ only in notation, such as "1024Mi" and "1Gi"; this is why it
+// compares the template.
 func (in *Input) templateReverted(name string, observed *adapters.Observed) bool {
 	i := slices.IndexFunc(in.Spec.Subsets, func(s SubsetSpec) bool { return s.Name == name })
 	if i < 0 || observed == nil || !subset.LooksFinished(observed) {
@@ -333,8 +330,8 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
 }
 
-// knownRevision is what the status says that the subset protects, "" if nothing, and if
-// that can be.
+// knownRevision returns what the subset protects according to the status; "" if nothing, or if that is not
+// credible.
 func (in *Input) knownRevision(p *Plan, name string) string {
 	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
 		return subset.Credible(status.CurrentRevision, p.believedCurrent, status.ChildRecord)
@@ -357,8 +354,8 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 	}
 }
 
-// version is what a revision makes of this subset's pods. One that does not know
-// the subset uses what the subset changes today.
+// version returns the version of this subset's pods in a revision. If it does not know the subset, the current
+// overlay of the subset is used.
 func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
 	return subset.Version{
@@ -367,12 +364,11 @@ func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	}
 }
 
-// Order gives the subsets in the order in which their children are written:
-// creates and scale-ups first, then those that keep their replicas, then
-// scale-downs, so that no replica goes before another has come. A partition that
-// moves does not wait until all other children were found to be as they should.
-// Subsets that the spec does not have any more come last. Among equals, those that the last pass did not get to come first,
-// so that no subset waits behind others that take long, and fail, each time.
+// Order returns the subsets in the order in which their children are written: creates and scale-ups first, then
+// those that keep their replicas, then scale-downs, so that no replica is removed before another has come. A
+// partition that moves does not wait until all other children have been checked. Subsets that the spec no longer
+// has come last. Within each group, those that the last pass did not reach come first, so that no subset always
+// waits behind others that take long, and fail.
 func (p *Plan) Order(in *Input) []*SubsetPlan {
 	rank := func(s *SubsetPlan) int {
 		observed := in.observed(s.Name)
@@ -396,7 +392,7 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 	return ordered
 }
 
-// SubsetStatus is what a status says of a subset; nil if nothing.
+// SubsetStatus returns the part of a status for a subset; nil if there is none.
 func SubsetStatus(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
 	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
 	if i < 0 {

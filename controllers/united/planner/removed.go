@@ -12,8 +12,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// planRemoved adds the subsets that the spec does not have any more. Their children are
-// deleted at once, unless a coordinated rollout takes replicas from them first.
+// planRemoved adds the subsets that the spec no longer has. Their children are deleted at once, unless a
+// coordinated rollout takes replicas from them first.
 func (in *Input) planRemoved(p *Plan) {
 	plan := func(name string, step subset.Step) {
 		p.Subsets = append(p.Subsets, &SubsetPlan{
@@ -37,21 +37,19 @@ func (in *Input) planRemoved(p *Plan) {
 	}
 }
 
-// childrenToRemove are the children that the spec does not ask for any more.
+// childrenToRemove returns the subsets of the children that the spec no longer asks for.
 func (in *Input) childrenToRemove() []string {
 	return in.childrenNotInSpec(func(c *Child) bool {
 		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && c.Object.GetDeletionTimestamp() == nil
 	})
 }
 
-// terminatingRemoved are the children of subsets that are gone, which were deleted and are still
-// there: something holds a finalizer.
+// terminatingRemoved returns the removed subsets whose child was deleted and still exists, because of a finalizer.
 func (in *Input) terminatingRemoved() []string {
 	return in.childrenNotInSpec(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 
-// subsetsWithoutChild are the subsets that neither the spec has nor a child, and that the status still
-// tells of.
+// subsetsWithoutChild returns the subsets that the status still has, but neither the spec nor a child.
 func (in *Input) subsetsWithoutChild() []string {
 	var names []string
 	for _, s := range in.Parent.Status.Subsets {
@@ -62,7 +60,7 @@ func (in *Input) subsetsWithoutChild() []string {
 	return names
 }
 
-// childrenNotInSpec are those of the children whose subset the spec does not have, by name.
+// childrenNotInSpec returns the subsets, sorted by name, that have such a child and are not in the spec.
 func (in *Input) childrenNotInSpec(of func(*Child) bool) []string {
 	var names []string
 	for name, c := range in.Children {

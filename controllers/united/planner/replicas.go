@@ -16,12 +16,12 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// unschedulableAfter is how long a replica has to fit on no node before that is a reason of its
-// own: a scheduler often finds a place a moment later, when another pod is gone.
+// unschedulableAfter is how long a replica must fit on no node before that is a reason of its own: a scheduler
+// often finds a place a moment later, when another pod is gone.
 const unschedulableAfter = 30 * time.Second
 
-// unschedulableMessages say of each subset how many replicas have fitted on no node for a while,
-// and what the scheduler says of the one that has waited longest.
+// unschedulableMessages returns, for each subset, how many replicas have fit on no node for a while, and the
+// message of the scheduler for the one that has waited longest.
 func unschedulableMessages(tallies []*tally, now time.Time) []string {
 	var said []string
 	for _, t := range tallies {
@@ -38,8 +38,7 @@ func unschedulableMessages(tallies []*tally, now time.Time) []string {
 	return said
 }
 
-// unschedulableAt is when time alone makes a replica of the subset count as unschedulable; zero
-// if it does not.
+// unschedulableAt returns when time alone makes a replica of the subset count as unschedulable; zero if never.
 func (t *tally) unschedulableAt(now time.Time) time.Time {
 	for _, r := range t.unschedulable {
 		if at := r.UnschedulableSince.Add(unschedulableAfter); at.After(now) {
@@ -49,8 +48,8 @@ func (t *tally) unschedulableAt(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// failed gives the replicas of a child that failed on the update revision, where no coordinated rollout
-// looks at them. It freezes nothing.
+// failed returns the replicas of a child that failed on the update revision, if no coordinated rollout handles
+// them. They freeze nothing.
 func (in *Input) failed(p *Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
 	switch {
 	case in.paused() || !onUpdate || !observed.SpecObserved:
@@ -63,9 +62,9 @@ func (in *Input) failed(p *Plan, observed *adapters.Observed, onUpdate bool) []*
 	return in.failedByHand(p, observed)
 }
 
-// failedFirst gives the replicas whose image cannot be pulled, before the first replica was ready. Other
-// failures do not count by then: a container that crashes may wait for something else that is
-// installed along with it.
+// failedFirst returns the replicas whose image cannot be pulled, before the first replica was ready. Other
+// failures do not count then: a container that crashes may wait for something else that is installed together with
+// it.
 func failedFirst(observed *adapters.Observed) []*adapters.Replica {
 	var failed []*adapters.Replica
 	for i := range observed.Pods {
@@ -76,8 +75,8 @@ func failedFirst(observed *adapters.Observed) []*adapters.Replica {
 	return failed
 }
 
-// failedByHand gives the updated replicas of a child that failed, while the user releases by hand. The user
-// decides what to do about it. A revision that all replicas ran before has proven itself.
+// failedByHand returns the updated replicas of a child that failed, while the user releases by hand. The user
+// decides what to do about them. A revision that all replicas ran before is proven.
 func (in *Input) failedByHand(p *Plan, observed *adapters.Observed) []*adapters.Replica {
 	if in.Update.Name == p.CurrentRevision {
 		return nil
@@ -92,8 +91,8 @@ func (in *Input) failedByHand(p *Plan, observed *adapters.Observed) []*adapters.
 	return failed
 }
 
-// replicaFailed is the failure of an updated replica that no coordinated rollout looks at: which
-// replicas, and whether waiting alone will not help; "" where none has failed.
+// replicaFailed describes the failure of updated replicas that no coordinated rollout handles: which replicas, and
+// whether waiting alone will not help; "" if none has failed.
 func (in *Input) replicaFailed(p *Plan, tallies []*tally) (message string, stalled bool) {
 	var said []string
 	for _, t := range tallies {
@@ -113,9 +112,9 @@ func (in *Input) replicaFailed(p *Plan, tallies []*tally) (message string, stall
 	return shortenTo(said, ", ", "replicas") + remedy, stalled
 }
 
-// notHonored is the reason and the message of Ready where all is as it should be, but for the
-// subsets that do not get what they ask for. Ready stays True: an autoscaler that drives
-// spec.replicas must not make a release fail. What waits for somebody is told first.
+// notHonored returns the reason and the message of Ready if everything is as it should be, except that subsets do
+// not get the replicas that they ask for. Ready stays True, because an autoscaler that drives spec.replicas must
+// not make a release fail. A reason that needs attention takes precedence.
 func notHonored(p *Plan, reason, message string) (string, string) {
 	if reason == v1alpha1.ReasonRolloutComplete || reason == v1alpha1.ReasonRolloutHeld {
 		reason = v1alpha1.ReasonReplicasNotHonored
@@ -123,7 +122,7 @@ func notHonored(p *Plan, reason, message string) (string, string) {
 	return reason, joined(message, p.Allocation.Reason, p.split())
 }
 
-// split says who gets what, where subsets do not get what they ask for; "" where they do.
+// split returns how many replicas each subset gets, if subsets do not get what they ask for; otherwise "".
 func (p *Plan) split() string {
 	var said []string
 	for _, s := range p.Subsets {
@@ -139,8 +138,8 @@ func (p *Plan) split() string {
 	return shorten(said, ", ")
 }
 
-// shortfall says that a subset does not have the replicas that it asks for; "" where it does, or
-// asks for none.
+// shortfall describes that a subset does not have the replicas that it asks for; "" if it has them, or asks for
+// none.
 func (p *Plan) shortfall(s *SubsetPlan) string {
 	asked := asksFor(s.Subset)
 	if p.Allocation.Honored || asked == "" || s.Replicas != nil && *s.Replicas == intstr.FromInt32(s.Desired) || within(s) {
@@ -156,7 +155,7 @@ func (p *Plan) shortfall(s *SubsetPlan) string {
 	return fmt.Sprintf("asks for %s %s, gets %d", asked, of, s.Desired)
 }
 
-// asksFor is what a subset asks for, in words; "" if it takes what comes.
+// asksFor returns what a subset asks for, in words; "" if it takes the rest.
 func asksFor(s *v1alpha1.Subset) string {
 	switch {
 	case s.MinReplicas != nil && s.MaxReplicas != nil:
@@ -171,7 +170,7 @@ func asksFor(s *v1alpha1.Subset) string {
 	return ""
 }
 
-// within reports whether a subset has a minimum or a maximum, as a number, and gets no less and no more.
+// within reports whether a subset has a minimum or a maximum, as a number, and its replicas are within these.
 func within(s *SubsetPlan) bool {
 	number := func(bound *intstr.IntOrString, absent int32) (int32, bool) {
 		if bound == nil {
@@ -184,7 +183,7 @@ func within(s *SubsetPlan) bool {
 	return (s.MinReplicas != nil || s.MaxReplicas != nil) && isLow && isHigh && s.Desired >= low && s.Desired <= high
 }
 
-// joined joins texts, less those that are empty.
+// joined joins the texts that are not empty.
 func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
 }

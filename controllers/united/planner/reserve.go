@@ -14,7 +14,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// checkReserve refuses to keep replicas without a node where they would keep others from being made or updated.
+// checkReserve rejects reserveUnschedulablePods if replicas without a node would prevent others from being created
+// or updated.
 func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
 	at := field.NewPath("spec", "topology", "scheduleStrategy", "adaptive", "reserveUnschedulablePods")
 	strategy := parent.Spec.Topology.ScheduleStrategy
@@ -40,15 +41,16 @@ func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
 	return nil
 }
 
-// isReserved reports whether a replica is one that has no node and does not count. Of a subset that keeps such
-// replicas these are all that the scheduler calls unschedulable.
+// isReserved reports whether a replica has no node and does not count. In a subset that keeps such replicas, these
+// are all replicas that the scheduler reports as unschedulable.
 func (s *SubsetPlan) isReserved(r *adapters.Replica) bool {
 	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating
 }
 
-// unreached are the replicas that a new image would not reach, since the child's controller waits for those without
-// a node: these themselves, and, when all above are updated, the next one with a node. stuck are those
-// that are deleted anyway, and proven tells that what the subset protects is the update revision too.
+// unreached returns the replicas that a new image would not reach, because the child's controller waits for
+// replicas without a node: these themselves and, if all above it are updated, the next one with a node. stuck are
+// the replicas that are deleted anyway. proven: the protected revision of the subset makes the same pods as the
+// update revision.
 func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Replica, proven bool, now time.Time) (unreached []adapters.Replica) {
 	asked := observed.WantedHashes(proven, subset.ProtectedHash(observed))
 	if s.Reserved == 0 || asked == nil {
@@ -67,8 +69,8 @@ func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Rep
 	return unreached
 }
 
-// nextBehindReserved is the highest released replica that is not updated, if it is available, and all above it are updated, and
-// available or reserved; nil if there is none.
+// nextBehindReserved returns the highest released replica that is not updated, if it is available, and all above
+// it are updated, and available or reserved; nil if there is none.
 func (s *SubsetPlan) nextBehindReserved(observed *adapters.Observed, now time.Time) *adapters.Replica {
 	above := observed.Replicas
 	for i := range slices.Backward(observed.Pods) {

@@ -10,38 +10,35 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// RetryStale is how soon to look again when the cluster had moved on. The watch
-// usually is sooner.
+// RetryStale is when to retry if the cluster has changed meanwhile. The watch is usually faster.
 const RetryStale = time.Second
 
-// Result is what became of the plan for one subset.
+// Result is the result of the plan for one subset.
 type Result struct {
 	Failure *subset.Failure
-	// Stale: the cluster had moved on; nothing failed.
+	// Stale: the cluster had changed meanwhile; nothing failed.
 	Stale bool
-	// WaitReason says for what it has to look again; "" when nothing is known but that the
-	// cluster had moved on.
+	// WaitReason says what the next pass waits for; "" if it is only known that the cluster had changed.
 	WaitReason string
-	// Child is the child as it is after it was written; nil when it was not.
+	// Child is the child after it was written; nil if it was not.
 	Child *Child
 	// Deleted: the child was deleted.
 	Deleted bool
-	// DeletedStuck are the deleted replicas that were not ready, DeletedUnreleased those that had come up
-	// on the update revision without having been released. Other deleted replicas are in neither.
+	// DeletedStuck are the deleted replicas that were not ready, DeletedUnreleased those that had come up on the
+	// update revision without having been released. Other deleted replicas are in neither.
 	DeletedStuck, DeletedUnreleased []string
-	// NotRetried: what failed is the template of the pods, which is not written again.
+	// NotRetried: the pod template failed, and is not written again.
 	NotRetried bool
-	// Corrected says what of the child was put right that somebody had changed; "" if nothing.
+	// Corrected says which changes by others were reverted in the child; "" if none.
 	Corrected string
-	// Note is what is to be said of the child beside all else.
+	// Note is an additional message about the child.
 	Note string
 }
 
-// Refused reports whether the child is not as the plan asks, for good or for now.
+// Refused reports whether the child is not as the plan asks, permanently or for the moment.
 func (r *Result) Refused() bool { return r.Failure != nil || r.Stale }
 
-// failed is why nothing can be done for the subset, or why what was tried has failed; nil
-// when neither is so.
+// failed returns why nothing can be done for the subset, or why an attempt has failed; nil if neither is the case.
 func (s *SubsetPlan) failed(r *Result) *subset.Failure {
 	if r.Refused() {
 		return r.Failure
@@ -49,10 +46,10 @@ func (s *SubsetPlan) failed(r *Result) *subset.Failure {
 	return s.Failure
 }
 
-// Results are what became of a plan, by subset.
+// Results are the results of a plan, by subset.
 type Results map[string]*Result
 
-// of is what became of a subset. Where nothing was tried, as offline, nothing failed.
+// of returns the result of a subset. If nothing was tried, for example offline, nothing failed.
 func (r Results) of(name string) *Result {
 	if done := r[name]; done != nil {
 		return done
@@ -60,7 +57,7 @@ func (r Results) of(name string) *Result {
 	return &Result{}
 }
 
-// after is the input with the children as they are after the pass.
+// after returns the input with the children as they are after the pass.
 func (in *Input) after(results Results) *Input {
 	out := *in
 	out.Children = maps.Clone(in.Children)

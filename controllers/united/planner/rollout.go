@@ -15,8 +15,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// coordinate lets the ledger over all subsets decide on partitions, replicas and
-// deletions. A removed subset goes when it is empty.
+// coordinate lets the ledger over all subsets decide on partitions, replicas and deletions. A removed subset is
+// deleted when it is empty.
 func (in *Input) coordinate(p *Plan) {
 	input := coordination.Input{
 		Object:   types.NamespacedName{Namespace: in.Parent.Namespace, Name: in.Parent.Name},
@@ -54,7 +54,7 @@ func (in *Input) coordinate(p *Plan) {
 			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas}}
 		}
 	}
-	// What is drained goes before what is deleted.
+	// Subsets that are drained come before subsets that are deleted.
 	slices.SortStableFunc(p.Subsets, func(a, b *SubsetPlan) int { return drainsFirst(a) - drainsFirst(b) })
 }
 
@@ -80,13 +80,13 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	if to.Observed != nil {
 		to.Revision = subset.RevisionOf(to.Observed)
 		if in.templateReverted(s.Name, to.Observed) {
-			to.Revision = subset.RecordedProtectedRevision(to.Observed) // it has not got the other
+			to.Revision = subset.RecordedProtectedRevision(to.Observed) // it does not have the other one
 		}
 		to.Same = to.Same && to.Revision == in.Update.Name
 		to.FirstRolloutPending = subset.FirstRolloutPending(to.Observed)
 		to.Recorded = ptr.To(subset.RecordedPartition(to.Observed))
 		to.ProtectedHash = subset.ProtectedHash(to.Observed)
-		// Where all is released there is nothing that it would have to remember.
+		// If everything is released, it does not have to remember anything.
 		to.Forgot = subset.Forgot(to.Observed) && *to.Recorded > 0
 		to.Unreleased = subset.Unreleased(to.Observed)
 		return to

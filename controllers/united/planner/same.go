@@ -12,12 +12,12 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// SameStatus reports whether two statuses say the same. It is equality.Semantic.DeepEqual without
-// reflection, which was a quarter of a pass that finds nothing to do.
+// SameStatus reports whether two statuses are equal. It is equality.Semantic.DeepEqual without reflection, which
+// took a quarter of the time of a pass that finds nothing to do.
 //
-// Trap: what has a time or a pointer in it is compared by itself and then taken out, so that the rest
-// can be compared with ==. A field that is added there and forgotten here is at worst a difference too
-// many. The fields of the status itself, and of a subset, are listed: TestSameStatus changes each of them.
+// Trap: fields with a time or a pointer are compared separately and then cleared, so that the rest can be compared
+// with ==. If such a field is added and forgotten here, the worst result is a difference that is none. The fields
+// of the status itself, and of a subset, are listed: TestSameStatus changes each of them.
 func SameStatus(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration &&
 		a.ReplicaCounts == b.ReplicaCounts &&

@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// TestSameStatus changes every field of a status, also those that nobody thought of when SameStatus
-// was written: each is a difference.
+// TestSameStatus changes every field of a status, including fields that SameStatus may have forgotten: each must
+// be a difference.
 func TestSameStatus(t *testing.T) {
 	full := func() *v1alpha1.UnitedDeploymentStatus {
 		status := &v1alpha1.UnitedDeploymentStatus{}

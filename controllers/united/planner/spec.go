@@ -19,19 +19,19 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Spec is the parent's spec, decoded and found sound.
+// Spec is the parent's spec, decoded and validated.
 type Spec struct {
 	Adapter          adapters.Adapter
 	Subsets          []SubsetSpec
 	template         map[string]any
 	revisionTemplate map[string]any
-	// content is what pods are made of.
+	// content is the content from which pods are made.
 	content revision.Content
 	// podSelector is for the scale subresource.
 	podSelector string
 }
 
-// SubsetSpec is one subset's part of it.
+// SubsetSpec is one subset's part of the spec.
 type SubsetSpec struct {
 	*v1alpha1.Subset
 	patch map[string]any
@@ -39,10 +39,9 @@ type SubsetSpec struct {
 	overlay revision.Overlay
 }
 
-// ReadSpec decodes the spec and refuses what cannot be worked with. It repeats
-// what admission refuses, since the policy may be absent and an object may be
-// older than a rule. A bad patch is the business of its subset alone: building
-// the child refuses it.
+// ReadSpec decodes the spec and rejects what cannot work. It repeats what admission rejects, because the policy
+// may be missing and an object may be older than a rule. A bad patch affects only its own subset: building the
+// child rejects it.
 func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, error) {
 	adapter, err := known.For(&parent.Spec.Template)
 	if err != nil {
@@ -104,7 +103,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 			return err
 		}
 		sub.overlay.Tolerations = sub.Tolerations
-		// Where the pod part cannot be told, building the child says why.
+		// If the pod part cannot be extracted, building the child reports why.
 		if podPatch, err := adapters.RevisionData(s.Adapter, sub.patch); err == nil {
 			sub.overlay.Patch = podPatch
 		}
@@ -122,7 +121,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
 }
 
-// checkBounds refuses minimums and maximums that contradict each other, or that are there beside replicas.
+// checkBounds rejects minimums and maximums that contradict each other, or that are combined with replicas.
 func checkBounds(subsets []v1alpha1.Subset, at *field.Path) error {
 	bounded := slices.IndexFunc(subsets, func(sub v1alpha1.Subset) bool { return sub.MinReplicas != nil || sub.MaxReplicas != nil })
 	if bounded < 0 {
@@ -149,7 +148,7 @@ func checkBounds(subsets []v1alpha1.Subset, at *field.Path) error {
 	return nil
 }
 
-// checkStrategy refuses a strategy that cannot be read.
+// checkStrategy rejects a strategy that cannot be parsed.
 func (s *Spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) error {
 	switch strategy.Type {
 	case "", v1alpha1.ManualUpdateStrategy:
@@ -172,8 +171,8 @@ func (s *Spec) has(name string) bool {
 	return slices.ContainsFunc(s.Subsets, func(sub SubsetSpec) bool { return sub.Name == name })
 }
 
-// podSelector selects the pods of all subsets and nobody else's; of groups of pods one each, since whoever scales by it
-// takes the pods for the replicas.
+// podSelector returns a selector for the pods of all subsets and no others. For groups of pods it selects one pod
+// of each, because a scaler counts the selected pods as replicas.
 func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (string, error) {
 	at := field.NewPath("spec", "selector")
 	selector, err := metav1.LabelSelectorAsSelector(parent.Spec.Selector)
@@ -198,10 +197,10 @@ func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (s
 	return selector.String(), nil
 }
 
-// Content is what the spec makes pods of.
+// Content returns the content from which the spec makes pods.
 func (s *Spec) Content() revision.Content { return s.content }
 
-// Overlays are what the subsets change in the pods, by name.
+// Overlays returns what the subsets change in the pods, by name.
 func (s *Spec) Overlays() map[string]revision.Overlay {
 	overlays := make(map[string]revision.Overlay, len(s.Subsets))
 	for _, sub := range s.Subsets {
@@ -210,7 +209,7 @@ func (s *Spec) Overlays() map[string]revision.Overlay {
 	return overlays
 }
 
-// RevisionLimit is how many idle revisions are kept; the default is the CRD's.
+// RevisionLimit returns how many idle revisions are kept; the default is the CRD's.
 func RevisionLimit(parent *v1alpha1.UnitedDeployment) int {
 	return int(ptr.Deref(parent.Spec.RevisionHistoryLimit, 10))
 }

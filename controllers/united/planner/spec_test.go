@@ -19,7 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// parentWith is a sound parent of the given subsets.
+// parentWith returns a valid parent with the given subsets.
 func parentWith(subsets ...string) *v1alpha1.UnitedDeployment {
 	parent := &v1alpha1.UnitedDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
@@ -110,7 +110,7 @@ func TestReadSpec(t *testing.T) {
 	parent.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"web", "api"}}}}
 	parent.Spec.Topology.Subsets[0].Patch = &runtime.RawExtension{Raw: []byte(`{"spec": {"template": {"metadata": {"annotations": {"patch": "x"}}}}}`)}
 	parent.Spec.Topology.Subsets[1].Tolerations = []corev1.Toleration{{Key: "k"}}
-	// Fifty characters and the parent's name make the 52 that a child may have.
+	// Fifty characters and the parent's name are the 52 that a child may have.
 	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: strings.Repeat("c", 48)})
 	read, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestReadSpec(t *testing.T) {
 	if len(overlays) != 3 || overlays["a"].Patch == nil || overlays["a"].Tolerations != nil || overlays["b"].Patch != nil || overlays["b"].Tolerations == nil {
 		t.Errorf("%+v", overlays)
 	}
-	// A patch whose pod part cannot be told is the business of its subset alone.
+	// If the pod part of a patch cannot be extracted, this affects only its own subset.
 	parent.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec": {"template": "x"}}`)
 	if _, err := ReadSpec(parent, adapters.Registry{statefulset.New()}); err != nil {
 		t.Error(err)
@@ -133,7 +133,7 @@ func TestReadSpec(t *testing.T) {
 	}
 }
 
-// The version is of the template alone: not of what subsets change in it, nor of what makes no pods.
+// The version depends only on the template: neither on what subsets change in it, nor on what makes no pods.
 func TestVersionLabelIsOfTheTemplate(t *testing.T) {
 	version := func(change func(*v1alpha1.UnitedDeployment)) string {
 		parent := parentWith("a", "b")

@@ -18,8 +18,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
-// Status tells where things stand after a pass, and in how long time alone
-// will change that (0: it will not).
+// Status returns the status after a pass, and in how long time alone will change it (0: it will not).
 func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
 	in = in.after(results)
 	old := &in.Parent.Status
@@ -50,7 +49,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 	if in.completeOn(p, tallies) {
 		status.CurrentRevision = in.Update.Name
 	}
-	if p.Rollout != nil && p.Rollout.State != nil { // none when it is paused before it began
+	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
 		status.Rollout = p.Rollout.State
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
@@ -63,12 +62,12 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 	return status, wakeUp(in, p, tallies, status)
 }
 
-// maxSubsetMessage bounds what is told of one subset, and of the rollout. The API
-// server can refuse a child with hundreds of errors, and a request for the status
-// holds a hundred subsets twice: as they were, and as they are.
+// maxSubsetMessage bounds the message of one subset, and of the rollout. The API server can reject a child with
+// hundreds of errors, and a request for the status contains a hundred subsets twice: their old and their new
+// state.
 const maxSubsetMessage = 1024
 
-// removedStatus tells of a subset that the spec does not have any more.
+// removedStatus returns the status of a subset that the spec no longer has.
 func (in *Input) removedStatus(s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload,
@@ -76,19 +75,19 @@ func (in *Input) removedStatus(s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	}
 }
 
-// completeOn reports whether every replica of every subset is ready on the update
-// revision, and there is one.
+// completeOn reports whether every replica of every subset is ready on the update revision, and at least one
+// exists.
 func (in *Input) completeOn(p *Plan, tallies []*tally) bool {
 	if !p.Initialized {
-		return !in.paused() // what never worked is not worth going back to
+		return !in.paused() // there is no point in going back to what never worked
 	}
 	total := int32(0)
 	for i, s := range p.Subsets {
 		if s.Removed {
-			break // all that the spec has come before
+			break // all subsets of the spec come before
 		}
 		t := tallies[i]
-		// Trap: a surplus replica counts like one that is missing.
+		// Trap: a surplus replica counts like a missing one.
 		if observed := in.observed(s.Name); observed != nil && observed.Missing() >= 0 {
 			return false
 		}
@@ -118,7 +117,7 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 	}
 	if observed := in.observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if in.contested(s.Name) { // it comes and goes as fast as they lower it
+		if in.contested(s.Name) { // it changes as fast as somebody lowers it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
 		if told := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.missedProtectedRevision {
@@ -128,14 +127,14 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 	status.ChildRecord = in.childRecord(s.Name)
 	in.setSchedulable(s, &status)
 	if status.Partition == coordination.Held {
-		status.Partition = s.Desired // the number says nothing, except that all are protected
+		status.Partition = s.Desired // the number means only that all are protected
 	}
 	status.ExpectedUpdatedReplicas = max(0, s.Desired-status.Partition)
 	return status
 }
 
-// childRecord is the copy of what is written on a child. It stays while the child is not
-// seen: that may have lost its labels.
+// childRecord returns the copy of the record on a child. It is kept while the child is not seen, because the child
+// may have lost its labels.
 func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
 	kept := in.recordInStatus(name)
 	if observed := in.observed(name); observed != nil {
@@ -144,7 +143,7 @@ func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
 	return kept
 }
 
-// recordInStatus is the copy in the status; nil if there is none.
+// recordInStatus returns the copy in the status; nil if there is none.
 func (in *Input) recordInStatus(name string) *v1alpha1.ChildRecord {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
 		return was.ChildRecord
@@ -152,7 +151,7 @@ func (in *Input) recordInStatus(name string) *v1alpha1.ChildRecord {
 	return nil
 }
 
-// phase says where a subset stands whose child exists, and what it waits for.
+// phase returns the phase of a subset whose child exists, and what it waits for.
 func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
 	waits := in.waitsFor(observed, onUpdate)
 	switch {
@@ -174,7 +173,7 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case onUpdate && updateFailed(observed):
-		return v1alpha1.PhaseUnavailable, waits // it has stopped, or goes no further than that replica
+		return v1alpha1.PhaseUnavailable, waits // it has stopped, or does not get past that replica
 	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
@@ -197,10 +196,9 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	return v1alpha1.PhaseHeld, s.Decision.Reason
 }
 
-// replacing reports whether the subset still moves released replicas, as it did at the last look.
-// One that is gone for a moment, or not available yet, is a part of that: without this the phase, and
-// with it the reason of Ready, would go to Scaling or Unavailable and back with every replica. One that
-// failed is not.
+// replacing reports whether the subset still moves released replicas, as it did in the last pass. A replica that
+// is gone for a moment, or not available yet, is part of that. Otherwise the phase, and with it the reason of
+// Ready, would change to Scaling or Unavailable and back with every replica. A failed replica is not part of it.
 func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
 	was := SubsetStatus(&in.Parent.Status, s.Name)
 	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
@@ -222,7 +220,7 @@ func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, 
 	return replaced < s.Desired-observed.Partition && len(subset.Unreleased(observed)) == 0
 }
 
-// scalingMessage says how many replicas there are, and how many there are to be.
+// scalingMessage returns how many replicas exist, and how many are wanted.
 func scalingMessage(exist, wanted int32) string {
 	if exist > wanted {
 		return fmt.Sprintf("scaling down: %d %s, %d wanted", exist, replicasWord(exist), wanted)
@@ -237,8 +235,8 @@ func replicasWord(n int32) string {
 	return "replicas"
 }
 
-// surplusReplicas is how many replicas a child has beyond those that it is asked for, and keeps: its
-// controller removes none while it is paused, in the middle of replacing them.
+// surplusReplicas returns how many replicas a child has beyond those that it is asked for, and keeps: while it is
+// paused in the middle of replacing replicas, its controller removes none.
 func surplusReplicas(observed *adapters.Observed, t *tally) int32 {
 	if !observed.Paused {
 		return 0
@@ -246,8 +244,7 @@ func surplusReplicas(observed *adapters.Observed, t *tally) int32 {
 	return max(0, t.counts.Replicas-observed.Replicas)
 }
 
-// withheldFrom reports whether the child has not got the update revision since nothing of
-// it is released.
+// withheldFrom reports whether the child does not have the update revision because nothing of it is released.
 func (in *Input) withheldFrom(observed *adapters.Observed) bool {
 	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
@@ -257,8 +254,8 @@ func (p *Plan) progressing() bool {
 	return p.Rollout != nil && meaningOf(p.Rollout.State, false).progresses
 }
 
-// releasedPending reports whether a replica at or above the partition is not on
-// the update revision. Paused or not is not asked: the partition was raised then.
+// releasedPending reports whether a replica at or above the partition is not on the update revision. It does not
+// depend on spec.paused, because the partition is raised then.
 func releasedPending(observed *adapters.Observed) bool {
 	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
 		return r.Position >= observed.Partition && r.Position < observed.Replicas && (r.Hash != observed.UpdateHash || r.Terminating)
@@ -272,10 +269,10 @@ func updateFailed(observed *adapters.Observed) bool {
 	})
 }
 
-// waitsFor names the replica that the subset waits for: one that failed before one that fits on no
-// node, and that before one that is not ready, a released one before a protected one, then the lowest.
-// The time is when it began, not how long ago: a text that ages by itself would
-// have to be written again and again.
+// waitsFor names the replica that the subset waits for. A failed one comes before one that fits on no node, which
+// comes before one that is not ready; a released one before a protected one; then the lowest one. The text
+// contains the time at which it began, and not how long ago that was: a text that changes by itself would have to
+// be written again and again.
 func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
@@ -299,7 +296,7 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 	}
 	if worst != nil {
-		if broken, _ := in.terms().Broken(worst, nil); !broken { // one that is broken is replaced
+		if broken, _ := in.terms().Broken(worst, nil); !broken { // a broken one is replaced
 			return "waiting for " + worst.Describe() + remedy(*worst, observed)
 		}
 		return "waiting for " + worst.Describe()
@@ -313,9 +310,9 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	return ""
 }
 
-// remedy is for a replica that the partition protects on neither of the revisions
-// that it could be made of, as when a canary was held and then taken back. It is
-// left alone, since it may serve; one that does not is for the user to give up.
+// remedy is for a replica that is protected by the partition and runs neither of the revisions from which it could
+// be created, for example if a canary was held and then taken back. It is left alone, because it may serve; if it
+// does not, the user has to give it up.
 func remedy(r adapters.Replica, observed *adapters.Observed) string {
 	if r.Position >= observed.Partition || r.Terminating || r.Hash == observed.CurrentHash || r.Hash == observed.UpdateHash {
 		return ""
@@ -323,7 +320,7 @@ func remedy(r adapters.Replica, observed *adapters.Observed) string {
 	return "; the partition keeps it on an earlier revision: to replace it, delete the pod or lower the partition"
 }
 
-// pauseTimes are since when the parent is paused, and when that last ended.
+// pauseTimes returns since when the parent is paused, and when that last ended.
 func pauseTimes(in *Input) (paused, resumed *metav1.Time) {
 	old, now := &in.Parent.Status, ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
 	switch {
@@ -337,11 +334,11 @@ func pauseTimes(in *Input) (paused, resumed *metav1.Time) {
 	return nil, old.ResumedTime
 }
 
-// lastProgress is now when the spec changed or a replica came closer to it, and
-// else what it was.
+// lastProgress returns the current time if the spec has changed or the replicas have come closer to it, otherwise
+// the previous value.
 func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Time {
 	old := &in.Parent.Status
-	// As the API server keeps it, so that what is read back is equal.
+	// In the precision of the API server, so that the value that is read back is equal.
 	now := ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
 	if old.LastProgressTime == nil || old.ObservedGeneration != in.Parent.Generation || resumed(old.Rollout, status.Rollout) {
 		return now
@@ -354,8 +351,8 @@ func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Ti
 	return old.LastProgressTime
 }
 
-// resumed reports whether a coordinated rollout went on to another step, or after a pause. The
-// time in between does not count as standing still.
+// resumed reports whether a coordinated rollout moved to another step, or continued after a pause. The time in
+// between does not count as a lack of progress.
 func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	if before == nil || after == nil {
 		return before != after
@@ -384,8 +381,8 @@ func add(sum *v1alpha1.ReplicaCounts, c v1alpha1.ReplicaCounts) {
 	sum.UpdatedReadyReplicas += c.UpdatedReadyReplicas
 }
 
-// wakeUp is in how long time alone changes something: a write is tried again, a
-// replica becomes available, the progress deadline passes.
+// wakeUp returns in how long time alone changes something: a write is retried, a replica becomes available, or the
+// progress deadline passes.
 func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
 	var at time.Time
 	sooner := func(t time.Time) {

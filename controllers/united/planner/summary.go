@@ -10,11 +10,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// maxSummarized is how many subsets the summary names: more do not fit a line of a terminal.
+// maxSummarized is how many subsets the summary names: more do not fit in a line of a terminal.
 const maxSummarized = 8
 
-// summary tells of the subsets in one line. A subset that the spec does not have any more is
-// named as long as it has replicas.
+// summary describes the subsets in one line. A subset that the spec no longer has is named as long as it has
+// replicas.
 func summary(subsets []v1alpha1.SubsetStatus) string {
 	var said []string
 	for i := range subsets {
@@ -28,7 +28,7 @@ func summary(subsets []v1alpha1.SubsetStatus) string {
 }
 
 func summaryOf(s *v1alpha1.SubsetStatus) string {
-	if s.UpdateRevision == "" { // as of one that is being removed
+	if s.UpdateRevision == "" { // for example of one that is being removed
 		return fmt.Sprintf("%s removing %d", s.Name, s.Replicas)
 	}
 	text := fmt.Sprintf("%s %d/%d", s.Name, s.UpdatedReplicas, s.DesiredReplicas)

@@ -17,28 +17,28 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// tally is what one pass knows of one subset in the end.
+// tally is what one pass finally knows about one subset.
 type tally struct {
 	name   string
 	counts v1alpha1.ReplicaCounts
 	phase  v1alpha1.SubsetPhase
-	// message says what it waits for, or why it is stalled.
+	// message says what the subset waits for, or why it is stalled.
 	message string
 	failure *subset.Failure
 	stale   bool
-	// observed: the child is as it shall be, and its controller knows.
+	// observed: the child is as it should be, and its controller has observed that.
 	observed bool
 	// availableAt is when time alone makes a replica available; zero if none.
 	availableAt time.Time
-	// unschedulable are the replicas that fit on no node, the longest first.
+	// unschedulable are the replicas that fit on no node, the one that has waited longest first.
 	unschedulable []*adapters.Replica
-	// failed are the updated replicas that failed, where no coordinated rollout looks at them.
+	// failed are the updated replicas that failed, if no coordinated rollout handles them.
 	failed []*adapters.Replica
 	// notUpdated is how many replicas do not run the update revision.
 	notUpdated int32
 }
 
-// done reports whether the subset is what the spec asks for now.
+// done reports whether the subset currently is as the spec asks.
 func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
@@ -68,7 +68,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 		t.unschedulable = t.unschedulable[min(len(t.unschedulable), int(s.Reserved)):]
 	}
 	if !observed.SpecObserved {
-		// The hashes speak of an older spec: what was known of this revision stays.
+		// The hashes are those of an older spec: what was known about this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
 		if old := SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
 			t.counts.UpdatedReplicas = min(old.UpdatedReplicas, t.counts.Replicas)
@@ -91,8 +91,8 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	return t.withFailure()
 }
 
-// relabelled is why it is unknown what a replica runs: somebody has changed the label that tells it. nil
-// where nobody has.
+// relabelled returns a failure if it is unknown what a replica runs, because somebody has changed the label for
+// that; otherwise nil.
 func relabelled(observed *adapters.Observed) *subset.Failure {
 	replicas := subset.Relabelled(observed)
 	if len(replicas) == 0 {
@@ -104,13 +104,13 @@ func relabelled(observed *adapters.Observed) *subset.Failure {
 		label, r.Name, r.HashChanged, observed.Meta.Namespace, r.Name, label, subset.ProtectedHash(observed))}
 }
 
-// restoring reports whether a child is being taught again what it has forgotten, which
-// takes several writes; each has to be seen by its controller.
+// restoring reports whether a child is being reminded of what it has forgotten. That takes several writes, and its
+// controller must observe each.
 func (in *Input) restoring(s *SubsetPlan) bool {
 	switch a := s.Step.Action; {
 	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
-	case a == subset.ActionWait, in.contested(s.Name): // it goes on after that
+	case a == subset.ActionWait, in.contested(s.Name): // it continues after that
 		was := SubsetStatus(&in.Parent.Status, s.Name)
 		return was != nil && was.Phase == v1alpha1.PhaseRestoring
 	}
@@ -122,7 +122,7 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	if observed := in.observed(s.Name); observed != nil {
 		t.count(observed, false, in.Now)
 	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
-		t.counts = was.ReplicaCounts // as far as is known
+		t.counts = was.ReplicaCounts // the last known counts
 	}
 	t.message = cmp.Or(o.WaitReason, s.Step.Reason, "removing the subset")
 	if s.Step.Action == subset.ActionShrink {
@@ -131,7 +131,7 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	return t.withFailure()
 }
 
-// withFailure lets a failure speak before all else.
+// withFailure gives a failure precedence over everything else.
 func (t *tally) withFailure() *tally {
 	if t.failure != nil {
 		t.message = t.failure.Message

@@ -10,28 +10,28 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// OnlyCounters reports whether a status differs from the one before in nothing but counts of
-// replicas, and in the words that go with them. Such a status can wait for the next one: while
-// replicas come and go another one changes within moments. What somebody may wait for cannot: a
-// condition or its reason, a phase, a partition, a revision, the rollout, the generation, the selector, how
-// many replicas are wanted, and a count that has become what is wanted.
+// OnlyCounters reports whether a status differs from the previous one only in counts of replicas, and in the texts
+// that go with them. Such a status can wait for the next one, because while replicas come and go, it changes again
+// within moments. What somebody may wait for cannot be delayed: a condition or its reason, a phase, a partition, a
+// revision, the rollout, the generation, the selector, how many replicas are wanted, and a count that has reached
+// the wanted number.
 //
-// The number of replicas is a count as well: it goes down and up again with each replica that is
-// replaced, and up with each that a scale-up adds. Where a scaling begins the generation or
-// desiredReplicas says so at once, and where it ends the phase does.
+// The number of replicas is a count as well: it goes down and up again with each replaced replica, and up with
+// each replica of a scale-up. The generation or desiredReplicas shows at once when a scaling begins, and the phase
+// when it ends.
 func OnlyCounters(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	return !completes(before, after) && SameButCounters(before, after)
 }
 
-// SameButCounters reports whether two statuses differ in nothing but counts of replicas, and in the words that go
-// with them.
+// SameButCounters reports whether two statuses differ only in counts of replicas, and in the texts that go with
+// them.
 func SameButCounters(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 	return SameStatus(withoutCounters(a), withoutCounters(b))
 }
 
-// OnlyProvisioning is OnlyCounters for a UnitedDeployment that has never been Ready: that one of its
-// subsets grows, or is complete, and the reason why Ready is still False, can wait too. What it is
-// read for cannot: that all its replicas are ready, that it is Ready, and what is wrong.
+// OnlyProvisioning is OnlyCounters for a UnitedDeployment that has never been Ready. Then a status can also wait
+// if one of its subsets grows or is complete, or if the reason why Ready is still False changes. What users read
+// it for cannot wait: that all its replicas are ready, that it is Ready, and what is wrong.
 func OnlyProvisioning(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	wanted := int32(0)
 	for i := range after.Subsets {
@@ -41,10 +41,10 @@ func OnlyProvisioning(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 		SameStatus(withoutProvisioning(before), withoutProvisioning(after))
 }
 
-// neverReady reports whether a status tells of a UnitedDeployment whose replicas are made for the first
-// time: Ready has not been True since one of them was first ready, and there is nothing yet that they
-// could be updated to. Times are in seconds, so one that is Ready for less can count as never Ready, and its
-// status waits for longer.
+// neverReady reports whether a status is that of a UnitedDeployment whose replicas are being created for the first
+// time: Ready has not been True since one of them was first ready, and there is nothing yet that they could be
+// updated to. Times are in seconds, so one that was Ready for less can count as never Ready, and its status waits
+// longer.
 func neverReady(status *v1alpha1.UnitedDeploymentStatus) bool {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	initialized := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInitialized)
@@ -54,9 +54,8 @@ func neverReady(status *v1alpha1.UnitedDeploymentStatus) bool {
 	return initialized.Status != metav1.ConditionTrue || !initialized.LastTransitionTime.Before(&ready.LastTransitionTime)
 }
 
-// completes reports whether a count of a subset has become what is wanted. While a subset replaces
-// replicas, those of all its replicas become that with each of them, and only those of the updated ones
-// tell of an end.
+// completes reports whether a count of a subset has reached the wanted number. While a subset replaces replicas,
+// the counts of all its replicas reach it with each of them, and only the counts of updated replicas show an end.
 func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	for i := range after.Subsets {
 		is := &after.Subsets[i]
@@ -79,11 +78,11 @@ func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 
 func reached(wanted, before, after int32) bool { return after == wanted && before != after }
 
-// withoutCounters is a status less what can wait.
+// withoutCounters returns a status without what can wait.
 func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	bare := status.DeepCopy()
 	bare.ReplicaCounts = v1alpha1.ReplicaCounts{}
-	bare.LastProgressTime, bare.Summary = nil, "" // what that says is in the subsets
+	bare.LastProgressTime, bare.Summary = nil, "" // the subsets have the same information
 	for i := range bare.Conditions {
 		bare.Conditions[i].Message = ""
 	}
@@ -100,8 +99,9 @@ func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDe
 	return bare
 }
 
-// Recurring is a status less what makes each different from those before: counts of replicas, and which
-// child it is, at which generation. Two that say the same of all else are the same to those who wait for it.
+// Recurring returns a status without what makes it different from earlier ones: counts of replicas, and which
+// child it is, at which generation. If everything else is equal, two statuses are the same for those who wait for
+// it.
 func Recurring(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	bare := withoutCounters(status)
 	for i := range bare.Subsets {
@@ -112,7 +112,7 @@ func Recurring(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeployme
 	return bare
 }
 
-// withoutProvisioning is a status less what can wait while its replicas are made.
+// withoutProvisioning returns a status without what can wait while its replicas are being created.
 func withoutProvisioning(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
 	bare := withoutCounters(status)
 	for i := range bare.Conditions {

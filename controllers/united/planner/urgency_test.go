@@ -82,7 +82,7 @@ func TestOnlyCounters(t *testing.T) {
 	}
 }
 
-// Where nothing is replaced, each count that becomes what is wanted is what somebody may wait for.
+// While nothing is replaced, somebody may wait for each count that reaches the wanted number.
 func TestCountsThatComplete(t *testing.T) {
 	for _, phase := range []v1alpha1.SubsetPhase{v1alpha1.PhaseScaling, v1alpha1.PhaseUnavailable, v1alpha1.PhaseWaiting, v1alpha1.PhaseUpdating} {
 		before := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 3, ExpectedUpdatedReplicas: 3, Phase: phase}}}
@@ -105,7 +105,7 @@ func TestCountsThatComplete(t *testing.T) {
 	}
 }
 
-// Where nothing is to be updated, none that are updated complete nothing.
+// If nothing has to be updated, the counts of updated replicas complete nothing.
 func TestNothingIsToBeUpdated(t *testing.T) {
 	before := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{
 		Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseUnavailable, ReplicaCounts: v1alpha1.ReplicaCounts{UpdatedReplicas: 3, UpdatedReadyReplicas: 1},
@@ -116,8 +116,8 @@ func TestNothingIsToBeUpdated(t *testing.T) {
 	}
 }
 
-// While replicas are made for the first time it can wait which subset has got how far; what went wrong,
-// and that all is done, cannot.
+// While replicas are created for the first time, the progress of each subset can wait; a problem, and that
+// everything is done, cannot.
 func TestOnlyProvisioning(t *testing.T) {
 	status := func() *v1alpha1.UnitedDeploymentStatus {
 		return &v1alpha1.UnitedDeploymentStatus{
@@ -163,7 +163,7 @@ func TestOnlyProvisioning(t *testing.T) {
 	}
 }
 
-// Provisioning is over when all were Ready, and in a rollout: from then on each phase is told at once.
+// Provisioning is over when all were Ready, and in a rollout: from then on each phase is reported at once.
 func TestProvisioningIsOver(t *testing.T) {
 	at := func(seconds int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC))
