@@ -114,7 +114,7 @@ func TestAPassThatIsNotWanted(t *testing.T) {
 func TestAPassOfSlowWrites(t *testing.T) {
 	s := released(t).refuses("a", errRefused)
 	s.Reconciler.Meter = func() (func() time.Duration, func()) {
-		return func() time.Duration { s.later(6 * time.Second); return 0 }, func() {} // once for each subset
+		return func() time.Duration { s.later(11 * time.Second); return 0 }, func() {} // once for each subset, longer than a pass may write
 	}
 	s.Reconcile()
 	if told := s.Parent().Status.Subsets[0].Message; told != errRefused.Error() || s.partitionOf("b") != 2 {
