@@ -214,8 +214,19 @@ func (c *coordinator) freeze() {
 		}
 		return
 	}
-	c.soak(c.reached())
+	c.soakWhilePaused()
 	c.report(c.allHeld)
+}
+
+// soakWhilePaused lets the time of a step that was reached before pass, and starts no other: a rollout that was
+// complete when it was paused can get steps meanwhile, and the time before that does not count for them.
+func (c *coordinator) soakWhilePaused() {
+	if c.state.Phase == v1alpha1.RolloutComplete {
+		c.state.ReachedTime, c.state.SoakedSeconds = nil, 0
+	}
+	if reached := c.reached(); !reached || c.state.ReachedTime != nil {
+		c.soak(reached)
+	}
 }
 
 // withoutReplicas reports whether the parent has no replicas. That does not finish a rollout.
