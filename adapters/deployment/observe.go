@@ -122,7 +122,7 @@ func maxSurge(d *appsv1.Deployment, replicas int32) int32 {
 	if rolling == nil || d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
 		return 0
 	}
-	surge, err := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxSurge, intstr.FromString("25%"))), int(replicas), true)
+	surge, err := inReplicas(rolling.MaxSurge, replicas, true)
 	if err != nil {
 		return 0
 	}
@@ -239,9 +239,8 @@ func partitionOnRecord(d *appsv1.Deployment) int32 {
 
 // paceOf returns the bounds of a rolling update in replicas, rounded like the Deployment controller does.
 func paceOf(rolling *appsv1.RollingUpdateDeployment, replicas int32) *adapters.Pace {
-	quarter := intstr.FromString("25%")
-	unavailable, errUnavailable := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxUnavailable, quarter)), int(replicas), false)
-	surge, errSurge := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(rolling.MaxSurge, quarter)), int(replicas), true)
+	unavailable, errUnavailable := inReplicas(rolling.MaxUnavailable, replicas, false)
+	surge, errSurge := inReplicas(rolling.MaxSurge, replicas, true)
 	if errUnavailable != nil || errSurge != nil {
 		return nil
 	}
@@ -249,6 +248,11 @@ func paceOf(rolling *appsv1.RollingUpdateDeployment, replicas int32) *adapters.P
 		unavailable = 1
 	}
 	return &adapters.Pace{MaxUnavailable: int32(min(unavailable, int(replicas)))}
+}
+
+// inReplicas returns a bound of a rolling update in replicas. Without a value, it is the default of the API server.
+func inReplicas(bound *intstr.IntOrString, replicas int32, roundUp bool) (int, error) {
+	return intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(bound, intstr.FromString("25%"))), int(replicas), roundUp)
 }
 
 // typed converts a child without its templates.
