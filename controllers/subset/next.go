@@ -6,6 +6,7 @@ package subset
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,9 @@ type Goal struct {
 	MissedProtectedRevision bool
 	// Contested: somebody lowers the partition of the child again and again. Then Update is what the child has.
 	Contested bool
+	// Terms decide which replicas failed, if a rollout under health gates replaces them by itself; nil if users release
+	// them (Manual).
+	Terms *adapters.Terms
 }
 
 // Action is the kind of the next write.
@@ -105,6 +109,8 @@ type Step struct {
 	Instead *Step
 	// Reason explains the step to users; it is empty for an Apply if nothing is in progress.
 	Reason string
+	// Wake is when the passage of time alone changes the step; zero if it does not.
+	Wake time.Time
 }
 
 // Next returns the next write that moves the child o, which is nil if it does not exist, towards the goal.

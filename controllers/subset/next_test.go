@@ -123,6 +123,13 @@ func TestNext(t *testing.T) {
 		{"one is missing", aGoal(), seeded(3, "0 h1", "2 h1"), "Wait", "replica 1 of web-zone-a"},
 		{"one is of before, and goes", aGoal(), seeded(3, "0 h1", "1 h2 terminating", "2 h1"), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-1 (terminating)"},
 		{"in order, one is not ready", aGoal(), seeded(3, "0 h1 unready").ordered(), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-0 (not ready since"},
+		{"in order, one failed, under health gates", coordinated(aGoal()), seeded(3, "0 h1 failed").ordered(), "Apply r2 x4 p3 protects r1", ""},
+		{"in order, one failed, and the users release replicas", aGoal(), seeded(3, "0 h1 failed").ordered(), "Wait", "replica 1 of web-zone-a"},
+		{"in order, one is overdue, under health gates", coordinated(aGoal()), seeded(3, "0 h1", "1 h1 overdue").ordered(), "Apply r2 x4 p3 protects r1", ""},
+		{"in order, one crashed, under health gates", coordinated(aGoal()), seeded(3, "0 h1 crashed").ordered(), "Wait", "replica 1 of web-zone-a"},
+		{"in order, one is starting, under health gates", coordinated(aGoal()), seeded(3, "0 h1 new").ordered(), "Wait", "replica 1 of web-zone-a"},
+		{"in order, one failed, under health gates, and the child has not settled", coordinated(aGoal()), seeded(3, "0 h1 failed").ordered().unseen(), "Wait", "to record revision r1"},
+		{"in parallel, one failed, under health gates", coordinated(aGoal()), seeded(3, "0 h1 failed"), "Wait", "replica 1 of web-zone-a"},
 		{"all exist, and are not ready", aGoal(), seeded(3, "0 h1 unready", "1 h1 unready", "2 h1"), "Apply r2 x4 p3 protects r1", ""},
 		{"all exist, and the last was not seen", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").unseen(), "Wait", "waiting for web-zone-a to record revision r1"},
 		{"all exist, and it has not settled", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").hashes("h2", "h1"), "Wait", "waiting for web-zone-a to record revision r1"},
@@ -265,6 +272,23 @@ func protecting(b *goalBuilder, revision string) *goalBuilder {
 	v := versionOf(revision)
 	b.ProtectedRevision, b.Protected = revision, &v
 	return b
+}
+
+// coordinated: a rollout under health gates replaces the replicas that failed.
+func coordinated(b *goalBuilder) *goalBuilder {
+	b.Terms = &adapters.Terms{Now: epoch(), Deadline: deadline}
+	return b
+}
+
+// An ordered child that is being seeded is looked at again when the replica for which it waits is overdue.
+func TestSeedWakes(t *testing.T) {
+	starting := func() *adapters.Observed { return seeded(3, "0 h1 new").ordered().observed() }
+	if at := Next(coordinated(aGoal()).Goal, starting()).Wake; !at.Equal(epoch().Add(deadline)) {
+		t.Errorf("under health gates: it wakes at %s", at)
+	}
+	if at := Next(aGoal().Goal, starting()).Wake; !at.IsZero() {
+		t.Errorf("with users who release replicas: it wakes at %s", at)
+	}
 }
 
 func withAnnotation(b *childBuilder, generation string) *childBuilder {

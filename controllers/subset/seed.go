@@ -5,6 +5,7 @@ package subset
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -65,22 +66,42 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 
 // raise returns the next step for a child that is being seeded and has replicas. All protected replicas must exist
 // before the child gets another revision. After that, what it remembers matters only if one of them is lost later.
+//
+// Under health gates, an ordered child does not wait for replicas behind one that failed: they may never come, and the
+// rollout replaces the failed one only once the child has the update revision.
 func (g *Goal) raise(o *adapters.Observed) Step {
 	wanted := g.protectedReplicas()
 	if g.Update.Revision == RevisionOf(o) {
 		wanted = g.Child.Replicas // there is no other revision to run
 	}
 	missing, blocked := lowestMissing(o, g.protectedReplicas())
+	failed, failsAt := g.firstFailed(o)
 	switch {
-	case statusSettled(o) && (missing < 0 || blocked):
+	case statusSettled(o) && (missing < 0 || blocked || failed):
 		return g.apply(o)
 	case wanted > o.Replicas && g.Protected != nil:
 		return g.seed(wanted, "creating the protected replicas of %s on %s first")
 	case !statusSettled(o):
 		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
 	}
-	return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for replica %d of %s to be created on %s%s",
-		missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing))}
+	return Step{
+		Action: ActionWait, Wake: failsAt,
+		Reason: fmt.Sprintf("waiting for replica %d of %s to be created on %s%s",
+			missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing)),
+	}
+}
+
+// firstFailed reports whether the replica for which an ordered child waits failed, if a rollout replaces failed ones. If
+// only time is missing, at is when it will have.
+func (g *Goal) firstFailed(o *adapters.Observed) (failed bool, at time.Time) {
+	if g.Terms == nil || !o.Ordered {
+		return false, time.Time{}
+	}
+	first := o.FirstUnready()
+	if first == nil {
+		return false, time.Time{}
+	}
+	return g.Terms.FailedForGood(*first)
 }
 
 // lowestMissing returns the lowest position below held that has no replica, or -1 if there is none. blocked means that

@@ -174,8 +174,8 @@ func (e *env) replay(shell func(command string) string, said exchange) string {
 // OpenKruise, which has StatefulSets too.
 var alsoMatches = regexp.MustCompile(`(?m)^Warning: short name "sts" could also match .*\n`)
 
-// shell runs commands with the tools of bin/, in the namespace. A command that waits has the same
-// timeout as everything else in these tests.
+// shell runs commands with the tools of bin/, in the namespace. A command that waits has the timeout of a
+// rollout, since some of them wait for several replicas, one after the other.
 func (e *env) shell(dir string) func(command string) string {
 	e.t.Helper()
 	bin, err := cluster.BinDir()
@@ -187,7 +187,7 @@ func (e *env) shell(dir string) func(command string) string {
 	run := func(command string) string {
 		e.t.Helper()
 		if !strings.Contains(command, "--timeout") {
-			command = strings.ReplaceAll(command, "kubectl wait ", "kubectl wait --timeout="+waitTimeout.String()+" ")
+			command = strings.ReplaceAll(command, "kubectl wait ", "kubectl wait --timeout="+rolloutTimeout.String()+" ")
 		}
 		cmd := exec.CommandContext(e.ctx, "bash", "-c", command)
 		cmd.Dir = dir

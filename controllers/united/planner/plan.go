@@ -148,6 +148,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		Protection:              in.traits().Protection,
 		MissedProtectedRevision: s.missedProtectedRevision,
 		Contested:               contested,
+		Terms:                   in.rolloutTerms(p),
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -165,12 +166,21 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.Step.Child = in.childOf(s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
+	p.wakeAt(s.Step.Wake)
 	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	in.planDeletes(p, s, goal.SamePods)
 	if contested {
 		s.Deletes = nil // it is unknown what would replace them
 		p.wakeAt(in.Contested[s.Name])
 	}
+}
+
+// rolloutTerms returns what decides which replicas failed, if a rollout replaces them; nil under Manual.
+func (in *Input) rolloutTerms(p *Plan) *adapters.Terms {
+	if p.Rollout == nil {
+		return nil
+	}
+	return ptr.To(in.terms())
 }
 
 // contested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
