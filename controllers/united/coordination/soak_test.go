@@ -135,3 +135,30 @@ func TestSoakOfAStepThatIsAdded(t *testing.T) {
 		t.Errorf("it stood for 11 minutes: %+v", w.state)
 	}
 }
+
+// A rollout is complete, is paused, gets a step with a pause, and is resumed: the time before the step was added does
+// not count.
+func TestSoakOfAStepThatIsAddedWhilePaused(t *testing.T) {
+	for name, seen := range map[string]bool{"in the same patch": false, "after United has seen that it is paused": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")
+			w.settle()
+			if w.state.Phase != v1alpha1.RolloutComplete {
+				t.Fatal(w.picture())
+			}
+			w.paused = true
+			if seen {
+				w.after(time.Hour)
+			}
+			w.strategy.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+			w.after(time.Hour)
+			w.paused = false
+			if w.after(0).after(9 * time.Minute); w.state.Step != 0 {
+				t.Errorf("it stood for 9 minutes: %+v", w.state)
+			}
+			if w.after(2 * time.Minute); w.state.Step != 1 {
+				t.Errorf("it stood for 11 minutes: %+v", w.state)
+			}
+		})
+	}
+}
