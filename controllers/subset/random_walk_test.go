@@ -88,8 +88,8 @@ func (m *model) united() {
 	g := m.goal.Goal
 	g.ProtectedRevision = "r1"
 	if o != nil {
-		if told := Protected(o, "", 0); told != "" {
-			g.ProtectedRevision = told
+		if recorded := Protected(o, "", 0); recorded != "" {
+			g.ProtectedRevision = recorded
 		}
 		g.SameTemplate = RevisionOf(o) == g.Update.Revision
 		has := versionOf(RevisionOf(o))

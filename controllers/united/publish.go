@@ -38,7 +38,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 			return 0, err
 		}
 		if wait > 0 {
-			r.tell(parent, &parent.Status, p, results) // what was done has events nevertheless
+			r.recordEvents(parent, &parent.Status, p, results) // what was done has events nevertheless
 			r.Metrics.Observe(parent, status)
 			return wait, nil
 		}
@@ -50,13 +50,13 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if changed {
 		err = r.statusReturns.recordWritten(parent, status, r.StatusBatching, r.Clock.Now())
 	}
-	r.tell(parent, status, p, results)
+	r.recordEvents(parent, status, p, results)
 	r.Metrics.Observe(parent, status)
 	return 0, err
 }
 
-// tell records the events of a pass; status is the status after it.
-func (r *Reconciler) tell(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) {
+// recordEvents records the events of a pass; status is the status after it.
+func (r *Reconciler) recordEvents(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) {
 	for _, e := range planner.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}

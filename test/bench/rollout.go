@@ -79,7 +79,7 @@ func runRollout(ctx context.Context, o *options, r *report) error {
 			if c.policy == appsv1.ParallelPodManagement {
 				base = all[1].took
 			}
-			c.tell(t, calls, base)
+			c.addRow(t, calls, base)
 		}
 		t.print()
 		return nil
@@ -145,8 +145,8 @@ func (c *contestant) roll(ctx context.Context, e *env) error {
 	})
 }
 
-// tell adds a row. base is the time that the bare StatefulSets of that policy took.
-func (c *contestant) tell(t *table, calls []cluster.Event, base time.Duration) {
+// addRow adds a row. base is the time that the bare StatefulSets of that policy took.
+func (c *contestant) addRow(t *table, calls []cluster.Event, base time.Duration) {
 	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
 	native := cluster.ByServiceAccount("kube-system", "statefulset-controller")
 	var ours writes

@@ -102,9 +102,9 @@ func (r *actual) Do(step simulation.Step) error {
 	case simulation.DeletePod:
 		err = kube.Delete(r.ctx, pod)
 	case simulation.Unready:
-		err = r.mark(name, corev1.ConditionFalse)
+		err = r.setReady(name, corev1.ConditionFalse)
 	case simulation.Ready:
-		err = r.mark(name, corev1.ConditionTrue)
+		err = r.setReady(name, corev1.ConditionTrue)
 	case simulation.Hold:
 		err = r.patch(pod, `{"metadata":{"finalizers":["`+holder+`"]}}`)
 	case simulation.Free:
@@ -167,8 +167,8 @@ func (r *actual) holdRevisions(finalizers string) error {
 	return nil
 }
 
-// mark sets the Ready condition of a pod; kwok does not change it afterwards.
-func (r *actual) mark(name string, ready corev1.ConditionStatus) error {
+// setReady sets the Ready condition of a pod; kwok does not change it afterwards.
+func (r *actual) setReady(name string, ready corev1.ConditionStatus) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	return kube.Status().Patch(r.ctx, pod, client.RawPatch(types.StrategicMergePatchType,
 		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)))
@@ -183,7 +183,7 @@ type view struct {
 	revisions []appsv1.ControllerRevision
 }
 
-func (r *actual) look() (view, error) {
+func (r *actual) observe() (view, error) {
 	sets, pods, revisions := &appsv1.StatefulSetList{}, &corev1.PodList{}, &appsv1.ControllerRevisionList{}
 	var errs []error
 	for _, list := range []client.ObjectList{sets, pods, revisions} {
@@ -261,7 +261,7 @@ func (r *actual) Settle() (simulation.Snapshot, error) {
 	var after view
 	last := "nothing was seen"
 	err := r.poll(func() (bool, error) {
-		before, err := r.look()
+		before, err := r.observe()
 		if err != nil {
 			return false, err
 		}
@@ -276,7 +276,7 @@ func (r *actual) Settle() (simulation.Snapshot, error) {
 				return false, fmt.Errorf("pass of the controller: %w", err)
 			}
 		}
-		after, err = r.look()
+		after, err = r.observe()
 		last = "from " + before.versions() + "to " + after.versions()
 		return before.versions() == after.versions(), err
 	})
@@ -301,7 +301,7 @@ func (r *actual) barrier() error {
 	if set.Status.ReadyReplicas == 0 {
 		want, ready = 1, corev1.ConditionTrue
 	}
-	if err := r.mark(sentinel+"-0", ready); err != nil {
+	if err := r.setReady(sentinel+"-0", ready); err != nil {
 		return err
 	}
 	return r.poll(func() (bool, error) {

@@ -58,18 +58,18 @@ func (w *contracted) flaps() {
 		ledger := w.Ledger(6)
 		w.setImage("quiet-3")
 		first := w.awaitStarting("quiet-3")
-		w.turn(first, corev1.ConditionTrue)
+		w.setGroupReady(first, corev1.ConditionTrue)
 		second := w.awaitStarting("quiet-3")
 		for range 3 {
-			w.turn(first, corev1.ConditionFalse)
-			w.turn(first, corev1.ConditionTrue)
+			w.setGroupReady(first, corev1.ConditionFalse)
+			w.setGroupReady(first, corev1.ConditionTrue)
 		}
-		w.turn(first, corev1.ConditionFalse)
+		w.setGroupReady(first, corev1.ConditionFalse)
 		w.Eventually(func() string { return w.Rollout().Message }).Should(ContainSubstring(first.Name))
 		still := w.History.Forbid(anyNewPod)
-		w.turn(second, corev1.ConditionTrue)
+		w.setGroupReady(second, corev1.ConditionTrue)
 		w.Consistently(func() int { return len(still.Broken()) }, 5*time.Second).Should(BeZero(), "nothing is released for the one that is ready again")
-		w.turn(first, corev1.ConditionTrue)
+		w.setGroupReady(first, corev1.ConditionTrue)
 		w.awaitStarting("quiet-3")
 		still.Fires()
 		w.turnAll("quiet-3", "3 quiet-3", "3 quiet-3")
@@ -184,8 +184,8 @@ func (w *contracted) awaitStarting(tag string) (starting pod) {
 	return starting
 }
 
-// turn sets, as the kubelet, whether a replica is ready, for all pods of a group.
-func (w *contracted) turn(replica pod, ready corev1.ConditionStatus) {
+// setGroupReady sets, as the kubelet, whether a replica is ready, for all pods of a group.
+func (w *contracted) setGroupReady(replica pod, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	for _, p := range w.members() {
 		if p.Name == replica.Name || p.Leader == replica.Name {

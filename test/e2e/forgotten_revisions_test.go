@@ -93,9 +93,9 @@ type disturbed struct {
 	nudged time.Time
 }
 
-// look returns what runs, as Images does. Trap: if the API server is away in the moment in which a pod
+// nudgedImages returns what runs, as Images does. Trap: if the API server is away in the moment in which a pod
 // should end or become ready, kwok gives up on the pod until it changes; a kubelet would retry.
-func (d *disturbed) look() images {
+func (d *disturbed) nudgedImages() images {
 	d.t.Helper()
 	if time.Since(d.nudged) > time.Second {
 		d.nudged = time.Now()
@@ -178,10 +178,10 @@ func (d *disturbed) staged() bool {
 func (d *disturbed) back(enough time.Time) {
 	d.t.Helper()
 	if *d.Parent().Spec.Replicas == 3 {
-		d.await(enough, func() bool { return d.look()["two"] == "" })
+		d.await(enough, func() bool { return d.nudgedImages()["two"] == "" })
 		d.JSONPatch(`[{"op":"replace","path":"/spec/topology/subsets/1/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":5}]`)
 	}
-	d.await(enough, func() bool { d.look(); return d.staged() })
+	d.await(enough, func() bool { d.nudgedImages(); return d.staged() })
 	d.deletePod(d.touched + "-0")
 	other := map[string]string{"one": "two", "two": "one", "three": "one"}[d.touched]
 	d.deletePod(other + "-1")
@@ -215,7 +215,7 @@ func (d *disturbed) astray() string {
 	if d.third {
 		want["three"] = "v1 v1"
 	}
-	got := d.look()
+	got := d.nudgedImages()
 	for subset, text := range want {
 		if got[subset] != text {
 			return fmt.Sprintf("%s-%s runs %q, and is to run %q", d.Name, subset, got[subset], text)

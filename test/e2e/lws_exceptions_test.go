@@ -27,12 +27,12 @@ func TestLeaderWorkerSetPace(t *testing.T) {
 	w.setImage("v2")
 	w.comesTo("3 v1", "", "")
 	protected := w.Pods()[0]
-	w.turn(protected, corev1.ConditionFalse)
+	w.setGroupReady(protected, corev1.ConditionFalse)
 	w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(2)))
 	w.SetPartitions(parts{"zone-a": 1})
 	w.Eventually(func() int32 { return w.Status("zone-a").Partition }).Should(Equal(int32(1)))
 	w.Consistently(w.mix, 5*time.Second).Should(Equal(map[string]string{"zone-a": "2 v1, 1 v1?"}))
-	w.turn(protected, corev1.ConditionTrue)
+	w.setGroupReady(protected, corev1.ConditionTrue)
 	w.comesTo("1 v1, 2 v2", "", "")
 }
 

@@ -35,7 +35,7 @@ func TestRolloutKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 4))
 	r := newRolls(e)
 	for range 3 {
-		r.begin()
+		r.startRollouts()
 		for range 2 {
 			events := random.IntN(60)
 			r.awaitEvents(events)
@@ -68,8 +68,8 @@ func newRolls(e *env) *rolls {
 
 func (r *rolls) tag() string { return fmt.Sprintf("v%d", r.round) }
 
-// begin starts to roll out the next image.
-func (r *rolls) begin() {
+// startRollouts starts to roll out the next image.
+func (r *rolls) startRollouts() {
 	r.t.Helper()
 	r.round++
 	r.ledgers = nil
@@ -114,7 +114,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	r := newRolls(e)
 	for range 3 {
-		r.begin()
+		r.startRollouts()
 		events := random.IntN(60)
 		r.awaitEvents(events)
 		t.Logf("seed %d: %s: kills after %d events", seed, r.tag(), events)

@@ -218,16 +218,16 @@ func (w *Workload) DeletePod(subset string, ordinal int) {
 // MarkUnready patches a pod's Ready condition to False; the pod stays unready.
 func (w *Workload) MarkUnready(subset string, ordinal int) {
 	w.t.Helper()
-	w.mark(subset, ordinal, corev1.ConditionFalse)
+	w.markReplica(subset, ordinal, corev1.ConditionFalse)
 }
 
 // MarkReady patches a pod's Ready condition to True.
 func (w *Workload) MarkReady(subset string, ordinal int) {
 	w.t.Helper()
-	w.mark(subset, ordinal, corev1.ConditionTrue)
+	w.markReplica(subset, ordinal, corev1.ConditionTrue)
 }
 
-func (w *Workload) mark(subset string, ordinal int, ready corev1.ConditionStatus) {
+func (w *Workload) markReplica(subset string, ordinal int, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	w.markPod(fmt.Sprintf("%s-%s-%d", w.Name, subset, ordinal), ready)
 }

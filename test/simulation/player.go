@@ -144,19 +144,19 @@ func (s *Simulated) Settle() (Snapshot, error) {
 				act()
 			}
 		}
-		before := s.mark()
+		before := s.fingerprint()
 		for _, act := range s.actions() {
 			act()
 		}
-		if s.mark() == before {
+		if s.fingerprint() == before {
 			return s.snapshot(), nil
 		}
 	}
 	return Snapshot{}, errors.New("it does not settle")
 }
 
-// mark changes when something changes to which somebody reacts.
-func (s *Simulated) mark() string {
+// fingerprint changes when something changes to which somebody reacts.
+func (s *Simulated) fingerprint() string {
 	text := strings.Join(slices.Sorted(maps.Keys(s.api.own[TraceSet])), " ")
 	if set := s.api.Live.Sets[TraceSet]; set != nil {
 		text += fmt.Sprint(set.Object["status"])

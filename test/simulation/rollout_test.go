@@ -74,7 +74,7 @@ type drive struct {
 // play lets things happen to parents of one cluster, and then lets all of them finish.
 func play(t *rapid.T, all ...*drive) {
 	for _, d := range all {
-		d.begin()
+		d.startCoordinated()
 	}
 	cluster := all[0].Cluster
 	if all[0].calm || rapid.IntRange(0, 3).Draw(t, "started") > 0 {
@@ -101,7 +101,7 @@ func play(t *rapid.T, all ...*drive) {
 	}
 }
 
-func (d *drive) begin() {
+func (d *drive) startCoordinated() {
 	if d.manual {
 		return
 	}

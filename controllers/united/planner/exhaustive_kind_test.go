@@ -41,8 +41,8 @@ func kindnesses() []kindness {
 // kindSteps bounds a kind schedule: no schedule has needed a third of it.
 const kindSteps = 500
 
-// begin corrects what no kindness could repair.
-func (n *kindness) begin(c *smallConfig, s *smallState) {
+// correct puts right what no kindness could repair.
+func (n *kindness) correct(c *smallConfig, s *smallState) {
 	s.budget = [budgets]uint8{}
 	s.parent.soaked, s.parent.approval = false, smallApproval{} // only observers know this
 	if s.parent.paused {

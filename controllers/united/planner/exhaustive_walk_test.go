@@ -268,7 +268,7 @@ func (w *walker) expandLate(e *seam, s, after *smallState, pass *smallPass, ev s
 func (w *walker) askLife(e *seam, s *smallState, o *offspring) {
 	for i, n := range kindnesses() {
 		begun := *s
-		n.begin(w.config, &begun)
+		n.correct(w.config, &begun)
 		if wrong := n.live(w.config, e, begun, w.endings, i, nil); wrong != "" {
 			o.found = append(o.found, found{rule: fmt.Sprintf("I6: %s (%s)", wrong, n.name), live: i + 1})
 		}
@@ -327,7 +327,7 @@ func (w *walker) trace(f *found) string {
 		return b.String()
 	}
 	kind := kindnesses()[f.live-1]
-	kind.begin(w.config, &s)
+	kind.correct(w.config, &s)
 	fmt.Fprintf(&b, "   from here on it is kind\n")
 	kind.live(w.config, e, s, &endings{}, f.live-1, func(happened string, s *smallState) {
 		fmt.Fprintf(&b, "   . %-24s %s\n", happened, s.String())

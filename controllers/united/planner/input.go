@@ -229,20 +229,20 @@ func (in *Input) currentRevision(p *Plan) string {
 // is the last one. So the status has precedence if it names a revision without a record, or one that is gone and
 // that a child still names. If that is the revision to go to, the protected revisions of the children decide.
 func (in *Input) believedCurrent() string {
-	told := in.Parent.Status.CurrentRevision
+	recorded := in.Parent.Status.CurrentRevision
 	last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID)
-	if last == nil || told == "" || told == last.Name {
-		return cmp.Or(told, nameOf(last))
+	if last == nil || recorded == "" || recorded == last.Name {
+		return cmp.Or(recorded, nameOf(last))
 	}
-	switch known := revision.ByName(in.Revisions, told); {
-	case known == nil && in.namedByChild(told):
-		return told
+	switch known := revision.ByName(in.Revisions, recorded); {
+	case known == nil && in.namedByChild(recorded):
+		return recorded
 	case known == nil || known.WasCurrent(in.Parent.UID):
 		return last.Name
-	case told == in.Update.Name: // a forgery, or a record that was removed
+	case recorded == in.Update.Name: // a forgery, or a record that was removed
 		return in.oldestProtected(last.Name)
 	}
-	return told
+	return recorded
 }
 
 func nameOf(r *revision.Revision) string {

@@ -299,8 +299,8 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 		return cmp.Or(known, p.CurrentRevision)
 	}
 	if observed != nil && !in.missedProtectedRevision(p, name, observed) {
-		if told := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); told != "" {
-			return told
+		if recorded := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); recorded != "" {
+			return recorded
 		}
 	}
 	return cmp.Or(known, p.CurrentRevision)

@@ -120,8 +120,8 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 		if in.contested(s.Name) { // it changes as fast as somebody lowers it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
-		if told := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && told != "" && !s.missedProtectedRevision {
-			status.CurrentRevision = told
+		if recorded := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && recorded != "" && !s.missedProtectedRevision {
+			status.CurrentRevision = recorded
 		}
 	}
 	status.ChildRecord = in.childRecord(s.Name)
