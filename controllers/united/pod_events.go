@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,11 +43,31 @@ func podEvents() handler.EventHandler {
 		}
 	}
 	return handler.WithLowPriorityWhenUnchanged[client.Object, reconcile.Request](handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, q, e.Object) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, q, e.ObjectOld, e.ObjectNew) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if !isSamePod(e.ObjectOld, e.ObjectNew) {
+				enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
+			}
+		},
 		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, q, e.Object) },
 		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, q, e.Object) },
 	})
+}
+
+// isSamePod reports whether an update changed nothing of a pod that we keep (stripPod). A kubelet updates the status of a
+// pod several times before the pod is ready, with its addresses and with conditions that nobody here reads.
+func isSamePod(before, after client.Object) bool {
+	pods := [2]*corev1.Pod{}
+	for i, object := range []client.Object{before, after} {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return false
+		}
+		compared := *pod
+		compared.ResourceVersion = ""
+		pods[i] = &compared
+	}
+	return equality.Semantic.DeepEqual(pods[0], pods[1])
 }
 
 // isStranger reports whether a pod with our labels is not a replica, according to the name of its controller: for a

@@ -74,3 +74,45 @@ func TestPodEvents(t *testing.T) {
 		})
 	}
 }
+
+// TestPodUpdates: an update triggers a pass only if it changed something of the pod that we keep.
+func TestPodUpdates(t *testing.T) {
+	change := map[string]struct {
+		of    func(p *corev1.Pod)
+		added int
+	}{
+		"only its version": {func(*corev1.Pod) {}, 0},
+		"its address":      {func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, 0},
+		"a condition that nobody reads": {func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue})
+		}, 0},
+		"ready": {func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		}, 1},
+		"its node":          {func(p *corev1.Pod) { p.Spec.NodeName = "a-1" }, 1},
+		"is being deleted":  {func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }, 1},
+		"a label":           {func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "x" }, 1},
+		"another parent":    {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelName] = "api" }, 1}, // of the earlier parent; it is a stranger to the new one
+		"its owner is gone": {func(p *corev1.Pod) { p.OwnerReferences = nil }, 1},
+	}
+	for name, tc := range change {
+		t.Run(name, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			kept := func(version string, change func(p *corev1.Pod)) *corev1.Pod {
+				p := podOf("web-a-0", "web-a")
+				p.ResourceVersion, p.Spec.Containers = version, []corev1.Container{{Name: "main"}}
+				change(p)
+				stripped, err := stripPod(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return stripped.(*corev1.Pod)
+			}
+			podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: kept("1", func(*corev1.Pod) {}), ObjectNew: kept("2", tc.of)}, q)
+			if q.Len() != tc.added {
+				t.Errorf("%d passes, want %d", q.Len(), tc.added)
+			}
+		})
+	}
+}

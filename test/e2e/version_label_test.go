@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestContractVersionLabel checks what United promises for every kind about spec.versionLabel: all
@@ -86,11 +87,13 @@ func (w *versioned) turnOn() {
 	})
 }
 
-// hasOne waits until every pod has this value.
+// hasOne waits until every pod has this value and is ready. A subset that is held before that has not finished, and
+// protects its earlier revision.
 func (w *versioned) hasOne(version string) {
 	w.t.Helper()
 	w.Eventually(w.versions).Should(Equal(zonesOf(version, version)))
 	w.Eventually(func() []string { return w.selects(version) }).Should(Equal([]string{"zone-a", "zone-b"}))
+	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).WithTimeout(rolloutTimeout).Should(BeEmpty())
 	for _, zone := range []string{"zone-a", "zone-b"} {
 		selected, _, err := unstructured.NestedStringMap(w.child(zone).Object, "spec", "selector", "matchLabels") // a LeaderWorkerSet has none
 		w.Expect(err).NotTo(HaveOccurred())
