@@ -18,14 +18,20 @@ import (
 // Kubernetes 1.37 the error names the field.
 func immutable(t *testing.T, field, value string) string {
 	t.Helper()
+	if isKubernetes136(t) {
+		return "spec: Forbidden: updates to statefulset spec for fields other than"
+	}
+	return fmt.Sprintf("spec.%s: Invalid value: %q: field is immutable", field, value)
+}
+
+// isKubernetes136 reports whether the tests run on the oldest Kubernetes.
+func isKubernetes136(t *testing.T) bool {
+	t.Helper()
 	server, err := shared.cluster.ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server.Major == "1" && server.Minor == "36" {
-		return "spec: Forbidden: updates to statefulset spec for fields other than"
-	}
-	return fmt.Sprintf("spec.%s: Invalid value: %q: field is immutable", field, value)
+	return server.Major == "1" && server.Minor == "36"
 }
 
 // TestRefusedPatch checks a patch of zone-b that results in an invalid child. The others continue,
