@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -105,4 +106,31 @@ func TestFixForwardWaits(t *testing.T) {
 	w.Settle()
 	nothing.Fires()
 	e.Expect(w.Images()).To(HaveKeyWithValue("one", "v1 v2 v2"))
+}
+
+// TestFixForwardSeeded checks a child that was deleted in mid-rollout, works in order, and whose protected revision no
+// longer comes up: the rollout goes on when the replica for which the child waits has failed.
+func TestFixForwardSeeded(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(3), policy(appsv1.OrderedReadyPodManagement), plain("one", ""), rolling(`{maxUnavailable: 3, partition: "100%"}`)))
+	w.Settle()
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	w.SetImage("quiet-v1")
+	w.remindKubeletsUntil("one", 3)
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":"100%%"}}}}`)
+	w.SetImage("v2")
+	w.Settle()
+
+	held := e.History.Forbid(protect("one", everything, "quiet-v1"))
+	w.DeleteChild("one", metav1.DeletePropagationForeground)
+	w.Eventually(w.Images).Should(HaveKeyWithValue("one", "quiet-v1"))
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	w.Eventually(func() string { return w.Status("one").Message }).Should(And(ContainSubstring("waiting for replica 1 of web-one to be created"), ContainSubstring("web-one-0 (not ready")))
+	held.Holds()
+	w.Patch(`{"spec":{"progressDeadlineSeconds":5}}`) // the replica has failed then
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	e.Expect(w.Images()).To(HaveKeyWithValue("one", "v2 v2 v2"))
+	held.Fires()
 }
