@@ -36,6 +36,12 @@ func (a *adapting) reserve(caps []*v1alpha1.SubsetCap, now time.Time) (replicas,
 		reserved[i] = replicas[i] - r.effective[i]
 	}
 	r.keepSubstitutes(replicas)
+	for i, limit := range caps {
+		if limit != nil {
+			// A replica that stays may be above one without a node, which stays for it.
+			reserved[i] = max(reserved[i], min(replicas[i]-r.effective[i], a.subsets[i].waiting(replicas[i])))
+		}
+	}
 	return replicas, reserved
 }
 
@@ -120,13 +126,18 @@ func (s *State) served(of int32, now time.Time) int32 {
 // those that the scheduler calls unschedulable, and rises by those that have a node. One that is missing for a moment
 // changes nothing.
 func (s *State) serving(before int32) int32 {
+	return max(s.withNode(), min(before, s.Last-s.waiting(s.Last)))
+}
+
+// waiting is how many of so many replicas the scheduler calls unschedulable.
+func (s *State) waiting(of int32) int32 {
 	waiting := int32(0)
 	for _, r := range s.replicas() {
-		if unschedulable(r) && (!s.numbered() || r.Position < s.Last) {
+		if unschedulable(r) && (!s.numbered() || r.Position < of) {
 			waiting++
 		}
 	}
-	return max(s.withNode(), min(before, s.Last-waiting))
+	return waiting
 }
 
 // withNode is how many replicas that the subset was given have a node.

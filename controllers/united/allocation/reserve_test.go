@@ -118,6 +118,24 @@ func TestReserveKeepsSubstitutes(t *testing.T) {
 	w.is(t, "3,0")
 }
 
+// A replica without a node that is below the one that stays is reserved: it is there in addition to the total.
+func TestReserveBelowOneWithANode(t *testing.T) {
+	w := newWorld(t, 10, 1, one("a", "-", empty), one("b", "-", roomy)).reserving()
+	w.scale(2)
+	w.wait(50)
+	w.is(t, "2(2),2")
+	top := &w.named("a").child.Pods[1]
+	top.Placed, top.Unschedulable, top.Ready, top.NeverReady, top.ReadySince = true, "", true, false, w.now
+	w.total = 1
+	for range 3 {
+		w.pass()
+		got := w.adapt()
+		if !slices.Equal(got.Replicas, []int32{2, 0}) || !slices.Equal(got.Reserved, []int32{1, 0}) {
+			t.Errorf("%v, of which %v are reserved", got.Replicas, got.Reserved)
+		}
+	}
+}
+
 // Where nobody has room nothing is made in vain.
 func TestReserveNoRoom(t *testing.T) {
 	w := newWorld(t, 10, 1, one("a", "-", 1), one("b", "-", empty)).reserving()

@@ -53,8 +53,8 @@ type Subset struct {
 	Name string
 	// Desired is the number of replicas allotted to it: R.
 	Desired int32
-	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent. If there
-	// are any, they are the replicas that the scheduler reports as unschedulable.
+	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent. They are
+	// the lowest of the replicas that the scheduler reports as unschedulable.
 	Reserved int32
 	// Removed: the spec no longer has the subset. It is drained.
 	Removed bool

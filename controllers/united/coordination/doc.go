@@ -108,7 +108,8 @@
 // Reserved replicas. Replicas without a node that are kept in addition to the replicas of the parent
 // (reserveUnschedulablePods) count as available, and N excludes them when a percentage of maxUnavailable is computed.
 // So they are released in turn, like available ones, and deleted, because the child's controller waits for them. When
-// they are updated they are done, without a node. Replicas behind them are deleted, too.
+// they are updated they are done, without a node. Replicas behind them are deleted, too. If no subset has room for a
+// replica, there are more replicas without a node than reserved ones: the others count as unavailable.
 //
 // # The way back
 //

@@ -63,3 +63,36 @@ func TestReservedReplicas(t *testing.T) {
 		})
 	}
 }
+
+// If no subset has room for a replica, there are more replicas without a node than reserved ones. Those count as
+// unavailable: with one of them, and maxUnavailable 1, no available replica is released. The highest one of them is
+// released first, because the new revision may need less room.
+func TestMissingBesideReservedReplicas(t *testing.T) {
+	w := newWorld(strategy(nil), 3, 3).roll("v2")
+	a := w.subsets[0]
+	starve := func() {
+		a.Reserved = 2
+		w.starve()
+		a.Reserved = 1
+	}
+	starve()
+	w.mostUnavailable = 0
+	for range 30 {
+		w.round()
+		starve()
+	}
+	if w.mostUnavailable > 2 || w.running("v2") != 1 || a.member(2).Hash != "v2" {
+		t.Fatalf("two have no node, and %d are unavailable; %d are updated\n%v", w.mostUnavailable, w.running("v2"), w.narrative)
+	}
+	a.Reserved = 0 // the control: nodes have room again
+	for i := range a.Observed.Pods {
+		a.Observed.Pods[i].Unschedulable = ""
+	}
+	for range 60 {
+		w.ready()
+		w.round()
+	}
+	if w.state.Phase != v1alpha1.RolloutComplete {
+		t.Errorf("%s: %s\n%v", w.state.Phase, w.state.Message, w.narrative)
+	}
+}

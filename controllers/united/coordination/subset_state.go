@@ -85,15 +85,20 @@ func (c *coordinator) newSubsetState(s *Subset) *subsetState {
 	v.replicaStates = make([]replicaState, 0, len(o.Pods))
 	v.staged = v.hasRevision(c.Update) && o.SpecObserved && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
 		!s.Forgot && !v.hasNoReplicas()
+	reserved := v.Reserved
 	for i := range o.Pods {
 		if r := &o.Pods[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
-			v.replicaStates = append(v.replicaStates, c.newReplicaState(v, r))
+			v.replicaStates = append(v.replicaStates, c.newReplicaState(v, r, reserved > 0))
+			if v.hasNoNode(r) {
+				reserved--
+			}
 		}
 	}
 	return v
 }
 
-func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) replicaState {
+// newReplicaState returns the state of a replica. reserved: if it has no node, it does not count.
+func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica, reserved bool) replicaState {
 	m := replicaState{Replica: r}
 	o := v.Observed
 	// While the child's controller has not observed its spec, the hashes are those of an older one, and released
@@ -101,8 +106,8 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
 	m.updated = v.staged && settled && v.Revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
-	reserved := v.isReserved(r)
-	m.available = m.available || reserved
+	hasNoNode := v.hasNoNode(r)
+	m.available = m.available || hasNoNode && reserved
 	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
 	if v.Whole {
 		m.usable = m.available // the ledger counts as a whole what the child may take
@@ -110,7 +115,7 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
 	}
-	if reserved {
+	if hasNoNode {
 		return m
 	}
 	var at time.Time
@@ -121,10 +126,12 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica) repli
 	return m
 }
 
-// isReserved reports whether a replica has no node, and is kept in addition to the replicas of the parent. It neither
-// uses the ledger nor fails. It is released like an available one, and deleted when it is released. It is done when it
-// is updated.
-func (s *Subset) isReserved(r *adapters.Replica) bool {
+// hasNoNode reports whether a replica has no node, in a subset that keeps such replicas: it never fails. As many of them
+// as are reserved do not use the ledger: such a replica is released like an available one, and deleted when it is
+// released. It is done when it is updated. The others are the replicas for which no subset has room. They are
+// missing, so they use the ledger. They are the highest ones, because those can be released first, and the next revision
+// may need less room.
+func (s *Subset) hasNoNode(r *adapters.Replica) bool {
 	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating && r.Position < s.Desired
 }
 
