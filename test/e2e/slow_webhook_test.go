@@ -96,6 +96,42 @@ func TestSlowWebhook(t *testing.T) {
 	}
 }
 
+// TestSlowNamespaces checks webhooks that are slow in more namespaces than it takes to use all workers,
+// half of the rest each. The last worker is for namespaces whose passes are short. The test does not run
+// in parallel with others, because they would have that worker only.
+func TestSlowNamespaces(t *testing.T) {
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	var webhooks []slowWebhook
+	var slow []*Workload
+	for range 5 {
+		e := newEnv(t)
+		webhooks = append(webhooks, e.DelayChildren(20*time.Second))
+		for i := range 4 {
+			slow = append(slow, e.Create(draft(fmt.Sprintf("slow-%d", i), replicas(0), zones("", ""), hold())))
+		}
+	}
+	asked := func() (n int32) {
+		for _, w := range webhooks {
+			n += w.asked.Load()
+		}
+		return n
+	}
+	control.Eventually(asked).Should(BeNumerically(">=", 7), "positive control: they have all workers that they can get")
+	for range 5 {
+		began := time.Now()
+		control.reacts()
+		control.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+		control.Expect(asked()).To(BeNumerically(">", 0), "positive control: they wait all the time")
+	}
+	for _, w := range webhooks {
+		w.end()
+	}
+	for _, w := range slow {
+		w.Settle()
+	}
+}
+
 // TestSlowPass checks a pass with many writes of children, each of which takes a second. The status
 // used to be written only after all of them.
 func TestSlowPass(t *testing.T) {
