@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,12 @@ type slowWebhook struct {
 // DelayChildren makes a webhook delay each write of a child in the namespace, until it is stopped.
 func (e *env) DelayChildren(delay time.Duration) slowWebhook {
 	e.t.Helper()
+	return e.reviewSlowly(delay, func(*admissionv1.AdmissionRequest) bool { return true })
+}
+
+// reviewSlowly is DelayChildren with a webhook that then allows the write or not.
+func (e *env) reviewSlowly(delay time.Duration, allows func(*admissionv1.AdmissionRequest) bool) slowWebhook {
+	e.t.Helper()
 	asked, over := &atomic.Int32{}, make(chan struct{})
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &admissionv1.AdmissionReview{}
@@ -46,7 +53,7 @@ func (e *env) DelayChildren(delay time.Duration) slowWebhook {
 		case <-over:
 		case <-r.Context().Done():
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: allows(review.Request)}
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	none := configv1.SideEffectClassNone
@@ -96,6 +103,42 @@ func TestSlowWebhook(t *testing.T) {
 	}
 }
 
+// TestSlowNamespaces checks webhooks that are slow in more namespaces than it takes to use all workers,
+// half of the rest each. The last worker is for namespaces whose passes are short. The test does not run
+// in parallel with others, because they would have that worker only.
+func TestSlowNamespaces(t *testing.T) {
+	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	control.Settle()
+	var webhooks []slowWebhook
+	var slow []*Workload
+	for range 5 {
+		e := newEnv(t)
+		webhooks = append(webhooks, e.DelayChildren(20*time.Second))
+		for i := range 4 {
+			slow = append(slow, e.Create(draft(fmt.Sprintf("slow-%d", i), replicas(0), zones("", ""), hold())))
+		}
+	}
+	asked := func() (n int32) {
+		for _, w := range webhooks {
+			n += w.asked.Load()
+		}
+		return n
+	}
+	control.Eventually(asked).Should(BeNumerically(">=", 7), "positive control: they have all workers that they can get")
+	for range 5 {
+		began := time.Now()
+		control.reacts()
+		control.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+		control.Expect(asked()).To(BeNumerically(">", 0), "positive control: they wait all the time")
+	}
+	for _, w := range webhooks {
+		w.end()
+	}
+	for _, w := range slow {
+		w.Settle()
+	}
+}
+
 // TestSlowPass checks a pass with many writes of children, each of which takes a second. The status
 // used to be written only after all of them.
 func TestSlowPass(t *testing.T) {
@@ -122,4 +165,39 @@ func TestSlowPass(t *testing.T) {
 	webhook.end()
 	w.Settle()
 	e.Expect(made()).To(Equal(many))
+}
+
+// TestSlowlyRefused checks a parent whose new subsets are refused, each after a second, and are so many
+// that the first ones are due again before the last ones were tried. A partition of another subset used
+// to wait for them forever.
+func TestSlowlyRefused(t *testing.T) {
+	t.Parallel()
+	const many = 40
+	e := newEnv(t)
+	w := e.Create(draft("web", replicas(4), plain("zone-a", "2"), plain("zone-b", "2"), hold()))
+	w.Settle()
+	w.SetImage("v2")
+	w.Settle()
+	refused := &atomic.Int32{}
+	webhook := e.reviewSlowly(time.Second, func(r *admissionv1.AdmissionRequest) bool {
+		if r.Operation == admissionv1.Create {
+			refused.Add(1)
+		}
+		return r.Operation != admissionv1.Create
+	})
+	e.Eventually(func() error {
+		probe := &appsv1.StatefulSet{}
+		w.Child("zone-a").DeepCopyInto(probe)
+		probe.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: "probe"}
+		return e.Client.Create(e.ctx, probe, client.DryRunAll)
+	}).ShouldNot(Succeed())
+	var more []string
+	for i := range many {
+		more = append(more, fmt.Sprintf(`{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"pool-%02d","replicas":0}}`, i))
+	}
+	w.JSONPatch("[%s]", strings.Join(more, ","))
+	e.Eventually(refused.Load).Should(BeNumerically(">", 10), "positive control")
+	w.SetPartitions(parts{"zone-a": 0})
+	w.Runs(images{"zone-a": "v2 v2", "zone-b": "v1 v1"})
+	webhook.end()
 }

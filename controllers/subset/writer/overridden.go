@@ -136,7 +136,7 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, app
 		at.text = adapters.Overruled(w.Adapter, applied, answer)
 	}
 	if at.text != "" {
-		override = Override{Field: at.text, Admission: true, Barred: barred}
+		override = Override{Field: at.text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	return at

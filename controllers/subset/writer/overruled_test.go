@@ -61,6 +61,49 @@ func TestOverruled(t *testing.T) {
 	}
 }
 
+// TestOverruledInARollout: a rollout writes a child many times. The repetitions of these writes are one series: before,
+// there were ten at once after each of them.
+func TestOverruledInARollout(t *testing.T) {
+	b, now, current := overruled(t, int64(77), "spec", "minReadySeconds")
+	released := 0
+	for partition := int32(20); partition > 0; partition-- {
+		child := childSpec()
+		child.Replicas, child.Partition = 20, partition
+		for range 10 {
+			*now = now.Add(100 * time.Millisecond)
+			after, _, err := b.carry(subset.Step{Action: subset.ActionApply, Child: child}, current)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after.SetManagedFields(current.GetManagedFields())
+			current = after
+		}
+		released++
+		if got, _, _ := unstructured.NestedInt64(current.Object, "spec", "updateStrategy", "rollingUpdate", "partition"); got != int64(partition) {
+			t.Fatal("the partition is not written at once:", got, partition)
+		}
+	}
+	if repeated := len(b.applied) - released; repeated <= 0 || repeated > repeatsEachSecond {
+		t.Error(repeated, "repetitions in 20 s")
+	}
+	if e := b.Overridden(webParent, "web-zone-a", current); e == nil {
+		t.Error("it is not reported")
+	}
+	edited, before := childSpec(), len(b.applied)
+	edited.ParentGeneration++
+	for range 50 {
+		after, _, err := b.carry(subset.Step{Action: subset.ActionApply, Child: edited}, current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after.SetManagedFields(current.GetManagedFields())
+		current = after
+	}
+	if again := len(b.applied) - before; again < repeatsAtOnce {
+		t.Error("after an edit of the parent it is not tried at once:", again)
+	}
+}
+
 // TestOverruledForGood: a field that is immutable after the creation of the child is corrected once for each version of
 // the spec.
 func TestOverruledForGood(t *testing.T) {

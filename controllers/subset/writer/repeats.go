@@ -70,6 +70,14 @@ type Override struct {
 	Admission bool
 	// Barred: the write did not raise the partition either.
 	Barred bool
+	// Generation is that of the parent in a write of a child that admission changed; 0 for all other writes.
+	Generation int64
+}
+
+// continues reports whether another write was overridden in the same way before, without an edit of the parent in
+// between, so that it is the same conflict. A write that protects replicas is always a new one.
+func (o Override) continues(before Override) bool {
+	return o.Admission && o.Generation != 0 && !o.Barred && o == before
 }
 
 func (o Override) String() string {
@@ -143,11 +151,16 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 	if r == nil {
 		return
 	}
-	w := r.addOrFind(parent, object, content)
+	before, w := r.last(parent, object), r.addOrFind(parent, object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= stands {
 		// The last write stood, and this one only reverts a previous value: it must not count as doubtful, or messages
 		// about it would appear and disappear forever.
 		w.row = min(w.row, repeatsAtOnce)
+	}
+	if w.first.IsZero() && before != nil && override.continues(before.override) {
+		// A rollout writes a child many times, each time with other content. If admission changes each write in the same
+		// way, the repetitions of all these writes are one series.
+		w.row = before.row
 	}
 	if w.first.IsZero() {
 		w.first = now

@@ -42,25 +42,96 @@ func TestANamespaceLeavesWorkers(t *testing.T) {
 	for _, tc := range []struct {
 		namespace string
 		want      int
-	}{{"first", 4}, {"second", 2}, {"third", 1}, {"fourth", 1}, {"fifth", 0}} {
+	}{{"first", 4}, {"second", 2}, {"third", 1}, {"fourth", 0}, {"fifth", 0}} {
 		if begun := begin(tc.namespace); begun != tc.want {
 			t.Errorf("%s has %d workers, want %d", tc.namespace, begun, tc.want)
 		}
 	}
-	slow[7].End(0, now) // the one of the fourth namespace
-	if want := []string{"fifth/0", "fourth/1"}; !slices.Equal(woken, want) {
+	slow[6].End(0, now) // the one of the third namespace
+	if want := []string{"fifth/0", "fourth/0", "third/1"}; !slices.Equal(woken, want) {
 		t.Error("woken", woken, "want", want)
 	}
 	woken = nil
-	s.Forget(in("fourth", "1"))
-	if want := []string{"fifth/0", "fourth/2"}; !slices.Equal(woken, want) {
+	s.Forget(in("fourth", "0"))
+	if want := []string{"fifth/0", "fourth/1", "third/1"}; !slices.Equal(woken, want) {
 		t.Error("woken", woken, "want", want)
 	}
 	if turn, _ := s.Begin(in("fourth", "3"), now); turn != nil {
 		t.Error("it went past the first of its namespace")
 	}
-	if turn, _ := s.Begin(in("fourth", "2"), now); turn == nil {
+	if turn, _ := s.Begin(in("fourth", "1"), now); turn == nil {
 		t.Error("it was woken, and does not get the worker")
+	}
+}
+
+// With halves alone, four namespaces whose webhooks are slow had all of eight workers, and everybody else waited for them.
+func TestTheLastWorkerIsForShortPasses(t *testing.T) {
+	now := time.Now()
+	s := shares.New(8)
+	may := func(namespace, name string) *shares.Turn {
+		turn, _ := s.Begin(in(namespace, name), now)
+		return turn
+	}
+	may("short", "before").End(shares.Allowance, now)
+	may("both", "short").End(0, now)
+	may("both", "long").End(much, now)
+	for i := range 10 {
+		for j := range 8 {
+			may(fmt.Sprint("slow-", i), fmt.Sprint(j))
+		}
+	}
+	if may("both", "another") != nil {
+		t.Error("a namespace that had a long pass as well takes the last worker")
+	}
+	for range 3 {
+		turn := may("short", "one")
+		if turn == nil {
+			t.Fatal("there is no worker for it")
+		}
+		if may("other", "one") != nil {
+			t.Error("there are more passes than workers")
+		}
+		turn.End(shares.Allowance, now)
+		if may("other", "one") != nil {
+			t.Error("it has not shown that its passes are short")
+		}
+	}
+}
+
+func TestALongPassCountsForAWhile(t *testing.T) {
+	now := time.Now()
+	s := shares.New(2)
+	first, _ := s.Begin(in("ns", "long"), now)
+	first.End(much, now)
+	second, _ := s.Begin(in("ns", "short"), now)
+	second.End(0, now)
+	if turn, _ := s.Begin(in("slow", "one"), now); turn == nil {
+		t.Fatal("there are two workers")
+	}
+	if turn, _ := s.Begin(in("ns", "short"), now); turn != nil {
+		t.Error("it takes the last worker")
+	}
+	if turn, _ := s.Begin(in("ns", "short"), now.Add(time.Hour)); turn == nil {
+		t.Fatal("it never gets the last worker again")
+	} else {
+		turn.End(0, now)
+	}
+	s.Forget(in("ns", "short"))
+	if turn, _ := s.Begin(in("ns", "new"), now.Add(time.Hour)); turn != nil {
+		t.Error("nobody is left there who had a short pass")
+	}
+}
+
+// The only worker is for all.
+func TestOneWorker(t *testing.T) {
+	now := time.Now()
+	s := shares.New(1)
+	for _, used := range []time.Duration{0, much} {
+		turn, _ := s.Begin(in("ns", "one"), now)
+		if turn == nil {
+			t.Fatal("it never begins")
+		}
+		turn.End(used, now)
 	}
 }
 
@@ -100,14 +171,15 @@ func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 	}
 }
 
-// In any sequence of passes: there are no more passes than workers, a namespace without a worker gets one while one is
-// free, and no parent is forgotten.
+// In any sequence of passes: there are no more passes than workers, a namespace without a worker gets one while two are
+// free, or if it has had only short passes while one is, and no parent is forgotten.
 func TestNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, now := rapid.IntRange(1, 12).Draw(t, "workers"), time.Unix(0, 0)
 		s, woken := shares.New(workers), map[types.NamespacedName]bool{}
 		s.OnWake(func(p types.NamespacedName) { woken[p] = true })
 		under, waits, busy := map[types.NamespacedName]*shares.Turn{}, map[types.NamespacedName]bool{}, map[string]int{}
+		short := map[string]map[types.NamespacedName]bool{}
 		begin := func(p types.NamespacedName) {
 			free, ahead := workers-len(under), 0
 			for other := range waits {
@@ -118,7 +190,7 @@ func TestNamespaces(t *testing.T) {
 			turn, _ := s.Begin(p, now)
 			delete(woken, p)
 			if delete(waits, p); turn == nil {
-				if free > 0 && busy[p.Namespace] == 0 && ahead == 0 {
+				if (free > 1 || free == 1 && (workers == 1 || len(short[p.Namespace]) > 0)) && busy[p.Namespace] == 0 && ahead == 0 {
 					t.Fatal("there is a worker, and it has none:", p)
 				}
 				waits[p] = true
@@ -134,6 +206,10 @@ func TestNamespaces(t *testing.T) {
 			under[p].End(0, now)
 			delete(under, p)
 			busy[p.Namespace]--
+			if short[p.Namespace] == nil {
+				short[p.Namespace] = map[types.NamespacedName]bool{}
+			}
+			short[p.Namespace][p] = true
 		}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			p := in(fmt.Sprint("ns", rapid.IntRange(0, 3).Draw(t, "namespace")), fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "name")))
@@ -143,6 +219,7 @@ func TestNamespaces(t *testing.T) {
 			case rapid.IntRange(0, 9).Draw(t, "forget") == 0:
 				s.Forget(p)
 				delete(waits, p)
+				delete(short[p.Namespace], p)
 			default:
 				begin(p)
 			}

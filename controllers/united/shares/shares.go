@@ -14,7 +14,8 @@
 // A pass can also wait for the API server, for as long as a webhook takes, and nothing ends that early. So each pass
 // takes a worker of its namespace when it starts: a namespace may have as many as remain free (waitingRoom). Then there
 // is one for every other namespace, whatever the namespaces that have some are waiting for. The passes of one namespace
-// use at most half of the workers, which costs nothing while the passes are short.
+// use at most half of the workers, which costs nothing while the passes are short; and the last worker is only for
+// namespaces whose passes have been short, so that many namespaces with long ones leave it to the others.
 //
 // In addition, a parent that worked for long rests for the same time (Turn.End), up to MaxRest: with only a queue, one
 // parent with many events could keep its place forever.
@@ -91,7 +92,7 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 	switch {
 	case long && now.Before(rested):
 		return nil, rested.Sub(now)
-	case !s.room.mayEnter(parent):
+	case !s.room.mayEnter(parent, now):
 		s.leaveQueue(parent) // others need not wait for a place until its namespace has a worker for it
 		return nil, retryPeriod
 	case long && !s.takePlace(parent):
@@ -146,7 +147,7 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 	default:
 		delete(s.resting, t.parent)
 	}
-	s.room.leave(t.parent)
+	s.room.leave(t.parent, used > Allowance, now)
 	for _, parent := range s.room.next() {
 		s.wake(parent)
 	}
@@ -171,6 +172,7 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.resting, parent)
+	s.room.forgetShort(parent)
 	if s.room.leaveQueue(parent) {
 		for _, next := range s.room.next() {
 			s.wake(next)

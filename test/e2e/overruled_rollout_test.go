@@ -1,0 +1,73 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/fixtures"
+)
+
+// TestOverruledInARollout checks a policy that begins, in the middle of a coordinated rollout, to set a
+// field of the child of zone-a to another value. The rollout goes on within its limit, in both zones,
+// and each replica is replaced once. The status names the field. The repetitions of all writes of the
+// rollout together are spaced: before, there were ten at once after each of them.
+func TestOverruledInARollout(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]overruled{
+		"minReadySeconds": {0, `{op: "add", path: "/spec/minReadySeconds", value: 1}`, "spec.minReadySeconds", "1", false},
+		"maxUnavailable": {
+			0, `{op: "add", path: "/spec/updateStrategy/rollingUpdate/maxUnavailable", value: 5}`,
+			"spec.updateStrategy.rollingUpdate.maxUnavailable", "5", false,
+		},
+		"maxSurge": {1, `{op: "add", path: "/spec/strategy/rollingUpdate/maxSurge", value: 2}`, "spec.strategy.rollingUpdate.maxSurge", "2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const replicasOfAll, limit = 12, 1
+			e, k := newEnv(t), kinds()[o.kind]
+			w := &contracted{e.Create(draft("web", replicas(replicasOfAll), k.draft, zones("", ""), rolling(`{maxUnavailable: 1}`))), k}
+			w.comesTo("6 v1", "6 v1", "")
+			control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+			control.Settle()
+			from, mark := e.History.Mark(), e.AuditMark()
+			w.setImage("v2")
+			e.Eventually(func() int32 { return w.Parent().Status.UpdatedReplicas }).Should(BeNumerically(">", 0))
+			lift := e.overrideOn([]admissionv1.OperationType{admissionv1.Update}, k.resource, "",
+				`object.metadata.name == "web-zone-b" ? [] : [JSONPatch`+o.patch+"]", func() bool { return true })
+			e.Eventually(func(g Gomega) {
+				g.Expect(w.unavailable()).To(BeNumerically("<=", limit))
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 v2", "zone-b": "6 v2"}))
+			}).WithTimeout(rolloutTimeout).Should(Succeed())
+			w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
+			e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
+			control.reacts()
+			e.Expect(e.History.Since(from)).To(HaveLen(replicasOfAll), "each replica was replaced once")
+			e.Expect(len(e.Writes(mark, k.resource))).To(BeNumerically("<=", spaced+2*replicasOfAll))
+			lift()
+			w.Patch(`{"spec":{"minReadySeconds":0,"progressDeadlineSeconds":601}}`) // an edit is written at once
+			e.Eventually(func(g Gomega) {
+				g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+				g.Expect(o.fieldOf(w, w.child("zone-a"))).NotTo(Equal(o.to))
+			}, 2*time.Minute).Should(Succeed())
+		})
+	}
+}
+
+// unavailable returns how many of the replicas that the spec asks for are missing or not ready.
+func (w *Workload) unavailable() int {
+	w.t.Helper()
+	missing := int(*w.Parent().Spec.Replicas)
+	for _, p := range w.Pods() {
+		if p.Ready && !p.Terminating {
+			missing--
+		}
+	}
+	return missing
+}
