@@ -9,13 +9,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestOverruledInARollout checks a policy that begins, in the middle of a coordinated rollout, to set a
-// field of the child of zone-a to another value. The rollout goes on within its limit, in both zones,
+// field of the child of zone-b to another value. The rollout goes on within its limit, in both zones,
 // and each replica is replaced once. The status names the field. The repetitions of all writes of the
 // rollout together are spaced: before, there were ten at once after each of them.
 func TestOverruledInARollout(t *testing.T) {
@@ -37,16 +38,23 @@ func TestOverruledInARollout(t *testing.T) {
 			control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
 			control.Settle()
 			from, mark := e.History.Mark(), e.AuditMark()
-			w.setImage("v2")
+			w.setImage("quiet-v2") // so the rollout waits in its middle until the policy is in force
 			e.Eventually(func() int32 { return w.Parent().Status.UpdatedReplicas }).Should(BeNumerically(">", 0))
 			lift := e.overrideOn([]admissionv1.OperationType{admissionv1.Update}, k.resource, "",
-				`object.metadata.name == "web-zone-b" ? [] : [JSONPatch`+o.patch+"]", func() bool { return true })
+				`object.metadata.name == "web-zone-a" ? [] : [JSONPatch`+o.patch+"]", func() bool {
+					probe := w.child("zone-b")
+					probe.SetAnnotations(map[string]string{"probe": "1"})
+					probe.SetManagedFields(nil)
+					err := e.Client.Update(e.ctx, probe, client.DryRunAll)
+					return err == nil && o.fieldOf(w, probe) == o.to
+				})
 			e.Eventually(func(g Gomega) {
 				g.Expect(w.unavailable()).To(BeNumerically("<=", limit))
-				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 v2", "zone-b": "6 v2"}))
+				w.remindKubeletsOf("")
+				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "6 quiet-v2"}))
 			}).WithTimeout(rolloutTimeout).Should(Succeed())
-			w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
-			e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
+			w.Stalls("zone-b", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
+			e.Expect(o.fieldOf(w, w.child("zone-b"))).To(Equal(o.to), "positive control")
 			control.reacts()
 			e.Expect(e.History.Since(from)).To(HaveLen(replicasOfAll), "each replica was replaced once")
 			e.Expect(len(e.Writes(mark, k.resource))).To(BeNumerically("<=", spaced+2*replicasOfAll))
@@ -54,7 +62,7 @@ func TestOverruledInARollout(t *testing.T) {
 			w.Patch(`{"spec":{"minReadySeconds":0,"progressDeadlineSeconds":601}}`) // an edit is written at once
 			e.Eventually(func(g Gomega) {
 				g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
-				g.Expect(o.fieldOf(w, w.child("zone-a"))).NotTo(Equal(o.to))
+				g.Expect(o.fieldOf(w, w.child("zone-b"))).NotTo(Equal(o.to))
 			}, 2*time.Minute).Should(Succeed())
 		})
 	}
