@@ -45,7 +45,7 @@ func TestOverruledInARollout(t *testing.T) {
 					probe := w.child("zone-b")
 					probe.SetAnnotations(map[string]string{"probe": "1"})
 					probe.SetManagedFields(nil)
-					err := e.Client.Update(e.ctx, probe, client.DryRunAll)
+					err := e.Update(e.ctx, probe, client.DryRunAll)
 					return err == nil && o.fieldOf(w, probe) == o.to
 				})
 			e.Eventually(func(g Gomega) {
