@@ -384,14 +384,14 @@ func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 // creates that are rejected after a second each would otherwise take every pass.
 func (p *Plan) Order(in *Input) []*SubsetPlan {
 	turn := func(s *SubsetPlan) int {
-		rank, reached := orderOf(in, s), in.Unreached[s.Name] == 0
+		rank := orderOf(in, s)
 		switch {
 		case rank >= shrinking:
 			return rank
 		case rank == moves && s.Step.Child.Partition > in.observed(s.Name).Partition && s.Step.Child.Revision == subset.RevisionOf(in.observed(s.Name)) && len(in.Unreached) > 0:
-			return -2
-		case !reached:
-			return -1
+			return raises
+		case in.Unreached[s.Name] > 0:
+			return unreached
 		}
 		return rank
 	}
@@ -403,9 +403,11 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 	return ordered
 }
 
-// The places of subsets in an order, if the last pass has reached all of them.
+// The places of subsets in an order. The first two are for a pass after one that did not reach all of them.
 const (
-	grows = iota
+	raises = iota
+	unreached
+	grows
 	moves
 	rests
 	shrinking
