@@ -80,6 +80,8 @@ func TestUnreadable(t *testing.T) {
 			imagePath, image("v2")))
 		deep.Scale(5)
 		e.Expect(e.Delete(e.ctx, aged.Child("zone-a"), client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		e.Eventually(func() error { return e.Get(e.ctx, aged.key("aged-zone-a"), &appsv1.StatefulSet{}) }).Should(
+			MatchError(ContainSubstring("not found")), "the garbage collector orphans the pods first")
 		control.reacts()
 		none.Holds()
 		e.Expect(deep.Pods()).To(HaveLen(2))
