@@ -104,16 +104,17 @@ control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)
 build: ## Build bin/united-manager
 	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
 
-GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md
+GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md config/argocd
 
 .PHONY: generate
-generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, the CRD, the RBAC role, parts of the charts, and docs/api.md
+generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, the CRD, the RBAC role, parts of the charts, the patch for Argo CD, and docs/api.md
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
 	$(GO) run ./hack/crd
 	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
 		output:rbac:artifacts:config=config/rbac
 	$(GO) run ./hack/chart
+	$(GO) run ./hack/gitops
 	$(BIN)/crd-ref-docs --log-level ERROR --renderer markdown --config hack/docs/api/config.yaml --templates-dir hack/docs/api \
 		--max-depth 20 --source-path apis --output-path docs/api.md
 

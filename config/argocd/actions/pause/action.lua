@@ -1,0 +1,3 @@
+-- Freezes the rollout. Scaling and repair continue.
+obj.spec.paused = true
+return obj
