@@ -104,6 +104,45 @@ control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)
 build: ## Build bin/united-manager
 	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
 
+# The image and the release have the version of the tag; without one, a development version of that of the chart.
+DIRTY = $(shell test -z "$$(git status --porcelain --untracked-files=no)" || echo .dirty)
+TAG = $(if $(DIRTY),,$(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/null))
+CHART_VERSION = $(shell awk '$$1 == "version:" {print $$2}' charts/united/Chart.yaml)
+VERSION ?= $(if $(TAG),$(patsubst v%,%,$(TAG)),$(CHART_VERSION)-dev.g$(shell git rev-parse --short=12 HEAD)$(DIRTY))
+REVISION = $(shell git rev-parse HEAD)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+PLATFORMS ?= linux/amd64 linux/arm64
+DIST ?= $(CURDIR)/dist
+IMAGE_DIR ?= $(DIST)/image
+IMAGE_TOOL := $(BIN)/united-image
+
+$(IMAGE_TOOL): $(wildcard hack/image/*.go) hack/image/go.mod hack/image/go.sum
+	cd hack/image && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ .
+
+# Without the state of the repository in the binary, the same sources give the same binary in every clone.
+.PHONY: image image-push release
+image: $(IMAGE_TOOL) ## Build the image into dist/image, for PLATFORMS (linux/amd64 linux/arm64), without a container engine
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; binaries=; \
+	for platform in $(PLATFORMS); do \
+		file=$$tmp/$${platform//\//-}; binaries+=" $$platform=$$file"; \
+		echo "$$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o "$$file" ./cmd/manager; \
+	done; \
+	$(IMAGE_TOOL) build -layout '$(IMAGE_DIR)' -created '$(SOURCE_DATE_EPOCH)' -version '$(VERSION)' -revision '$(REVISION)$(DIRTY)' $$binaries
+
+image-push: image ## Build the image, and push it to IMAGE, such as registry.example/united-manager:v1
+	@test -n '$(IMAGE)' || { echo 'say where to: make image-push IMAGE=registry.example/united-manager:v1' >&2; exit 1; }
+	$(IMAGE_TOOL) push -layout '$(IMAGE_DIR)' '$(IMAGE)'
+
+RELEASE_CHART = $(DIST)/united-$(VERSION).tgz
+release: image $(BIN)/helm ## Put chart, CRDs, manifests, image and checksums into dist/, with the version of the tag
+	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/*.tgz '$(DIST)'/*.yaml '$(DIST)'/*.tar '$(DIST)/checksums.txt'
+	@$(BIN)/helm package charts/united --version '$(VERSION)' --app-version 'v$(VERSION)' --destination '$(DIST)' >/dev/null
+	@for file in config/crd/*.yaml; do echo ---; cat "$$file"; done > '$(DIST)/crds.yaml'
+	@{ cat config/rbac/00_namespace.yaml; $(BIN)/helm template united '$(RELEASE_CHART)' --namespace united-system; } > '$(DIST)/install.yaml'
+	@$(IMAGE_TOOL) archive -layout '$(IMAGE_DIR)' '$(DIST)/united-manager-$(VERSION).tar'
+	@cd '$(DIST)' && sha256sum *.tgz *.yaml *.tar > checksums.txt && cat checksums.txt
+
 GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md config/argocd
 
 .PHONY: generate
@@ -130,12 +169,14 @@ verify: generate ## Fail when generated files, go.mod or the format are not up t
 	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
 		test -z "$$new" || { echo "generated files are not in git: $$new" >&2; exit 1; }
 	$(GO) mod tidy -diff
+	cd hack/image && $(GO) mod tidy -diff
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null)); \
 		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint $(BIN)/helm vulnerabilities ## Run the linters, and govulncheck where its database can be reached
 	$(BIN)/golangci-lint run ./...
+	cd hack/image && $(BIN)/golangci-lint run ./...
 	$(BIN)/helm lint --strict --quiet $(CHARTS)
 
 # With -version govulncheck tells when its database was updated, if it can reach it. That it cannot is no fault of the
@@ -162,6 +203,9 @@ run-tests = pkgs=$$($(GO) list ./...) && \
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
+# A module of its own: what it needs is no part of the manager.
+test-image-tool = cd hack/image && $(GO) test ./...
+
 # What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
@@ -170,9 +214,10 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
+	( $(test-image-tool) ) || rc=1; \
 	$(BIN)/helm-unittest $(CHARTS) || rc=1; \
 	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
@@ -180,11 +225,12 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) ## R
 
 test-unit: ## Run the tests that need no control plane
 	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
+	@$(test-image-tool)
 
 test-charts: $(BIN)/helm-unittest ## Run the unit tests of the Helm charts
 	$(BIN)/helm-unittest $(CHARTS)
 
-test-e2e: build control-plane kind-managers $(BIN)/helm ## Run the tests on the real control plane
+test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
@@ -240,4 +286,4 @@ demo: build control-plane $(BIN)/helm ## Show a canary over three zones, step by
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf $(BIN) .playground
+	rm -rf $(BIN) $(DIST) .playground
