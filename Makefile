@@ -62,7 +62,7 @@ K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
 # The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
 KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml)
-$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck,$(eval $(call stamp-rule,$(m))))
+$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck prometheus,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
@@ -74,6 +74,7 @@ $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-too
 $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
+$(eval $(call tool-rule,prometheus,promtool,github.com/prometheus/prometheus/cmd/promtool))
 
 # What the manager of a kind works on is in its module: the CRDs, and which webhooks it has.
 define manager-rule # $(1): directory in hack/tools and in bin/, $(2): the module
@@ -93,7 +94,7 @@ $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
 .PHONY: tools control-plane control-plane-oldest kind-managers
-tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
+tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
@@ -213,12 +214,13 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 # Of kinds whose small worlds have an oracle of their own.
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
-.PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+.PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
 	( $(test-image-tool) ) || rc=1; \
 	$(BIN)/helm-unittest $(CHARTS) || rc=1; \
+	$(test-alerts) || rc=1; \
 	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	exit $$rc
@@ -229,6 +231,11 @@ test-unit: ## Run the tests that need no control plane
 
 test-charts: $(BIN)/helm-unittest ## Run the unit tests of the Helm charts
 	$(BIN)/helm-unittest $(CHARTS)
+
+ALERTS := charts/united/rules
+test-alerts = $(BIN)/promtool check rules --lint=all --lint-fatal $(ALERTS)/alerts.yaml && $(BIN)/promtool test rules $(ALERTS)/alerts_test.yaml
+test-alerts: $(BIN)/promtool ## Run the tests of the alerts, with promtool
+	$(test-alerts)
 
 test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)

@@ -70,3 +70,28 @@ func TestEventsHaveKnownReasons(t *testing.T) {
 		g.Expect(string(reason[1])).To(MatchRegexp(`^(v1alpha1\.(Event|Reason)\w+|c\.Reason|reason)$`))
 	}
 }
+
+// TestAlertsAndDashboardUseMetricsThatExist checks the names of the metrics of United in the chart.
+func TestAlertsAndDashboardUseMetricsThatExist(t *testing.T) {
+	g := NewWithT(t)
+	registered := &collectors{}
+	NewMetrics(registered)
+	var names []string
+	for _, c := range *registered {
+		ch := make(chan *prometheus.Desc, 10)
+		c.Describe(ch)
+		close(ch)
+		for desc := range ch {
+			names = append(names, described.FindStringSubmatch(desc.String())[1])
+		}
+	}
+	for _, file := range []string{"rules/alerts.yaml", "dashboards/united.json"} {
+		text, err := os.ReadFile("../../charts/united/" + file)
+		g.Expect(err).NotTo(HaveOccurred())
+		used := regexp.MustCompile(`\bunited_\w+`).FindAllString(string(text), -1)
+		g.Expect(len(used)).To(BeNumerically(">", 5), file)
+		for _, name := range used {
+			g.Expect(names).To(ContainElement(name), file)
+		}
+	}
+}

@@ -4,8 +4,11 @@
 package united
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -17,7 +20,14 @@ type Metrics struct {
 	partition    *prometheus.GaugeVec
 	lastProgress *prometheus.GaugeVec
 	stalled      *prometheus.GaugeVec
+	ready        *prometheus.GaugeVec
+	restoring    *prometheus.GaugeVec
 	unreadable   *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// reasons are those of the series of ready, by UnitedDeployment. When a reason changes, its series
+	// must go, and finding it by the other labels alone would go through all series.
+	reasons map[types.NamespacedName]string
 }
 
 // NewMetrics registers the metrics. It panics if they are already registered there, as MustRegister does.
@@ -31,10 +41,19 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		partition:    gauge("subset_partition", "Partition in effect: replicas below it are protected.", "subset"),
 		lastProgress: gauge("last_progress_timestamp_seconds", "When a replica last got closer to what the spec asks for, or the spec changed."),
 		stalled:      gauge("stalled", "1 when the condition Stalled is True."),
+		ready:        gauge("ready", "1 when the condition Ready is True, else 0; the label reason is its reason.", "reason"),
+		restoring:    gauge("subset_restoring", "1 while the child workload of a subset has forgotten what its protected replicas run, and United restores it.", "subset"),
+		reasons:      map[types.NamespacedName]string{},
 		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; United leaves it unchanged."),
 	}
-	registry.MustRegister(m.replicas, m.partition, m.lastProgress, m.stalled, m.unreadable)
+	for _, vec := range m.vectors() {
+		registry.MustRegister(vec)
+	}
 	return m
+}
+
+func (m *Metrics) vectors() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.restoring, m.unreadable}
 }
 
 // Observe updates the metrics from a status that was written.
@@ -50,22 +69,41 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 			m.replicas.WithLabelValues(namespace, name, s.Name, state).Set(float64(value))
 		}
 		m.partition.WithLabelValues(namespace, name, s.Name).Set(float64(s.Partition))
+		m.restoring.WithLabelValues(namespace, name, s.Name).Set(oneIf(s.Phase == v1alpha1.PhaseRestoring))
 	}
 	for _, s := range parent.Status.Subsets {
 		if !kept[s.Name] {
 			gone := prometheus.Labels{"namespace": namespace, "name": name, "subset": s.Name}
 			m.replicas.DeletePartialMatch(gone)
 			m.partition.DeletePartialMatch(gone)
+			m.restoring.DeletePartialMatch(gone)
 		}
 	}
 	if status.LastProgressTime != nil {
 		m.lastProgress.WithLabelValues(namespace, name).Set(float64(status.LastProgressTime.Unix()))
 	}
-	stalled := 0.0
-	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
-		stalled = 1
+	m.stalled.WithLabelValues(namespace, name).Set(oneIf(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled)))
+	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		m.setReady(types.NamespacedName{Namespace: namespace, Name: name}, ready)
 	}
-	m.stalled.WithLabelValues(namespace, name).Set(stalled)
+}
+
+// setReady keeps one series for each UnitedDeployment: that of its current reason.
+func (m *Metrics) setReady(key types.NamespacedName, ready *metav1.Condition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, found := m.reasons[key]; found && old != ready.Reason {
+		m.ready.DeleteLabelValues(key.Namespace, key.Name, old)
+	}
+	m.reasons[key] = ready.Reason
+	m.ready.WithLabelValues(key.Namespace, key.Name, ready.Reason).Set(oneIf(ready.Status == metav1.ConditionTrue))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Unreadable sets the metric for a UnitedDeployment that cannot be decoded.
@@ -81,7 +119,10 @@ func (m *Metrics) Readable(key types.NamespacedName) {
 // Forget removes the metrics of a UnitedDeployment that is gone.
 func (m *Metrics) Forget(key types.NamespacedName) {
 	gone := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
-	for _, vec := range []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.unreadable} {
+	for _, vec := range m.vectors() {
 		vec.DeletePartialMatch(gone)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.reasons, key)
 }

@@ -48,9 +48,12 @@ func TestMetrics(t *testing.T) {
 	other := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "web"}}
 	status := &v1alpha1.UnitedDeploymentStatus{
 		LastProgressTime: ptr.To(metav1.NewTime(time.Unix(1767225600, 0))),
-		Conditions:       []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}},
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Blocked"},
+		},
 		Subsets: []v1alpha1.SubsetStatus{
-			{Name: "a", DesiredReplicas: 6, Partition: 7, ReplicaCounts: v1alpha1.ReplicaCounts{
+			{Name: "a", DesiredReplicas: 6, Partition: 7, Phase: v1alpha1.PhaseRestoring, ReplicaCounts: v1alpha1.ReplicaCounts{
 				Replicas: 5, ReadyReplicas: 4, AvailableReplicas: 3, UpdatedReplicas: 2, UpdatedReadyReplicas: 1}},
 			{Name: "b"},
 		},
@@ -59,12 +62,14 @@ func TestMetrics(t *testing.T) {
 	ofA := []string{
 		"united_last_progress_timestamp_seconds{name=web,namespace=shop} 1767225600",
 		"united_stalled{name=web,namespace=shop} 1",
+		"united_ready{name=web,namespace=shop,reason=Blocked} 0",
 		"united_subset_partition{name=web,namespace=shop,subset=a} 7",
+		"united_subset_restoring{name=web,namespace=shop,subset=a} 1",
 	}
 	for state, n := range map[string]int{"desired": 6, "existing": 5, "ready": 4, "available": 3, "updated": 2, "updated_ready": 1} {
 		ofA = append(ofA, fmt.Sprintf("united_subset_replicas{name=web,namespace=shop,state=%s,subset=a} %d", state, n))
 	}
-	ofB := []string{"united_subset_partition{name=web,namespace=shop,subset=b} 0"}
+	ofB := []string{"united_subset_partition{name=web,namespace=shop,subset=b} 0", "united_subset_restoring{name=web,namespace=shop,subset=b} 0"}
 	for _, state := range []string{"desired", "existing", "ready", "available", "updated", "updated_ready"} {
 		ofB = append(ofB, "united_subset_replicas{name=web,namespace=shop,state="+state+",subset=b} 0")
 	}
@@ -76,8 +81,10 @@ func TestMetrics(t *testing.T) {
 
 	// A removed subset no longer has metrics, and a parent without problems is not stalled.
 	parent.Status = *status
-	m.Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: status.Subsets[:1], LastProgressTime: status.LastProgressTime})
+	m.Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: status.Subsets[:1], LastProgressTime: status.LastProgressTime,
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "RolloutComplete"}}})
 	ofA[1] = "united_stalled{name=web,namespace=shop} 0"
+	ofA[2] = "united_ready{name=web,namespace=shop,reason=RolloutComplete} 1" // and no series of the earlier reason
 	slices.Sort(ofA)
 	if diff := cmp.Diff(ofA, scraped(t, registry)); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -100,7 +107,7 @@ func TestMetricsGoWithTheirParent(t *testing.T) {
 	s := newScene(t)
 	s.Reconciler.Metrics = united.NewMetrics(registry)
 	s.settled()
-	if len(scraped(t, registry)) != 2*7+2 {
+	if len(scraped(t, registry)) != 2*8+3 {
 		t.Error(scraped(t, registry))
 	}
 	delete(s.API.Cached.Parents, "web")

@@ -69,6 +69,9 @@ func TestReadmeLinksAll(t *testing.T) {
 		}
 	}
 	for name := range all {
+		if path.Dir(name) == "docs/runbooks" && name != "docs/runbooks/README.md" {
+			continue // TestRunbooks: the list there has them all
+		}
 		if name != "README.md" {
 			g.Expect(targets).To(ContainElement(name), "documents that the README links")
 		}
