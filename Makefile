@@ -62,7 +62,7 @@ K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
 # The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
 KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml)
-$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck prometheus,$(eval $(call stamp-rule,$(m))))
+$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck prometheus prometheus-operator,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
@@ -86,15 +86,23 @@ endef
 $(eval $(call manager-rule,kruise,github.com/openkruise/kruise))
 $(eval $(call manager-rule,lws,sigs.k8s.io/lws))
 
+# The schemas of the objects that the chart creates for the Prometheus operator. The operator itself is not built.
+OPERATOR := github.com/prometheus-operator/prometheus-operator
+OPERATOR_CRDS := $(BIN)/prometheus-operator/crd.yaml
+$(OPERATOR_CRDS): $(STAMP_prometheus-operator)
+	@mkdir -p $(@D)
+	dir=$$(cd hack/tools/prometheus-operator && $(GO) mod download $(OPERATOR) && echo "$$($(GO) env GOMODCACHE)/$(OPERATOR)@$$(awk '$$2 == "$(OPERATOR)" {print $$3}' go.mod)") && \
+		for kind in servicemonitors prometheusrules; do echo ---; cat $$dir/example/prometheus-operator-crd/monitoring.coreos.com_$$kind.yaml; done > $@
+
 # bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
 OLDEST := $(BIN)/oldest
-OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise lws-manager lws helm united-manager)
+OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise lws-manager lws helm united-manager prometheus-operator)
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$(b),k8s.io/kubernetes/cmd/$(b))))
 $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
 .PHONY: tools control-plane control-plane-oldest kind-managers
-tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
+tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool $(OPERATOR_CRDS) kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
@@ -215,7 +223,7 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
 	( $(test-image-tool) ) || rc=1; \
@@ -237,7 +245,7 @@ test-alerts = $(BIN)/promtool check rules --lint=all --lint-fatal $(ALERTS)/aler
 test-alerts: $(BIN)/promtool ## Run the tests of the alerts, with promtool
 	$(test-alerts)
 
-test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) ## Run the tests on the real control plane
+test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
@@ -248,7 +256,7 @@ test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
 	$(large-worlds)
 
-test-oldest: build control-plane-oldest kind-managers $(BIN)/helm ## Run the tests on the real control plane of the oldest Kubernetes that is tested
+test-oldest: build control-plane-oldest kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
 
 # Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
@@ -261,7 +269,7 @@ LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
 
-test-loaded: build control-plane kind-managers $(BIN)/helm ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
+test-loaded: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
 	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz
