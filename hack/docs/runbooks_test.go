@@ -92,3 +92,49 @@ func TestAlertsAreTested(t *testing.T) {
 		g.Expect(silent).To(HaveKey(a.Alert))
 	}
 }
+
+// TestDashboardIsTested checks that promtool evaluates every query of the dashboard, and that its panels
+// have an identifier of their own and a place of their own.
+func TestDashboardIsTested(t *testing.T) {
+	g := NewWithT(t)
+	dir := filepath.Join(root, "charts", "united", "dashboards")
+	text, err := os.ReadFile(filepath.Join(dir, "united.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	dashboard := struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y int }
+			Targets []struct{ Expr string }
+		}
+	}{}
+	g.Expect(json.Unmarshal(text, &dashboard)).To(Succeed())
+	text, err = os.ReadFile(filepath.Join(dir, "united_test.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	file := struct {
+		Tests []struct {
+			Cases []struct {
+				Expr    string
+				Samples []json.RawMessage `json:"exp_samples"`
+			} `json:"promql_expr_test"`
+		}
+	}{}
+	g.Expect(yaml.Unmarshal(text, &file)).To(Succeed())
+	g.Expect(file.Tests).To(HaveLen(1))
+	tested := map[string]int{}
+	for _, c := range file.Tests[0].Cases {
+		tested[c.Expr] = len(c.Samples)
+	}
+	ids, places := map[int]bool{}, map[[2]int]bool{}
+	all := strings.NewReplacer("$namespace", ".*", "$name", ".*")
+	for _, p := range dashboard.Panels {
+		ids[p.ID], places[[2]int{p.GridPos.X, p.GridPos.Y}] = true, true
+		g.Expect(p.Targets).NotTo(BeEmpty(), p.Title)
+		for _, target := range p.Targets {
+			g.Expect(tested[all.Replace(target.Expr)]).To(BeNumerically(">", 0), "%s: %s", p.Title, target.Expr)
+		}
+	}
+	g.Expect(len(dashboard.Panels)).To(BeNumerically(">", 10))
+	g.Expect(ids).To(HaveLen(len(dashboard.Panels)))
+	g.Expect(places).To(HaveLen(len(dashboard.Panels)))
+}
