@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -36,33 +36,33 @@ type build struct {
 }
 
 // write writes the image into an OCI image layout, and returns the digest of its index.
-func (b build) write(dir string) (v1.Hash, error) {
+func (b build) write(dir string) (oci.Hash, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range slices.Sorted(maps.Keys(b.binaries)) {
-		platform, err := v1.ParsePlatform(name)
+		platform, err := oci.ParsePlatform(name)
 		if err != nil {
-			return v1.Hash{}, err
+			return oci.Hash{}, err
 		}
 		image, err := b.image(platform, b.binaries[name])
 		if err != nil {
-			return v1.Hash{}, fmt.Errorf("%s: %w", name, err)
+			return oci.Hash{}, fmt.Errorf("%s: %w", name, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: oci.Descriptor{Platform: platform}})
 	}
 	return save(dir, index, b.version)
 }
 
 // save writes an index into a layout, in place of what is there.
-func save(dir string, index v1.ImageIndex, name string) (v1.Hash, error) {
+func save(dir string, index oci.ImageIndex, name string) (oci.Hash, error) {
 	if err := clearLayout(dir); err != nil {
-		return v1.Hash{}, err
+		return oci.Hash{}, err
 	}
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
-		return v1.Hash{}, err
+		return oci.Hash{}, err
 	}
 	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": name})); err != nil {
-		return v1.Hash{}, err
+		return oci.Hash{}, err
 	}
 	return index.Digest()
 }
@@ -83,7 +83,7 @@ func clearLayout(dir string) error {
 }
 
 // image returns the image of one platform.
-func (b build) image(platform *v1.Platform, binary string) (v1.Image, error) {
+func (b build) image(platform *oci.Platform, binary string) (oci.Image, error) {
 	content, err := b.layer(binary)
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (b build) image(platform *v1.Platform, binary string) (v1.Image, error) {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
-		Created: v1.Time{Time: b.created}, CreatedBy: "hack/image", Comment: "united-manager and LICENSE",
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: oci.History{
+		Created: oci.Time{Time: b.created}, CreatedBy: "hack/image", Comment: "united-manager and LICENSE",
 	}})
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (b build) image(platform *v1.Platform, binary string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Variant = platform.OS, platform.Architecture, platform.Variant
-	config.Created = v1.Time{Time: b.created}
-	config.Config = v1.Config{User: user, WorkingDir: "/", Entrypoint: []string{"/united-manager"}, Labels: b.labels()}
+	config.Created = oci.Time{Time: b.created}
+	config.Config = oci.Config{User: user, WorkingDir: "/", Entrypoint: []string{"/united-manager"}, Labels: b.labels()}
 	return mutate.ConfigFile(image, config)
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
@@ -91,7 +91,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-func checkConfig(t *testing.T, image v1.Image, platform *v1.Platform) {
+func checkConfig(t *testing.T, image oci.Image, platform *oci.Platform) {
 	t.Helper()
 	config, err := image.ConfigFile()
 	if err != nil {

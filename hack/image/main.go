@@ -56,7 +56,8 @@ func parse(flags *flag.FlagSet, args []string, count int) ([]string, error) {
 
 func newFlags(name string) (flags *flag.FlagSet, layout *string) {
 	flags = flag.NewFlagSet(name, flag.ContinueOnError)
-	return flags, flags.String("layout", "", "directory of the OCI image layout")
+	layout = flags.String("layout", "", "directory of the OCI image layout")
+	return flags, layout
 }
 
 func runBuild(args []string, out io.Writer) error {

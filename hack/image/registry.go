@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn/github"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 // load returns the only index of a layout.
-func load(dir string) (v1.ImageIndex, error) {
+func load(dir string) (oci.ImageIndex, error) {
 	whole, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ func push(dir, to string) (string, error) {
 }
 
 // pull reads an image with all its platforms from a registry into a layout.
-func pull(dir, from string) (v1.Hash, error) {
+func pull(dir, from string) (oci.Hash, error) {
 	ref, err := name.ParseReference(from)
 	if err != nil {
-		return v1.Hash{}, err
+		return oci.Hash{}, err
 	}
 	index, err := remote.Index(ref, credentials())
 	if err != nil {
-		return v1.Hash{}, err
+		return oci.Hash{}, err
 	}
 	return save(dir, index, ref.Identifier())
 }

@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
@@ -39,7 +39,7 @@ func unpack(layout, platform, dir string) error {
 	return fmt.Errorf("%s has no image for %s", layout, platform)
 }
 
-func extract(image v1.Image, dir string) error {
+func extract(image oci.Image, dir string) error {
 	files := mutate.Extract(image)
 	defer files.Close() //nolint:errcheck // it was read to its end
 	reader := tar.NewReader(files)
