@@ -1,0 +1,299 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// budgetTimeout is how long a PodDisruptionBudget may forbid evictions for no reason that can be seen; see allows.
+const budgetTimeout = 2 * waitTimeout
+
+// TestDrain runs kubectl drain in the middle of a release, on one node, and then on all nodes of a zone, with and
+// without a PodDisruptionBudget. Evicted replicas come back as what they were; without a node they wait, and a
+// coordinated rollout with them.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(d *drained){
+		"Manual": drainByHand, "RollingUpdate": drainRollout,
+		"Manual with a budget": drainByHandWithBudget, "RollingUpdate with a budget": drainRolloutWithBudget,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			run(&drained{env: e, zone: e.newDarkZone(2)})
+		})
+	}
+}
+
+// drained has three replicas in a zone of two nodes that only this test uses, and three in "far".
+type drained struct {
+	*env
+	zone *darkZone
+	w    *Workload
+}
+
+func (d *drained) create(strategy edit) {
+	d.t.Helper()
+	d.w = d.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), subset(d.zone.subset), plain("far", ""), strategy))
+	d.w.Settle()
+}
+
+// canary brings zone-dark to a partition of 2.
+func (d *drained) canary() (line *Ban) {
+	d.t.Helper()
+	d.create(hold())
+	d.w.SetImage("v2")
+	d.w.SetPartitions(parts{"zone-dark": 2})
+	d.w.Settle()
+	d.isCanary()
+	reverted := func(i incarnation) string {
+		if i.Subset == "zone-dark" && i.Ordinal == 2 && i.Image != "v2" {
+			return "it ran v2 already"
+		}
+		return ""
+	}
+	return d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", everything, "v1"), reverted)
+}
+
+func (d *drained) isCanary() {
+	d.t.Helper()
+	d.Expect(d.w.Images()).To(Equal(images{"zone-dark": "v1 v1 v2", "far": "v1 v1 v1"}))
+}
+
+// node returns the node of a replica in the zone.
+func (d *drained) node(ordinal int) string {
+	d.t.Helper()
+	for _, p := range d.w.podsOf("zone-dark") {
+		if p.Name == fmt.Sprintf("web-zone-dark-%d", ordinal) {
+			return p.Spec.NodeName
+		}
+	}
+	d.t.Fatalf("web-zone-dark-%d does not exist", ordinal)
+	return ""
+}
+
+// try runs kubectl drain as an administrator does.
+func (d *drained) try(timeout string, nodes ...string) error {
+	d.t.Helper()
+	d.w.Disturbed()
+	_, err := shared.cluster.Kubectl(d.ctx, append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + timeout}, nodes...)...)
+	return err
+}
+
+// empty drains a node, and checks that its replicas are on the other one.
+func (d *drained) empty(node string) {
+	d.t.Helper()
+	d.Expect(d.try(budgetTimeout.String(), node)).To(Succeed())
+	d.w.Eventually(func(g Gomega) {
+		for _, p := range d.w.podsOf("zone-dark") {
+			g.Expect(p.Spec.NodeName).NotTo(BeElementOf("", node), p.Name)
+		}
+	}).Should(Succeed())
+}
+
+func (d *drained) uncordon() {
+	d.t.Helper()
+	d.Kubectl(append([]string{"uncordon"}, d.zone.nodes...)...)
+}
+
+// budget lets one replica of the workload be unavailable, and waits until it allows so many evictions.
+func (d *drained) budget(allowed int32) {
+	d.t.Helper()
+	one := intstr.FromInt32(1)
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelName: "web"}},
+	}}
+	d.Expect(d.Client.Create(d.ctx, pdb)).To(Succeed())
+	d.allows(allowed)
+}
+
+// allows waits until the budget allows so many evictions. Trap: if an evicted replica is back, with its name, before the
+// disruption controller has seen it go, that counts the new one as evicted for two minutes.
+func (d *drained) allows(n int32) {
+	d.t.Helper()
+	d.Eventually(func(g Gomega) {
+		pdb := &policyv1.PodDisruptionBudget{}
+		g.Expect(d.Get(d.ctx, d.key("web"), pdb)).To(Succeed())
+		g.Expect(pdb.Status.ObservedGeneration).To(Equal(pdb.Generation))
+		g.Expect(pdb.Status.ExpectedPods).To(BeEquivalentTo(6), "of all subsets")
+		g.Expect(pdb.Status.DisruptionsAllowed).To(Equal(n))
+	}).WithTimeout(budgetTimeout).Should(Succeed())
+}
+
+// waiting waits until so many replicas of the zone have no node, and the status has counted them.
+func (d *drained) waiting(n int) {
+	d.t.Helper()
+	d.Eventually(func(g Gomega) {
+		without := 0
+		for _, p := range d.w.podsOf("zone-dark") {
+			if p.Spec.NodeName == "" {
+				without++
+			}
+		}
+		g.Expect(without).To(Equal(n))
+		g.Expect(d.w.Parent().Status.ReadyReplicas).To(BeEquivalentTo(6 - n))
+	}).Should(Succeed())
+}
+
+func drainByHand(d *drained) {
+	line := d.canary()
+	d.Step("a node", func() {
+		d.empty(d.node(0))
+		d.w.Settle()
+		d.isCanary()
+	})
+	d.Step("the zone", func() {
+		d.uncordon()
+		d.Expect(d.try("60s", d.zone.nodes...)).To(Succeed())
+		d.waiting(3)
+		d.Expect(condition(d.w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
+		d.isCanary()
+		line.Holds()
+	})
+	d.Step("a release by hand in another zone is not held back", func() {
+		far := d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", 2, "v1"))
+		d.w.SetPartitions(parts{"far": 2})
+		d.Eventually(d.w.Images).Should(Equal(images{"zone-dark": "v1 v1 v2", "far": "v1 v1 v2"}))
+		d.uncordon()
+		d.w.Settle()
+		far.Holds()
+		line.Fires()
+		d.Expect(d.w.Images()).To(Equal(images{"zone-dark": "v1 v1 v2", "far": "v1 v1 v2"}))
+	})
+}
+
+// drainByHandWithBudget: evictions one by one, also of the zone, where none follows the first one.
+func drainByHandWithBudget(d *drained) {
+	line := d.canary()
+	d.budget(1)
+	ledger := d.w.Ledger(6)
+	d.Step("a node", func() {
+		d.empty(d.node(0))
+		d.w.Settle()
+		d.isCanary()
+	})
+	d.Step("the zone", func() {
+		d.uncordon()
+		d.allows(1)
+		d.Expect(d.try("3s", d.zone.nodes...)).To(MatchError(ContainSubstring("disruption budget")))
+		d.waiting(1)
+		line.Holds()
+		d.uncordon()
+		d.w.Settle()
+		d.isCanary()
+		ledger.Within(1)
+	})
+	d.Step("to the end", func() {
+		d.w.SetPartitions(parts{"zone-dark": 0, "far": 0})
+		d.w.Settle()
+		line.Fires()
+	})
+}
+
+// drainRollout: a replica of the zone is being updated, and maxUnavailable allows no other one.
+func drainRollout(d *drained) {
+	far := d.inFlight()
+	line := d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", everything, "v1"))
+	d.Step("a node", func() {
+		d.empty(d.node(0))
+		d.w.AwaitWaiting("web-zone-dark-2")
+		d.Expect(d.w.Images()).To(Equal(images{"zone-dark": "v1 v1 quiet-v2", "far": "v1 v1 v1"}))
+	})
+	d.Step("the zone", func() {
+		d.uncordon()
+		d.Expect(d.try("60s", d.zone.nodes...)).To(Succeed())
+		d.waiting(3)
+		d.w.AwaitPhase(v1alpha1.RolloutProgressing, "web-zone-dark-2")
+		comesToRest(d.w, "zone-dark")
+		line.Holds()
+		far.Holds()
+	})
+	d.Step("it goes on when the zone is back", func() {
+		d.uncordon()
+		d.w.AwaitWaiting("web-zone-dark-2")
+		line.Holds()
+		ledger := d.w.Ledger(6)
+		d.w.Waves(1, nil)
+		d.w.IsReady(v1alpha1.ReasonRolloutComplete)
+		ledger.Within(1)
+		line.Fires()
+		far.Fires()
+	})
+}
+
+// inFlight waits until the rollout of quiet-v2 has released a replica of the zone.
+func (d *drained) inFlight() (far *Ban) {
+	d.t.Helper()
+	d.create(rolling(`{maxUnavailable: 1}`))
+	far = d.History.Forbid(outside("zone-dark"))
+	d.w.SetImage("quiet-v2")
+	d.w.AwaitWaiting("web-zone-dark-2")
+	return far
+}
+
+// drainRolloutWithBudget: the rollout uses up the budget, so the drain waits for it, unless it is paused; and the rollout
+// waits for what the drain has evicted.
+func drainRolloutWithBudget(d *drained) {
+	far := d.inFlight()
+	d.budget(0)
+	node := d.node(0)
+	d.Step("the drain waits for the replica that is being updated", func() {
+		still := d.History.Forbid(remade(slices.DeleteFunc(d.w.Pods(), func(p pod) bool { return !p.Ready })))
+		d.Expect(d.try("2s", node)).To(MatchError(ContainSubstring("disruption budget")))
+		still.Holds()
+	})
+	d.w.AwaitWaiting("web-zone-dark-2") // a budget does not protect what is not ready, while the others are
+	d.Step("while the rollout is paused, the node is emptied, one replica at a time", func() {
+		d.w.Patch(`{"spec":{"paused":true}}`)
+		d.w.observed()
+		d.w.MarkReady("zone-dark", 2)
+		d.allows(1)
+		ledger := d.w.Ledger(6)
+		drained := make(chan error, 1)
+		go func() { drained <- d.try(budgetTimeout.String(), node) }()
+		d.Eventually(func() chan error {
+			d.w.remindKubeletsOf("zone-dark") // of the quiet image
+			return drained
+		}).WithTimeout(budgetTimeout).Should(Receive(BeNil()))
+		d.w.remindKubeletsUntil("zone-dark", 1)
+		ledger.Within(1)
+	})
+	d.Step("the rollout waits for what was evicted", func() {
+		d.uncordon()
+		d.allows(1)
+		d.Expect(d.try("2s", d.zone.nodes...)).To(MatchError(ContainSubstring("disruption budget")))
+		d.waiting(1)
+		d.w.Patch(`{"spec":{"paused":false}}`)
+		d.w.observed()
+		comesToRest(d.w, "zone-dark")
+		d.waiting(1)
+		far.Holds()
+	})
+	d.Step("to the end", func() {
+		d.uncordon()
+		d.w.Waves(1, nil)
+		d.w.IsReady(v1alpha1.ReasonRolloutComplete)
+		far.Fires()
+	})
+}
+
+// observed waits until the status is that of the current spec.
+func (w *Workload) observed() {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		g.Expect(parent.Status.ObservedGeneration).To(Equal(parent.Generation))
+	}).Should(Succeed())
+}
