@@ -156,6 +156,7 @@ func (c *Cluster) startControllers(context.Context) error {
 		"--concurrent-statefulset-syncs=20",
 		"--concurrent-deployment-syncs=20",
 		"--concurrent-replicaset-syncs=20",
+		"--horizontal-pod-autoscaler-sync-period=1s", // 15 by default
 		"--profiling=false",
 	); err != nil {
 		return err

@@ -31,6 +31,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ import (
 
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
+	"github.com/unitedworkloads/united/test/podmetrics"
 )
 
 const (
@@ -57,6 +59,7 @@ var shared struct {
 	manager *install.Manager
 	client  client.Client
 	watch   *podWatch
+	metrics *podmetrics.Server
 	// zones has the zone of each node.
 	zones map[string]string
 }
@@ -93,14 +96,17 @@ func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
 	if shared.watch, err = startPodWatch(ctx, c); err != nil {
 		return err
 	}
+	if shared.metrics, err = podmetrics.Start(ctx, c); err != nil {
+		return err
+	}
 	shared.manager, err = install.Start(ctx, c, "united-manager")
 	return err
 }
 
-// tearDown stops the manager and the watch: graceful shutdown is part of the test.
+// tearDown stops the manager, the watch and the metrics: graceful shutdown is part of the test.
 func tearDown() error {
 	defer shared.watch.stop()
-	return shared.manager.Stop()
+	return errors.Join(shared.manager.Stop(), shared.metrics.Stop(context.Background()))
 }
 
 // values make the manager log what the log of a failed test needs, and take over the Lease of a killed

@@ -1,0 +1,213 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// TestAutoscaler lets the real HorizontalPodAutoscaler of kube-controller-manager, with metrics that the test chooses,
+// scale a UnitedDeployment in the middle of a canary: up, down, to 1, and by hand to 0 and back. What is protected stays
+// so, and the split is exact.
+func TestAutoscaler(t *testing.T) {
+	t.Parallel()
+	t.Run("Manual", func(t *testing.T) {
+		eachPolicy(t, autoscaledByHand)
+	})
+	t.Run("RollingUpdate", func(t *testing.T) {
+		t.Parallel()
+		autoscaledRollout(newEnv(t))
+	})
+}
+
+// autoscaled is a workload with a HorizontalPodAutoscaler.
+type autoscaled struct {
+	*Workload
+	began int64
+	// asked is how many replicas the load asks for.
+	asked int32
+}
+
+// newAutoscaled creates a workload of 6 replicas over three zones of 1, 50% and the rest.
+func newAutoscaled(e *env, edits ...edit) *autoscaled {
+	e.t.Helper()
+	w := &autoscaled{Workload: e.Create(draft("web", append(edits, replicas(6), zones("1", "50%", ""))...)), began: e.AuditMark()}
+	w.Settle()
+	w.load(6)
+	now := &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: ptr.To[int32](0),
+		Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 100, PeriodSeconds: 1}},
+	}
+	e.Expect(e.Client.Create(e.ctx, &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: w.Name},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: w.Name},
+			MinReplicas:    ptr.To[int32](1), MaxReplicas: 20,
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: now, ScaleDown: now},
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse("100m"))},
+			}}},
+		},
+	})).To(Succeed())
+	return w
+}
+
+// load makes the pods use as much CPU as n replicas should.
+func (w *autoscaled) load(n int32) {
+	w.t.Helper()
+	w.asked = n
+	w.Expect(shared.metrics.Use(w.Namespace, v1alpha1.LabelName+"="+w.Name, *resource.NewMilliQuantity(int64(n)*100, resource.DecimalSI))).To(Succeed())
+}
+
+// scales waits until the autoscaler has set the replicas for a load. It must not overshoot on its way: the subsets of the
+// selector are all that it counts.
+func (w *autoscaled) scales(n int32) {
+	w.t.Helper()
+	mark, before := w.AuditMark(), w.asked
+	w.load(n)
+	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(Equal(n))
+	for _, wrote := range w.autoscalerWrote(mark) {
+		w.Expect(wrote).To(And(BeNumerically(">=", min(before, n)), BeNumerically("<=", max(before, n))))
+	}
+}
+
+// autoscalerWrote returns the replicas that the autoscaler has written since a mark.
+func (w *autoscaled) autoscalerWrote(since int64) (wrote []int32) {
+	w.t.Helper()
+	autoscaler := cluster.ByServiceAccount(metav1.NamespaceSystem, "horizontal-pod-autoscaler")
+	writes, err := shared.cluster.Writes(w.ctx, since, func(e cluster.Event) bool {
+		return autoscaler(e) && e.Namespace == w.Namespace && e.Resource == "uniteddeployments" && e.Subresource == "scale" && e.Code < 300
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	for _, write := range writes {
+		wrote = append(wrote, fromJSON[autoscalingv1.Scale](w.env, string(write.Request)).Spec.Replicas)
+	}
+	return wrote
+}
+
+// count returns the replicas of the zones.
+func (w *autoscaled) count() [3]int {
+	w.t.Helper()
+	return [3]int{w.Count("zone-a"), w.Count("zone-b"), w.Count("zone-c")}
+}
+
+func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
+	w := newAutoscaled(e, policy(p), hold())
+	canary := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1"))
+	w.SetImage("v2")
+	w.SetPartitions(parts{"zone-b": 2})
+	w.Settle()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v2", "zone-c": "v1 v1"}))
+
+	for _, step := range []struct {
+		name     string
+		replicas int32
+		want     images
+	}{
+		{"up", 12, images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2 v2 v2", "zone-c": "v1 v1 v1 v1 v1"}},
+		{"down", 4, images{"zone-a": "v1", "zone-b": "v1 v1", "zone-c": "v1"}},
+		{"to one", 1, images{"zone-a": "v1"}},
+		{"and up again", 9, images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2 v2", "zone-c": "v1 v1 v1"}},
+	} {
+		e.Step(step.name, func() {
+			w.scales(step.replicas)
+			w.Settle()
+			e.Expect(w.Images()).To(Equal(step.want))
+			canary.Holds()
+		})
+	}
+	e.Step("to zero by hand, which the autoscaler leaves alone, and back", func() {
+		mark := e.AuditMark()
+		w.Scale(0)
+		w.Settle()
+		e.Eventually(func(g Gomega) {
+			scaler := &autoscalingv2.HorizontalPodAutoscaler{}
+			g.Expect(e.Get(e.ctx, e.key("web"), scaler)).To(Succeed())
+			for _, c := range scaler.Status.Conditions {
+				if c.Type == autoscalingv2.ScalingActive {
+					g.Expect(c.Reason).To(Equal("ScalingDisabled"))
+				}
+			}
+		}).Should(Succeed())
+		e.Expect(w.autoscalerWrote(mark)).To(BeEmpty())
+		w.Scale(2)
+		e.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(BeEquivalentTo(9))
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2 v2", "zone-c": "v1 v1 v1"}))
+		canary.Holds()
+	})
+	e.Step("to the end", func() {
+		w.SetPartitions(parts{"zone-a": 0, "zone-b": 0, "zone-c": 0})
+		w.Settle()
+		canary.Fires()
+		e.Expect(w.autoscalerWrote(w.began)).To(ContainElement(BeEquivalentTo(12)), "positive control")
+	})
+}
+
+// autoscaledRollout scales in a step that waits for approval, and while the rollout has failed.
+func autoscaledRollout(e *env) {
+	w := newAutoscaled(e, policy(appsv1.ParallelPodManagement), rolling(`{maxUnavailable: 2, steps: [{subsets: [zone-b], partition: "50%", pause: {}}]}`))
+	// Of one replica or more, 50% are at least one.
+	canary := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", 1, "v1"), protect("zone-c", everything, "v1"))
+	w.SetImage("v2")
+	w.AwaitApproval(0)
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v2", "zone-c": "v1 v1"}))
+	for _, step := range []struct {
+		replicas int32
+		want     [3]int
+	}{{12, [3]int{1, 6, 5}}, {4, [3]int{1, 2, 1}}, {1, [3]int{1, 0, 0}}, {8, [3]int{1, 4, 3}}} {
+		w.scales(step.replicas)
+		if step.replicas > 1 { // at one, the subset of the step has no replicas
+			w.AwaitApproval(0)
+		}
+		w.Settle()
+		e.Expect(w.count()).To(Equal(step.want))
+		canary.Holds()
+	}
+	e.Step("while the rollout has failed", func() {
+		w.SetImage("broken-v3")
+		w.AwaitPhase(v1alpha1.RolloutFailed)
+		failing := e.History.Forbid(func(i incarnation) string {
+			if strings.HasPrefix(i.Image, "broken") {
+				return "a replica has failed on it"
+			}
+			return ""
+		})
+		for _, step := range []struct {
+			replicas int32
+			want     [3]int
+		}{{14, [3]int{1, 7, 6}}, {6, [3]int{1, 3, 2}}} {
+			w.scales(step.replicas)
+			e.Eventually(w.count).Should(Equal(step.want))
+			w.AwaitPhase(v1alpha1.RolloutFailed)
+			failing.Holds()
+			canary.Holds()
+		}
+	})
+	e.Step("corrected, it goes on, and the autoscaler too", func() {
+		w.SetImage("v4")
+		key := w.AwaitApproval(0)
+		w.scales(10)
+		e.Eventually(func() string { return w.AwaitApproval(0) }).Should(Equal(key))
+		canary.Holds()
+		w.Approve(key)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		e.Expect(w.count()).To(Equal([3]int{1, 5, 4}))
+		canary.Fires()
+	})
+}
