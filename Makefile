@@ -105,6 +105,20 @@ $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$
 $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
+# The manager and the chart of an earlier version, which TestUpgradeUnderWay upgrades and rolls back to: from before the
+# first release, a commit; then, the last release. A clone may lack it.
+EARLIER := c1f40a8fa02c2984e596fd2d6a52e2ff0f307953
+EARLIER_DIR := $(BIN)/earlier/$(EARLIER)
+$(EARLIER_DIR)/united-manager:
+	@rm -rf $(BIN)/earlier && mkdir -p $(@D)
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; git archive $(EARLIER) | tar -x -C "$$tmp"; \
+	cp -r "$$tmp/charts/united" $(@D)/chart; cd "$$tmp" && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/manager
+
+.PHONY: earlier
+earlier:
+	@if git cat-file -e '$(EARLIER)^{commit}' 2>/dev/null; then $(MAKE) --no-print-directory $(EARLIER_DIR)/united-manager && echo $(EARLIER_DIR); \
+	else echo 'this clone does not have $(EARLIER): git fetch --unshallow' >&2; fi
+
 .PHONY: tools control-plane control-plane-oldest kind-managers
 tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool $(OPERATOR_CRDS) kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/

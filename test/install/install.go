@@ -11,6 +11,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,8 @@ type Options struct {
 	ServiceAccount string
 	// Args are added to the arguments that a manager needs here, and override them.
 	Args []string
+	// Program is the path of the manager; by default the one that make build makes.
+	Program string
 	// Env are environment variables in addition to those of the test, each KEY=value.
 	Env []string
 }
@@ -163,7 +166,7 @@ func (o Options) Launch(ctx context.Context, c *cluster.Cluster, name string) (*
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}
-	process, err := c.StartProcessWithEnv(o.Env, name, "united-manager", append([]string{
+	process, err := c.StartProcessWithEnv(o.Env, name, cmp.Or(o.Program, "united-manager"), append([]string{
 		"--kubeconfig", kubeconfig,
 		"--leader-election-namespace", o.Namespace,
 		"--metrics-bind-address", "0",
