@@ -58,6 +58,8 @@ $(BIN)/$(2): $$(STAMP_$(1))
 	@mkdir -p $$(@D)
 	cd hack/tools/$(1) && CGO_ENABLED=0 $(GO) build -trimpath $(addprefix -tags ,$(TAGS_$(1))) -ldflags "-s -w $(FLAGS_$(1))" -o $$@ $(3)
 	@touch $$@
+.PHONY: stamp-$(2)
+stamp-$(2): $$(STAMP_$(1))
 endef
 
 CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
@@ -307,15 +309,21 @@ bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a
 
 ##### Try it ###########################################################################################################
 
-# Built and exec'ed rather than `go run`: go run dies of SIGTERM without passing it on, and the cluster would stay.
-.PHONY: playground demo
-playground: build control-plane $(BIN)/helm ## Start a cluster with United in it, until you press Ctrl-C
-	$(GO) build -o $(BIN)/playground ./test/playground
-	@exec $(BIN)/playground
+# The programs are built and exec'ed rather than `go run`: go run dies of SIGTERM without passing it on, and the cluster
+# would stay. The demo installs United without helm, which takes long to build.
+PREPARE := BIN=$(BIN) hack/prepare.sh $(K8S_BINARIES) etcd kwok
+.PHONY: playground demo build-playground build-demo build-united-manager
+playground: ## Start a cluster with United in it, until you press Ctrl-C
+	@$(PREPARE) helm united-manager playground
+	@UNITED_BIN_DIR=$(BIN) exec $(BIN)/playground
 
-demo: build control-plane $(BIN)/helm ## Show a canary over three zones, step by step
-	$(GO) build -o $(BIN)/demo ./test/demo
-	@exec $(BIN)/demo
+demo: ## Show a canary over three zones, step by step
+	@$(PREPARE) united-manager demo
+	@UNITED_BIN_DIR=$(BIN) exec $(BIN)/demo
+
+build-united-manager: build
+build-playground build-demo:
+	$(GO) build -o $(BIN)/$(patsubst build-%,%,$@) ./test/$(patsubst build-%,%,$@)
 
 .PHONY: clean
 clean: ## Remove what was built

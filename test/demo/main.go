@@ -37,7 +37,7 @@ func run(ctx context.Context) (err error) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	fmt.Print(introduction)
-	c, manager, err := install.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster")})
+	c, manager, err := install.UpWithoutHelm(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster")})
 	if err != nil {
 		return err
 	}

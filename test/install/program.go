@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/unitedworkloads/united/test/cluster"
@@ -39,20 +40,45 @@ func Main(name string, run func(ctx context.Context) error) {
 // Up starts a cluster with United installed and a manager that holds the Lease. If it fails it leaves
 // nothing running. It adds args to those of helm, such as --set=....
 func Up(ctx context.Context, o cluster.Options, args ...string) (*cluster.Cluster, *Manager, error) {
+	return up(ctx, o, func(c *cluster.Cluster) (*Manager, error) {
+		if err := Chart(ctx, c, args...); err != nil {
+			return nil, err
+		}
+		return Start(ctx, c, "united-manager")
+	})
+}
+
+// UpWithoutHelm is Up with the objects of config/, which are those of the chart with its default values
+// (TestDerived in test/chart), except for its Deployment.
+func UpWithoutHelm(ctx context.Context, o cluster.Options) (*cluster.Cluster, *Manager, error) {
+	return up(ctx, o, func(c *cluster.Cluster) (*Manager, error) {
+		if err := applyConfig(ctx, c); err != nil {
+			return nil, err
+		}
+		return Options{Namespace: Namespace, ServiceAccount: ServiceAccount}.Start(ctx, c, "united-manager")
+	})
+}
+
+func up(ctx context.Context, o cluster.Options, install func(*cluster.Cluster) (*Manager, error)) (*cluster.Cluster, *Manager, error) {
 	c, err := cluster.Start(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := bringUp(ctx, c, args)
+	m, err := install(c)
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Stop())
 	}
 	return c, m, nil
 }
 
-func bringUp(ctx context.Context, c *cluster.Cluster, args []string) (*Manager, error) {
-	if err := Chart(ctx, c, args...); err != nil {
-		return nil, err
+func applyConfig(ctx context.Context, c *cluster.Cluster) error {
+	root, err := cluster.Root()
+	if err != nil {
+		return err
 	}
-	return Start(ctx, c, "united-manager")
+	config := filepath.Join(root, "config")
+	if err := c.Apply(ctx, filepath.Join(config, "crd"), filepath.Join(config, "rbac"), filepath.Join(config, "admission")); err != nil {
+		return err
+	}
+	return WaitPolicy(ctx, c)
 }
