@@ -81,6 +81,7 @@ $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-doc
 $(eval $(call tool-rule,golangci-lint,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
 $(eval $(call tool-rule,prometheus,promtool,github.com/prometheus/prometheus/cmd/promtool))
+$(eval $(call tool-rule,prometheus,prometheus,github.com/prometheus/prometheus/cmd/prometheus))
 
 # What the manager of a kind works on is in its module: the CRDs, and which webhooks it has.
 define manager-rule # $(1): directory in hack/tools and in bin/, $(2): the module
@@ -122,7 +123,7 @@ earlier:
 	else echo 'this clone does not have $(EARLIER): git fetch --unshallow' >&2; fi
 
 .PHONY: tools control-plane control-plane-oldest kind-managers
-tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool $(OPERATOR_CRDS) kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
+tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
 kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
@@ -243,7 +244,7 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
 	{ $(call run-tests,-v '$(HEAVY)',-timeout 20m); } || rc=1; \
 	( $(test-image-tool) ) || rc=1; \
@@ -265,7 +266,7 @@ test-alerts = $(BIN)/promtool check rules --lint=all --lint-fatal $(ALERTS)/aler
 test-alerts: $(BIN)/promtool ## Run the tests of the alerts and of the dashboard, with promtool
 	$(test-alerts)
 
-test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests on the real control plane
+test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane
 	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
@@ -276,7 +277,7 @@ test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
 	$(large-worlds)
 
-test-oldest: build control-plane-oldest kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
+test-oldest: build control-plane-oldest kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
 
 # Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
@@ -289,7 +290,7 @@ LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
 
-test-loaded: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(OPERATOR_CRDS) ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
+test-loaded: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
 	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
 
 .PHONY: fuzz

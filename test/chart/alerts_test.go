@@ -1,0 +1,200 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/test/cluster"
+)
+
+// TestAlertsFire has a real Prometheus scrape a real manager, as the reader that the chart names, while a rollout breaks and
+// the manager dies. Every alert waits a second instead of minutes: that they wait is for promtool to test.
+func TestAlertsFire(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.needCRD()
+	const namespace = "alerts"
+	e.namespace(namespace, nil)
+	e.Expect(e.Create(e.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prometheus"}})).To(Succeed())
+	e.helm("install", "alerts", e.chart("united"), "--namespace="+namespace, "--set="+restIsInstalled+",rbac.aggregate=false,replicas=1",
+		"--set=fullnameOverride=alerts,watchNamespaces={"+namespace+"},metrics.readers[0].name=prometheus,metrics.readers[0].namespace="+namespace)
+	manager, deployed := e.start(namespace, "alerts-manager", "alerts")
+	p := e.startPrometheus(deployed.Metrics, e.token(namespace, "prometheus"))
+
+	e.step("at rest none fires", func() {
+		e.Expect(e.Create(e.ctx, parent(namespace, webName, "v1", 4))).To(Succeed())
+		e.settle(namespace, webName, 4)
+		e.Eventually(func() []string { return p.query(`united_ready{reason="RolloutComplete"} == 1`) }).Should(HaveLen(1))
+		e.Eventually(p.firing).Should(BeEmpty())
+	})
+	e.step("every panel of the dashboard shows something", func() {
+		for title, query := range e.panels() {
+			e.Eventually(func() []string { return p.query(query) }).ShouldNot(BeEmpty(), title)
+		}
+	})
+	web := namespace + "/" + webName
+	e.step("a broken rollout", func() {
+		e.Expect(patch(e.ctx, namespace, webName, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).To(Succeed())
+		e.Expect(setImage(e.ctx, namespace, webName, "broken-v2")).To(Succeed())
+		e.Eventually(p.firing).Should(And(HaveKeyWithValue("UnitedStalled", HavePrefix(web+" cannot continue without help")),
+			HaveKeyWithValue("UnitedReplicasUnavailable", ContainSubstring(web))))
+	})
+	e.step("ends when it is corrected", func() {
+		e.Expect(setImage(e.ctx, namespace, webName, "v3")).To(Succeed())
+		e.settle(namespace, webName, 4)
+		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedStalled"), HaveKey("UnitedReplicasUnavailable")))
+	})
+	e.step("a rollout is blocked by a replica that is not its own", func() {
+		e.crash(namespace, webName+"-zone-b-0")
+		e.Expect(setImage(e.ctx, namespace, webName, "v4")).To(Succeed())
+		e.Eventually(p.firing).Should(HaveKeyWithValue("UnitedRolloutBlocked", HavePrefix("the rollout of "+web+" is blocked")))
+	})
+	e.step("the manager dies", func() {
+		e.Expect(p.firing()).NotTo(HaveKey("UnitedDown"))
+		e.Expect(manager.Kill()).To(Succeed())
+		e.Eventually(p.firing).Should(HaveKey("UnitedDown"))
+	})
+}
+
+// crash makes the container of a running pod crash for ever.
+func (e *env) crash(namespace, name string) {
+	e.t.Helper()
+	e.kubectl("-n", namespace, "patch", "pod", name, "--subresource=status", "--type=strategic", "-p", `{"status":{
+		"conditions":[{"type":"Ready","status":"False"},{"type":"ContainersReady","status":"False"}],
+		"containerStatuses":[{"name":"web","image":"web","imageID":"","ready":false,"restartCount":3,"state":{"running":null,"waiting":{"reason":"CrashLoopBackOff"}},
+			"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}`)
+}
+
+// panels returns the queries of the dashboard, with all of its variables.
+func (e *env) panels() map[string]string {
+	e.t.Helper()
+	content, err := os.ReadFile(filepath.Join(e.chart("united"), "dashboards", "united.json"))
+	e.Expect(err).NotTo(HaveOccurred())
+	dashboard := struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}{}
+	e.Expect(json.Unmarshal(content, &dashboard)).To(Succeed())
+	queries := map[string]string{}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries[panel.Title] = strings.NewReplacer("$namespace", ".*", "$name", ".*").Replace(target.Expr)
+		}
+	}
+	e.Expect(len(queries)).To(BeNumerically(">", 10))
+	return queries
+}
+
+// prometheus is a running Prometheus.
+type prometheus struct {
+	*env
+	address string
+}
+
+// startPrometheus starts a Prometheus with the alerts of the chart, which scrapes a manager every second.
+func (e *env) startPrometheus(target, token string) *prometheus {
+	e.t.Helper()
+	port, err := shared.cluster.FreePort()
+	e.Expect(err).NotTo(HaveOccurred())
+	p := &prometheus{env: e, address: fmt.Sprintf("127.0.0.1:%d", port)}
+	dir := e.root.TempDir()
+	rules, err := os.ReadFile(filepath.Join(e.chart("united"), "rules", "alerts.yaml"))
+	e.Expect(err).NotTo(HaveOccurred())
+	rules = regexp.MustCompile(`(?m)^    for: \w+$`).ReplaceAll(rules, []byte("    for: 1s"))
+	config, err := yaml.Marshal(map[string]any{
+		"global":     map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+		"rule_files": []any{"alerts.yaml"},
+		"scrape_configs": []any{map[string]any{
+			"job_name": "united", "scheme": "https", "honor_labels": true,
+			"authorization":  map[string]any{"credentials": token},
+			"tls_config":     map[string]any{"insecure_skip_verify": true},
+			"static_configs": []any{map[string]any{"targets": []any{target}}},
+		}},
+	})
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(os.WriteFile(filepath.Join(dir, "alerts.yaml"), rules, 0o600)).To(Succeed())
+	e.Expect(os.WriteFile(filepath.Join(dir, "prometheus.yaml"), config, 0o600)).To(Succeed())
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	process, err := shared.cluster.StartProcess("prometheus", filepath.Join(root, "bin", "prometheus"), "--log.level=warn",
+		"--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.root.Cleanup(func() { _ = process.Kill() })
+	e.Eventually(func() error { return p.get(e.ctx, "/api/v1/status/runtimeinfo", nil) }).Should(Succeed(), "log: %s", process.LogPath())
+	return p
+}
+
+// get reads data from the API.
+func (p *prometheus) get(ctx context.Context, path string, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// query returns the series that a query has now.
+func (p *prometheus) query(expr string) (series []string) {
+	p.t.Helper()
+	data := struct {
+		Result []struct{ Metric map[string]string }
+	}{}
+	p.Expect(p.get(p.ctx, "/api/v1/query?query="+url.QueryEscape(expr), &data)).To(Succeed(), expr)
+	for _, r := range data.Result {
+		series = append(series, fmt.Sprint(r.Metric))
+	}
+	return series
+}
+
+// firing returns the alerts that fire, with their summaries.
+func (p *prometheus) firing() map[string]string {
+	p.t.Helper()
+	data := struct {
+		Alerts []struct {
+			State               string
+			Labels, Annotations map[string]string
+		}
+	}{}
+	p.Expect(p.get(p.ctx, "/api/v1/alerts", &data)).To(Succeed())
+	firing := map[string]string{}
+	for _, a := range data.Alerts {
+		// What is complete and not held is no accident here.
+		if a.State == "firing" && a.Labels["alertname"] != "UnitedZonesLeftReleased" {
+			firing[a.Labels["alertname"]] = a.Annotations["summary"]
+		}
+	}
+	return firing
+}
