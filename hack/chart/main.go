@@ -128,15 +128,21 @@ func byKind(name string, rules []byte) map[string][]byte {
 	return files
 }
 
-// policies writes the specs of the admission policy and of its binding.
+// policies writes the specs of the admission policies and of their bindings.
 func policies(config, generated string) error {
-	documents, err := read(filepath.Join(config, "admission", "policy.yaml"))
-	if err != nil {
-		return err
+	var documents []document
+	for _, file := range []string{"policy.yaml", "colocation.yaml"} {
+		more, err := read(filepath.Join(config, "admission", file))
+		if err != nil {
+			return err
+		}
+		documents = append(documents, more...)
 	}
 	parts := map[string]string{
 		"ValidatingAdmissionPolicy":        "policy.yaml",
 		"ValidatingAdmissionPolicyBinding": "binding.yaml",
+		"MutatingAdmissionPolicy":          "colocation.yaml",
+		"MutatingAdmissionPolicyBinding":   "colocation-binding.yaml",
 	}
 	for _, d := range documents {
 		file := parts[d.kind()]

@@ -27,7 +27,7 @@ func TestDerived(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	rendered := e.decode([]byte(e.helm("template", "united", e.chart("united"), "--namespace=united-system")))
 	compared := 0
-	for _, file := range []string{"crd/apps.united.dev_uniteddeployments.yaml", "admission/policy.yaml", "rbac/role.yaml", "rbac/leader_election.yaml", "rbac/metrics_auth.yaml"} {
+	for _, file := range []string{"crd/apps.united.dev_uniteddeployments.yaml", "admission/policy.yaml", "admission/colocation.yaml", "rbac/role.yaml", "rbac/leader_election.yaml", "rbac/metrics_auth.yaml"} {
 		content, err := os.ReadFile(filepath.Join(root, "config", filepath.FromSlash(file)))
 		e.Expect(err).NotTo(HaveOccurred())
 		for key, want := range e.decode(content) {
@@ -45,7 +45,7 @@ func TestDerived(t *testing.T) {
 			compared++
 		}
 	}
-	e.Expect(compared).To(Equal(9))
+	e.Expect(compared).To(Equal(11))
 }
 
 // decode decodes the objects of a YAML stream by kind and name.

@@ -185,7 +185,7 @@ func ownable(ctx context.Context) error {
 }
 
 // restIsInstalled are the values of other releases after needCRD.
-const restIsInstalled = "crds.install=false,admissionPolicy.enabled=false"
+const restIsInstalled = "crds.install=false,admissionPolicy.enabled=false,colocationPolicy.enabled=false"
 
 // parent returns a held UnitedDeployment of OrderedReady StatefulSets over the first two zones.
 func parent(namespace, name, tag string, replicas int32) *v1alpha1.UnitedDeployment {

@@ -191,6 +191,7 @@ func (e *env) left() []string {
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 		&corev1.ServiceList{}, &corev1.ServiceAccountList{}, &appsv1.DeploymentList{}, &policyv1.PodDisruptionBudgetList{},
 		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+		&admissionv1.MutatingAdmissionPolicyList{}, &admissionv1.MutatingAdmissionPolicyBindingList{},
 	} {
 		e.Expect(e.List(e.ctx, list, client.MatchingLabels{"app.kubernetes.io/instance": "united"})).To(Succeed())
 		e.Expect(meta.EachListItem(list, func(o runtime.Object) error {
