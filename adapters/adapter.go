@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
@@ -182,6 +183,8 @@ type Child struct {
 	// VersionLabel is the value of the label united.dev/version of the pods in the revision, ""
 	// without one.
 	VersionLabel string
+	// Colocation is how the pods in the revision are placed in groups; nil if they are not.
+	Colocation *render.Colocation
 	// NodeSelector is that of the subset.
 	NodeSelector *corev1.NodeSelector
 	// MinReadySeconds is that of the parent; one in the template takes precedence.

@@ -131,7 +131,10 @@ func finishPodTemplate(workload map[string]any, steps []string, c *Child, where 
 	if err := checkNodeSelector(c.NodeSelector, where.nodeSelector); err != nil {
 		return err
 	}
-	return within(at, render.Place(pods, c.NodeSelector, c.Tolerations))
+	if err := within(at, render.Place(pods, c.NodeSelector, c.Tolerations)); err != nil || c.Colocation == nil {
+		return err
+	}
+	return within(at, render.Colocate(pods, c.Parent, c.Colocation))
 }
 
 // checkNodeSelector rejects a selector that can match no node, with a message that names its path; render.Place would

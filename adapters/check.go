@@ -41,12 +41,22 @@ func CheckTemplate(a Adapter, template map[string]any, at *field.Path) error {
 	if _, err = tree.Object(template, "spec", at); err != nil {
 		return err
 	}
-	return checkVersionLabel(a, template, at)
+	return checkReservedLabels(a, template, at)
 }
 
-// checkVersionLabel refuses the label united.dev/version on pods: a value that a user wrote would stay
-// the same in the next revision. What is of a wrong type is for other checks to refuse.
-func checkVersionLabel(a Adapter, template map[string]any, at *field.Path) error {
+// reservedLabels returns the labels that templates must not set on pods, with what sets them instead.
+func reservedLabels() map[string]string {
+	return map[string]string{
+		v1alpha1.LabelVersion:         "must not be set; set spec.versionLabel to TemplateHash, and the controller sets it on every pod",
+		v1alpha1.LabelColocation:      "must not be set; set spec.topology.colocation",
+		v1alpha1.LabelColocationGroup: "must not be set; it is the group of a pod in spec.topology.colocation",
+		v1alpha1.LabelColocationRatio: "must not be set; set spec.topology.colocation.ratios",
+	}
+}
+
+// checkReservedLabels refuses labels on pods that differ between pods or revisions: a value that a user wrote would
+// stay the same. What is of a wrong type is for other checks to refuse.
+func checkReservedLabels(a Adapter, template map[string]any, at *field.Path) error {
 	for _, steps := range a.PodTemplates() {
 		pods, err := tree.Lookup(template, steps, at)
 		if err != nil {
@@ -57,9 +67,14 @@ func checkVersionLabel(a Adapter, template map[string]any, at *field.Path) error
 			continue
 		}
 		labels, err := tree.Object(metadata, "labels", at)
-		if _, set := labels[v1alpha1.LabelVersion]; set && err == nil {
-			here := at.Child(steps[0], steps[1:]...).Child("metadata", "labels").Key(v1alpha1.LabelVersion)
-			return field.Forbidden(here, "must not be set; set spec.versionLabel to TemplateHash, and the controller sets it on every pod")
+		if err != nil {
+			continue
+		}
+		reserved := reservedLabels()
+		for _, label := range slices.Sorted(maps.Keys(reserved)) {
+			if _, set := labels[label]; set {
+				return field.Forbidden(at.Child(steps[0], steps[1:]...).Child("metadata", "labels").Key(label), reserved[label])
+			}
 		}
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // Observed is the observed state of a child.
@@ -194,6 +196,11 @@ type Replica struct {
 	NeverReady bool
 	// Placed: it has a node, whether it is ready there or not. A group of pods has one if each existing pod of it has one.
 	Placed bool
+	// Node is the name of the node; of a group of pods, that of the leader. Zone is the label topology.kubernetes.io/zone
+	// of the pod, which the API server sets together with the node from Kubernetes 1.35 on. Both are "" without a node.
+	Node, Zone string
+	// Gated: it has the scheduling gate of colocation, so the scheduler does not try it.
+	Gated bool
 	// Unschedulable is the message of the scheduler if it finds no node for the replica, otherwise "";
 	// UnschedulableSince is since when.
 	Unschedulable      string
@@ -218,6 +225,8 @@ func (r Replica) WhyUnavailable() string {
 		return "crashed; not ready since " + since
 	case r.Lacks != "":
 		return r.Lacks
+	case r.Gated:
+		return "has the scheduling gate " + v1alpha1.GateColocation
 	case r.Unschedulable != "":
 		return "unschedulable since " + r.UnschedulableSince.UTC().Format(time.RFC3339) + ": " + r.Unschedulable
 	case r.Ready:

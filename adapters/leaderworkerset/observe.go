@@ -152,7 +152,7 @@ func (g *group) add(set *appsv1.StatefulSet, members []*corev1.Pod, restarts lws
 			continue
 		}
 		living++
-		g.Placed = g.Placed && m.Placed
+		g.Placed, g.Gated = g.Placed && m.Placed, g.Gated || m.Gated
 		if m.ReadySince.After(readySince) {
 			readySince = m.ReadySince
 		}

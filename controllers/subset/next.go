@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
@@ -24,12 +25,14 @@ type Version struct {
 	Tolerations                     []corev1.Toleration
 	// VersionLabel is as in adapters.Child.
 	VersionLabel string
+	// Colocation is as in adapters.Child.
+	Colocation *render.Colocation
 }
 
 // Of sets the version in a child.
 func (v *Version) Of(c *adapters.Child) {
 	c.Revision, c.RevisionTemplate, c.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
-	c.Tolerations, c.VersionLabel = v.Tolerations, v.VersionLabel
+	c.Tolerations, c.VersionLabel, c.Colocation = v.Tolerations, v.VersionLabel, v.Colocation
 }
 
 // Goal is the desired state of a subset.

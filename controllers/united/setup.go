@@ -112,7 +112,7 @@ func stripPod(object any) (any, error) {
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime},
 	}
 	if by := adapters.RevisionLabelChangedBy(pod); by != "" {

@@ -70,6 +70,9 @@ var anyPod = rapid.Custom(func(t *rapid.T) *corev1.Pod {
 			InitContainerStatuses: statuses.Draw(t, "init containers"), ContainerStatuses: statuses.Draw(t, "containers"),
 		},
 	}
+	if rapid.Bool().Draw(t, "gated") {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1alpha1.GateColocation}}
+	}
 	if rapid.Bool().Draw(t, "deleted") {
 		p.DeletionTimestamp = ptr.To(at("deletion"))
 		p.DeletionGracePeriodSeconds = rapid.Ptr(rapid.Int64Range(0, 60), true).Draw(t, "grace")

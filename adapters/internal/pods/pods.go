@@ -8,7 +8,7 @@
 //	metadata.name, .namespace, .uid, .labels, .ownerReferences
 //	metadata.annotations: only RevisionLabelChanged, which the cache adds
 //	metadata.creationTimestamp, .deletionTimestamp, .deletionGracePeriodSeconds
-//	spec.nodeName
+//	spec.nodeName, .schedulingGates
 //	status.phase, .reason, .startTime
 //	status.conditions
 //	status.initContainerStatuses[].state.waiting.reason
@@ -18,6 +18,7 @@ package pods
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // Replica returns the replica of a pod at a position. hashLabel is the label with the child's own revision of the
@@ -48,8 +50,13 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Since:       pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
 		Placed:      pod.Spec.NodeName != "",
+		Node:        pod.Spec.NodeName,
+		Gated:       slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.GateColocation}),
 		Failure:     failureOf(pod),
 		Crashed:     hasCrashed(pod),
+	}
+	if r.Placed {
+		r.Zone = pod.Labels[corev1.LabelTopologyZone]
 	}
 	if hashLabel == appsv1.ControllerRevisionHashLabelKey {
 		r.HashChanged = pod.Annotations[adapters.RevisionLabelChanged]

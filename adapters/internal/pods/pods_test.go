@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/adapters/internal/pods"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
 // The message of the scheduler is copied if it finds no node for a pod, but not if the pod merely waits.
@@ -47,6 +48,19 @@ func TestUnschedulable(t *testing.T) {
 }
 
 // A pod has a node as soon as it is bound to one, whatever becomes of it there.
+// The zone of a pod without a node is only what its template says.
+func TestWhereItIs(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
+		Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "mine"}, {Name: v1alpha1.GateColocation}}}}
+	if r := pods.Replica(pod, 0, "hash"); r.Node != "" || r.Zone != "" || !r.Gated {
+		t.Errorf("%+v", r)
+	}
+	pod.Spec.NodeName, pod.Spec.SchedulingGates = "n", pod.Spec.SchedulingGates[:1]
+	if r := pods.Replica(pod, 0, "hash"); r.Node != "n" || r.Zone != "a" || r.Gated {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestPlaced(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}
 	if pods.Replica(pod, 0, "hash").Placed {

@@ -16,6 +16,26 @@ const (
 // tells the version of spec.template. It is reserved: a template or a patch that sets it is refused.
 const LabelVersion = "united.dev/version"
 
+// With spec.topology.colocation, on the pods of the members. The labels are reserved: a template or a
+// patch that sets them is refused. The annotation is overruled.
+const (
+	// LabelColocation identifies the colocation: its topology key, exclusive and ratios. Only pods with
+	// the same value are in groups together, so that after a change of these, the new pods of a group
+	// need not run where its old ones do.
+	LabelColocation = "united.dev/colocation"
+	// LabelColocationGroup holds the number of the group. The MutatingAdmissionPolicy of the chart
+	// sets it when a pod is created.
+	LabelColocationGroup = "united.dev/colocation-group"
+	// LabelColocationRatio holds how many replicas of the subset are in a group.
+	LabelColocationRatio = "united.dev/colocation-ratio"
+	// AnnotationColocationStart holds the first ordinal, at which group 0 begins.
+	AnnotationColocationStart = "united.dev/colocation-start"
+)
+
+// GateColocation is the scheduling gate of the pods of members. The MutatingAdmissionPolicy removes it
+// in the same mutation that sets the label of the group, so that no pod is scheduled without the label.
+const GateColocation = "united.dev/colocation"
+
 // Annotations on a child workload. They are written together with the template
 // they speak of, so that what a child runs is known even when the status of
 // its parent is lost.

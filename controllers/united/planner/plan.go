@@ -370,7 +370,7 @@ func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.overlay)
 	return subset.Version{
 		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
-		VersionLabel: r.VersionLabel(),
+		VersionLabel: r.VersionLabel(), Colocation: r.Colocation(s.Name),
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
@@ -45,6 +46,8 @@ type Content struct {
 	// value is kept, and not that there is one: another way to compute it must not restart pods that
 	// are protected.
 	VersionLabel string `json:"versionLabel,omitempty"`
+	// Colocation is how pods are placed in groups; nil if they are not.
+	Colocation *Colocation `json:"colocation,omitempty"`
 	// pods is the template in the form in which it is compared, if it was marshaled already.
 	pods []byte
 }
@@ -60,6 +63,57 @@ func (c *Content) comparable() []byte {
 		return c.pods
 	}
 	return marshal(c.Template)
+}
+
+// Colocation is how the pods of some subsets, its members, are placed in groups.
+type Colocation struct {
+	// ID is the value of the label united.dev/colocation, from ColocationID. It is kept for the same reason as
+	// VersionLabel.
+	ID          string `json:"id"`
+	TopologyKey string `json:"topologyKey"`
+	Exclusive   bool   `json:"exclusive,omitempty"`
+	// Members by the name of the subset.
+	Members map[string]Member `json:"members"`
+}
+
+// Member is one subset with groups.
+type Member struct {
+	// Ratio is how many of its replicas are in a group, Start its first ordinal.
+	Ratio int32 `json:"ratio"`
+	Start int32 `json:"start,omitempty"`
+}
+
+// of returns what reaches the pods of a subset; nil if it is no member.
+func (c *Colocation) of(subset string) *render.Colocation {
+	if c == nil {
+		return nil
+	}
+	m, ok := c.Members[subset]
+	if !ok {
+		return nil
+	}
+	return &render.Colocation{ID: c.ID, TopologyKey: c.TopologyKey, Exclusive: c.Exclusive, Ratio: m.Ratio, Start: m.Start}
+}
+
+// ColocationID identifies what determines the groups of a parent: the topology key, exclusive, and the ratios. The first
+// ordinals are not part of it, so that pods of a member stay with the others when its ordinals change.
+//
+// Trap: with another value for the same colocation every pod of a group would be replaced when United is upgraded.
+func ColocationID(c *Colocation) string {
+	ratios := make(map[string]int32, len(c.Members))
+	for name, m := range c.Members {
+		ratios[name] = m.Ratio
+	}
+	sum := sha256.Sum256(canonical(map[string]any{"topologyKey": c.TopologyKey, "exclusive": c.Exclusive, "ratios": ratios}))
+	return rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5]))
+}
+
+// sameColocation reports whether two colocations are the same for all subsets.
+func sameColocation(a, b *Colocation) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ID == b.ID && a.TopologyKey == b.TopologyKey && a.Exclusive == b.Exclusive && maps.Equal(a.Members, b.Members)
 }
 
 // Overlay is what one subset changes in the pod part of the template.
@@ -81,6 +135,7 @@ type Revision struct {
 
 	template     map[string]any
 	versionLabel string
+	colocation   *Colocation
 	// pods is the template in the form in which it is compared, the same for all subsets.
 	pods []byte
 	// subsets is the data merged with the annotation. The revision does not know a subset without an
@@ -108,7 +163,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	}
 	r := &Revision{
 		Name: cr.Name, Number: cr.Revision, Object: cr, size: len(cr.Data.Raw),
-		template: content.Template, versionLabel: content.VersionLabel, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
+		template: content.Template, versionLabel: content.VersionLabel, colocation: content.Colocation, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
 	}
 	if r.subsets == nil {
 		r.subsets = map[string]Overlay{}
@@ -145,6 +200,9 @@ func (r *Revision) Template() map[string]any { return r.template }
 // VersionLabel is the value of the label united.dev/version of all pods, "" without one.
 func (r *Revision) VersionLabel() string { return r.versionLabel }
 
+// Colocation returns how the pods of a subset are placed in groups; nil if they are not.
+func (r *Revision) Colocation(subset string) *render.Colocation { return r.colocation.of(subset) }
+
 // TemplateHash is the version of the pod part of a template, for the label united.dev/version: the same
 // for the same template, whatever subsets change in it.
 //
@@ -168,7 +226,7 @@ func (r *Revision) Matches(c Content) bool { return r.matches(c.comparable(), c)
 
 // matches is Matches with pods, the template of c in the form in which it is compared.
 func (r *Revision) matches(pods []byte, c Content) bool {
-	if r.versionLabel != c.VersionLabel || !bytes.Equal(r.pods, pods) {
+	if r.versionLabel != c.VersionLabel || !sameColocation(r.colocation, c.Colocation) || !bytes.Equal(r.pods, pods) {
 		return false
 	}
 	for name, overlay := range c.Subsets {
@@ -184,6 +242,10 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 func SamePods(a, b *Revision, subset string, today Overlay) bool {
 	if a.Name == b.Name {
 		return true
+	}
+	groupsA, groupsB := a.Colocation(subset), b.Colocation(subset)
+	if (groupsA == nil) != (groupsB == nil) || groupsA != nil && *groupsA != *groupsB {
+		return false
 	}
 	return a.versionLabel == b.versionLabel && bytes.Equal(a.pods, b.pods) && sameOverlay(a.OverlayOr(subset, today), b.OverlayOr(subset, today))
 }

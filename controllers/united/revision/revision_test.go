@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
@@ -504,6 +505,58 @@ func TestTemplateHash(t *testing.T) {
 	// As it was kept and read again.
 	if again := revision.TemplateHash(keep(t, content("a:1", overlays{"x": patched("b:1")}), 1).Template()); again != first {
 		t.Error("the same template has two versions:", first, again)
+	}
+}
+
+// Groups are part of a revision, because they change pods: those of the members. Without them, a revision has the name
+// that it had before there were groups.
+func TestColocationIsPartOfTheRevision(t *testing.T) {
+	without := content("a:1", overlays{"x": {}, "y": {}})
+	grouped := func(key string, exclusive bool, start int32) revision.Content {
+		c := without
+		c.Colocation = &revision.Colocation{TopologyKey: key, Exclusive: exclusive, Members: map[string]revision.Member{"x": {Ratio: 2, Start: start}}}
+		return c
+	}
+	off, on := keep(t, without, 1), keep(t, grouped("zone", false, 0), 2)
+	if off.Name == on.Name || off.Colocation("x") != nil || on.Colocation("y") != nil {
+		t.Error(off.Name, on.Name, off.Colocation("x"), on.Colocation("y"))
+	}
+	if got := on.Colocation("x"); got == nil || *got != (render.Colocation{TopologyKey: "zone", Ratio: 2}) {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(string(off.Object.Data.Raw), "colocation") || !revision.Genuine(on.Object, "web") {
+		t.Errorf("%s", off.Object.Data.Raw)
+	}
+	all := []*revision.Revision{off, on}
+	if revision.Find(all, without, "") != off || revision.Find(all, grouped("zone", false, 0), "") != on {
+		t.Error("a revision is not found")
+	}
+	if revision.SamePods(off, on, "x", revision.Overlay{}) || !revision.SamePods(off, on, "y", revision.Overlay{}) {
+		t.Error("only the pods of members change")
+	}
+	for _, other := range []revision.Content{grouped("host", false, 0), grouped("zone", true, 0), grouped("zone", false, 1)} {
+		if revision.Find(all, other, "") != nil || revision.SamePods(on, keep(t, other, 3), "x", revision.Overlay{}) {
+			t.Errorf("taken for the same: %+v", other.Colocation)
+		}
+	}
+}
+
+// The label of a colocation must never change by an upgrade of United, because it would restart all its pods.
+func TestColocationID(t *testing.T) {
+	id := func(key string, exclusive bool, ratio, start int32) string {
+		return revision.ColocationID(&revision.Colocation{TopologyKey: key, Exclusive: exclusive, Members: map[string]revision.Member{"decode": {Ratio: 1}, "prefill": {Ratio: ratio, Start: start}}})
+	}
+	first := id("kubernetes.io/hostname", false, 2, 0)
+	if first != "bcc875b792" {
+		t.Error(first)
+	}
+	if id("kubernetes.io/hostname", false, 2, 5) != first {
+		t.Error("the first ordinal is in it")
+	}
+	for _, other := range []string{id("zone", false, 2, 0), id("kubernetes.io/hostname", true, 2, 0), id("kubernetes.io/hostname", false, 3, 0)} {
+		if other == first {
+			t.Error("another colocation has the same value")
+		}
 	}
 }
 
