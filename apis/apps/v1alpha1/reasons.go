@@ -88,6 +88,15 @@ const (
 	// As the reason of the condition Schedulable of a subset: a replica has had no node for
 	// rescheduleAfterSeconds, so the subset is capped.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonGroupUnschedulable: The scheduler has found no node for a replica of a group
+	// (spec.topology.colocation) for timeoutSeconds. The message names the group and the domain in
+	// which the rest of it runs, and quotes the scheduler. With order Sequential, no further group is
+	// created. No running pod is removed.
+	ReasonGroupUnschedulable = "GroupUnschedulable"
+	// ReasonUngrouped: Pods of spec.topology.colocation have no group, and are not scheduled, because
+	// the MutatingAdmissionPolicy united-colocation was missing when they were created. The message
+	// has the command that deletes them when the policy is installed.
+	ReasonUngrouped = "Ungrouped"
 	// ReasonRetryLater: Schedulable: The subset has no replica without a node anymore, and remains
 	// capped for retryAfterSeconds.
 	ReasonRetryLater = "RetryLater"

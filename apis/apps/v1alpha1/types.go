@@ -80,6 +80,7 @@ type UnitedDeploymentList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(s, !has(s.partition) || (type(s.partition) == int ? s.partition == 0 : s.partition in ['0%', '100%']))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a Deployment is released as a whole: the partition of a step must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, because each is released as a whole: use order Sequential, or steps"
+// +kubebuilder:validation:XValidation:rule="!has(self.topology.colocation) || !has(self.template.deploymentTemplate) && !has(self.template.cloneSetTemplate)",fieldPath=".topology.colocation",message="is only for kinds whose pods have ordinals, from which the group follows: statefulSetTemplate, advancedStatefulSetTemplate and leaderWorkerSetTemplate"
 type UnitedDeploymentSpec struct {
 	// Replicas is the number of replicas of all subsets together. The scale
 	// subresource sets it, so a HorizontalPodAutoscaler can scale it.
@@ -105,6 +106,8 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'] && (e.operator in ['In', 'NotIn']) == (has(e.values) && size(e.values) > 0))",fieldPath=".matchExpressions",message="operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || !('united.dev/version' in self.matchLabels)",fieldPath=".matchLabels",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.key != 'united.dev/version')",fieldPath=".matchExpressions",message="must not have united.dev/version, which is another one with every template (spec.versionLabel)"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || !self.matchLabels.exists(k, k.startsWith('united.dev/colocation'))",fieldPath=".matchLabels",message="must not have the labels of spec.topology.colocation, which differ between pods"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !e.key.startsWith('united.dev/colocation'))",fieldPath=".matchExpressions",message="must not have the labels of spec.topology.colocation, which differ between pods"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment with another name instead"
 	// +required
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -244,6 +247,10 @@ type WorkloadTemplate struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.scheduleStrategy) || self.scheduleStrategy.type != 'Adaptive' || !has(self.subsets) || !self.subsets.exists(s, has(s.replicas))",fieldPath=".subsets",message="replicas cannot be used with scheduleStrategy Adaptive, which fills the subsets in list order: use minReplicas and maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.minReplicas) || has(s.maxReplicas)) || !self.subsets.exists(s, has(s.replicas))",fieldPath=".subsets",message="replicas cannot be combined with minReplicas and maxReplicas, also not of another subset: use one or the other"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || size(self.subsets) == 0 || self.subsets.exists(s, !has(s.maxReplicas))",fieldPath=".subsets",message="at least one subset must have no maxReplicas, to take the replicas that the others do not"
+// +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.scheduleStrategy) || self.scheduleStrategy.type != 'Adaptive'",fieldPath=".colocation",message="cannot be used with scheduleStrategy Adaptive, which moves single replicas to other subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.subsets) || self.colocation.ratios.all(n, self.subsets.exists(s, s.name == n))",fieldPath=".colocation.ratios",message="names a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.colocation.ratios.filter(n, !self.subsets.exists(s, s.name == n))[0] + ' in spec.topology.subsets'"
+// +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.subsets) || self.subsets.all(s, !(s.name in self.colocation.ratios) || !has(s.replicas) && !has(s.minReplicas) && !has(s.maxReplicas))",fieldPath=".subsets",message="a subset in colocation.ratios cannot have replicas, minReplicas or maxReplicas, because its replicas come in whole groups: set spec.replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.subsets) || self.subsets.all(s, s.name in self.colocation.ratios || has(s.replicas) || has(s.maxReplicas))",fieldPath=".subsets",message="a subset that is not in colocation.ratios must have replicas or maxReplicas, because the groups take the rest"
 type Topology struct {
 	// Subsets are the parts of the workload. If an even split leaves a remainder, the
 	// first ones get it. Adding a subset creates its child workload, and removing a subset
@@ -264,7 +271,76 @@ type Topology struct {
 	// Without it they wait in their subset.
 	// +optional
 	ScheduleStrategy *ScheduleStrategy `json:"scheduleStrategy,omitempty"`
+
+	// Colocation places replicas of several subsets, such as roles, in groups, each in one domain
+	// of the nodes. Turning it on or off changes the pods, so it is a rollout like any other.
+	// +optional
+	Colocation *Colocation `json:"colocation,omitempty"`
 }
+
+// Colocation places the replicas of its members, which are subsets, in groups: with the ratios
+// {prefill: 2, decode: 1}, the replicas 0 and 1 of prefill and 0 of decode are group 0, the next
+// ones group 1, and so on. All pods of a group run in one domain. It requires a kind with ordinals,
+// Kubernetes 1.36 or later, and the MutatingAdmissionPolicy of the chart, which sets the label
+// united.dev/colocation-group of new pods and removes the scheduling gate
+// united.dev/colocation. Without that policy, these pods are not scheduled.
+type Colocation struct {
+	// TopologyKey is the label of nodes whose values are the domains, such as
+	// kubernetes.io/hostname or topology.kubernetes.io/zone.
+	// ---
+	// The API server checks that a key of pods is a label's.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be the name of a label of nodes, such as kubernetes.io/hostname"
+	// +required
+	TopologyKey string `json:"topologyKey"`
+
+	// Ratios has, for each member, how many of its replicas are in one group. It is immutable.
+	// Members get their replicas in whole groups, so they cannot have replicas, minReplicas or
+	// maxReplicas. Other subsets must have replicas or maxReplicas, and get theirs first; the rest
+	// is dealt in groups, and what is left of that is one incomplete group, which is filled in list
+	// order.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable, because every replica would belong to another group: create a UnitedDeployment with another name instead"
+	// +required
+	Ratios map[string]ColocationRatio `json:"ratios"`
+
+	// Order is Sequential, to create a group when all pods of the previous one are ready, or
+	// Parallel, to create all groups at once.
+	// +kubebuilder:default=Sequential
+	// +optional
+	Order ColocationOrder `json:"order,omitempty"`
+
+	// Exclusive allows only one group of this UnitedDeployment in a domain.
+	// +optional
+	Exclusive bool `json:"exclusive,omitempty"`
+
+	// TimeoutSeconds is how long the scheduler may find no node for a pod of a group before the
+	// condition Stalled becomes True. No running pod is removed because of that.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// ColocationRatio is how many replicas of a subset are in one group.
+// +kubebuilder:validation:Minimum=1
+// +kubebuilder:validation:Maximum=1000
+type ColocationRatio int32
+
+// ColocationOrder says whether groups are created one after the other.
+// +kubebuilder:validation:Enum=Sequential;Parallel
+type ColocationOrder string
+
+// Orders of groups.
+const (
+	// SequentialGroups: a group is created when all pods of the previous one are ready.
+	SequentialGroups ColocationOrder = "Sequential"
+	// ParallelGroups: all groups are created at once.
+	ParallelGroups ColocationOrder = "Parallel"
+)
 
 // ScheduleStrategyType names a way to treat replicas that fit on no node of their subset.
 // +kubebuilder:validation:Enum=Fixed;Adaptive

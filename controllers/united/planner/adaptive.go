@@ -71,6 +71,10 @@ func (in *Input) schedulingRules() allocation.Rules {
 // allocate decides how many replicas each subset gets, and which subsets are capped.
 func (in *Input) allocate(p *Plan) {
 	topology := &in.Parent.Spec.Topology
+	if topology.Colocation != nil {
+		in.allocateGroups(p)
+		return
+	}
 	if !adaptive(in.Parent) {
 		p.Allocation = allocation.Split(replicasOf(in.Parent), topology.Subsets)
 		p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(topology.Subsets)), make([]int32, len(topology.Subsets))

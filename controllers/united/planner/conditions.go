@@ -131,6 +131,9 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	if failed, _ := in.replicaFailed(p, tallies); failed != "" {
 		return false, v1alpha1.ReasonReplicaFailed, failed
 	}
+	if reason, message := in.groupTrouble(); reason != "" {
+		return false, reason, message
+	}
 	if said := unschedulableMessages(tallies, in.Now); len(said) > 0 {
 		return false, v1alpha1.ReasonUnschedulable, shorten(said, "; ")
 	}
@@ -155,6 +158,9 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	}
 	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
 		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", replicasOf(in.Parent))
+	}
+	if p.growth != nil {
+		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.growth.groups, p.growth.total)
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
 	switch held := heldMessages(status); {
@@ -265,7 +271,7 @@ func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tal
 	if failed, stalled := in.replicaFailed(p, tallies); stalled {
 		return v1alpha1.ReasonReplicaFailed, failed
 	}
-	return "", ""
+	return in.groupTrouble()
 }
 
 // defaultProgressDeadline is used if the CRD's default is missing, in seconds.

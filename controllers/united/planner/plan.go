@@ -42,6 +42,8 @@ type Plan struct {
 	// replicas have no node and do not count.
 	caps     []*v1alpha1.SubsetCap
 	reserved []int32
+	// growth is set while groups wait for others; nil if all groups are created.
+	growth *groupedGrowth
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -74,6 +76,8 @@ type SubsetPlan struct {
 	// Deferred: the step is left to the next pass, which comes soon.
 	Deferred bool
 
+	// member: its replicas are members of groups.
+	member bool
 	// missedProtectedRevision: the child missed the revision that it protects according to the status.
 	missedProtectedRevision bool
 }
@@ -89,6 +93,7 @@ func Make(in *Input) *Plan {
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
+		s.member = isMember(in.Parent.Spec.Topology.Colocation, sub.Name)
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}

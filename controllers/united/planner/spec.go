@@ -72,7 +72,7 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	if err := s.readSubsets(parent); err != nil {
 		return nil, err
 	}
-	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays()}
+	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays(), Colocation: s.colocation(parent.Spec.Topology.Colocation)}
 	switch parent.Spec.VersionLabel {
 	case "", v1alpha1.NoVersionLabel:
 	case v1alpha1.TemplateHashLabel:
@@ -116,6 +116,9 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		return err
 	}
 	if err := s.checkReserve(parent); err != nil {
+		return err
+	}
+	if err := s.checkColocation(&parent.Spec.Topology); err != nil {
 		return err
 	}
 	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
@@ -182,8 +185,8 @@ func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (s
 	if selector.Empty() || parent.Spec.Selector == nil {
 		return "", field.Required(at, "must not be empty: it would select every pod in the namespace")
 	}
-	if requirements, _ := selector.Requirements(); slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == v1alpha1.LabelVersion }) {
-		return "", field.Forbidden(at, "must not have "+v1alpha1.LabelVersion+", which is another one with every template (spec.versionLabel)")
+	if err := checkSelected(selector, at); err != nil {
+		return "", err
 	}
 	own, err := labels.NewRequirement(v1alpha1.LabelName, "=", []string{parent.Name})
 	if err != nil {
@@ -195,6 +198,20 @@ func podSelector(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) (s
 		selector = selector.Add(one...)
 	}
 	return selector.String(), nil
+}
+
+// checkSelected rejects a selector with a label that differs between pods or templates.
+func checkSelected(selector labels.Selector, at *field.Path) error {
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		switch requirements[i].Key() {
+		case v1alpha1.LabelVersion:
+			return field.Forbidden(at, "must not have "+v1alpha1.LabelVersion+", which is another one with every template (spec.versionLabel)")
+		case v1alpha1.LabelColocation, v1alpha1.LabelColocationGroup, v1alpha1.LabelColocationRatio:
+			return field.Forbidden(at, "must not have the labels of spec.topology.colocation, which differ between pods")
+		}
+	}
+	return nil
 }
 
 // Content returns the content from which the spec makes pods.

@@ -398,6 +398,8 @@ func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploym
 	if in.Unkept != nil {
 		sooner(in.Unkept.RetryAt)
 	}
+	_, unfitting := in.unfittingGroups()
+	sooner(unfitting)
 	for _, t := range tallies {
 		sooner(t.availableAt)
 		sooner(t.unschedulableAt(in.Now))

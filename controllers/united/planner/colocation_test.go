@@ -1,0 +1,258 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/deployment"
+	"github.com/unitedworkloads/united/adapters/render"
+	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// groupedParent has the members prefill and decode.
+func groupedParent() *v1alpha1.UnitedDeployment {
+	parent := parentWith("prefill", "decode")
+	parent.Spec.Replicas = ptr.To(int32(9))
+	parent.Spec.Topology.Colocation = &v1alpha1.Colocation{
+		TopologyKey: corev1.LabelHostname, Ratios: map[string]v1alpha1.ColocationRatio{"prefill": 2, "decode": 1},
+	}
+	return parent
+}
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// groupedInput has children in which each letter is a replica: ready (r), unready (u), terminating (t), without a
+// node (n), or gated (g); a dot is a missing one.
+func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *Input {
+	in := &Input{Parent: parent, Now: noon.Add(time.Minute), Children: map[string]*Child{}}
+	for name, letters := range map[string]string{"prefill": prefill, "decode": decode} {
+		if letters == "" {
+			continue
+		}
+		o := &adapters.Observed{Replicas: int32(len(letters)), SpecObserved: true}
+		for i, letter := range letters {
+			r := adapters.Replica{Name: "web-" + name + "-" + string(rune('0'+i)), Position: int32(i), Since: noon, Node: "node-1", Zone: "zone-a"}
+			switch letter {
+			case '.':
+				continue
+			case 'n', 'g':
+				r.Node, r.Zone = "", ""
+				if r.Gated = letter == 'g'; !r.Gated {
+					r.Unschedulable, r.UnschedulableSince = "0/2 nodes are available", noon.Add(time.Duration(i)*time.Second)
+				}
+			}
+			r.Ready, r.Terminating = letter == 'r' || letter == 't', letter == 't'
+			o.Pods = append(o.Pods, r)
+		}
+		if missing := o.Missing(); missing >= 0 {
+			o.MissingName = "web-" + name + "-" + string(rune('0'+missing))
+		}
+		in.Children[name] = &Child{Observed: o}
+	}
+	return in
+}
+
+func TestGroupsGrowOneByOne(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prefill, decode string
+		want            []int32
+		message         string // of the plan
+	}{
+		"nothing yet":        {"", "", []int32{2, 1}, "group 1 of 3 is created when group 0 is ready: waiting for replica 0 of web-prefill (missing)"},
+		"one is not ready":   {"ru", "r", []int32{2, 1}, "group 1 of 3 is created when group 0 is ready: waiting for web-prefill-1 (not ready since 2026-11-23T12:00:00Z)"},
+		"one is terminating": {"rr", "t", []int32{2, 1}, "waiting for web-decode-0 (terminating)"},
+		"one is missing":     {"rr", ".", []int32{2, 1}, "waiting for web-decode-0 (missing)"},
+		"one has no node":    {"rr", "n", []int32{2, 1}, "waiting for web-decode-0 (unschedulable since 2026-11-23T12:00:00Z: 0/2 nodes are available)"},
+		"all are ready":      {"rr", "r", []int32{4, 2}, "group 2 of 3 is created when group 1 is ready: waiting for replica 2 of web-prefill (missing)"},
+		"the first is down":  {"uurr", "rr", []int32{6, 3}, ""},
+		"half a group":       {"rrr", "r", []int32{4, 2}, "waiting for replica 3 of web-prefill (missing)"},
+		"all":                {"rrrrrr", "rrr", []int32{6, 3}, ""},
+		"too many":           {"rrrrrrrr", "rrrr", []int32{6, 3}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, p := groupedInput(groupedParent(), tc.prefill, tc.decode), &Plan{}
+			in.allocate(p)
+			if !slices.Equal(p.Allocation.Replicas, tc.want) {
+				t.Error(p.Allocation.Replicas)
+			}
+			member := &SubsetPlan{SubsetSpec: nthSubset(in, 0), member: true}
+			if got := p.growthMessage(member); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
+				t.Error(got)
+			}
+			if got := p.growthMessage(&SubsetPlan{SubsetSpec: nthSubset(in, 0)}); got != "" {
+				t.Error("a subset that is no member waits: ", got)
+			}
+		})
+	}
+	parallel := groupedParent()
+	parallel.Spec.Topology.Colocation.Order = v1alpha1.ParallelGroups
+	p := &Plan{}
+	if groupedInput(parallel, "", "").allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.growth != nil {
+		t.Error(p.Allocation.Replicas)
+	}
+	// What the status says was given counts, also while a child is gone or cannot be read.
+	given := groupedParent()
+	given.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "prefill", DesiredReplicas: 4, UpdateRevision: "r"}}
+	in := groupedInput(given, "", "rr")
+	in.Unreadable = map[string]*Unreadable{"prefill": {Why: "it is too deep"}}
+	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth.waitsFor != "prefill (it is too deep)" {
+		t.Error(p.Allocation.Replicas, p.growth)
+	}
+}
+
+func nthSubset(in *Input, i int) SubsetSpec {
+	return SubsetSpec{Subset: &in.Parent.Spec.Topology.Subsets[i]}
+}
+
+func TestGroupTrouble(t *testing.T) {
+	const none = ""
+	for name, tc := range map[string]struct {
+		prefill, decode string
+		key             string
+		reason          string
+		says            []string
+	}{
+		"all is well":       {"rr", "r", corev1.LabelHostname, none, nil},
+		"no policy":         {"gg", "g", corev1.LabelHostname, v1alpha1.ReasonUngrouped, []string{"web-prefill-0 and 2 more replicas", "kubectl delete pod -n shop -l 'united.dev/name=web,united.dev/colocation-ratio,!united.dev/colocation-group'"}},
+		"one without":       {"rg", "r", corev1.LabelHostname, v1alpha1.ReasonUngrouped, []string{"web-prefill-1 cannot be scheduled"}},
+		"too little room":   {"rr", "n", corev1.LabelHostname, v1alpha1.ReasonGroupUnschedulable, []string{"group 0 does not fit on node node-1, where web-prefill-0 is: no node fits web-decode-0 (unschedulable since 2026-11-23T12:00:00Z: 0/2 nodes are available)"}},
+		"in a zone":         {"rr", "n", corev1.LabelTopologyZone, v1alpha1.ReasonGroupUnschedulable, []string{"group 0 does not fit in zone zone-a, where web-prefill-0 is: "}},
+		"in another domain": {"rr", "n", "rack", v1alpha1.ReasonGroupUnschedulable, []string{"group 0 does not fit in the rack of node node-1, where web-prefill-0 is: "}},
+		"nowhere":           {"nn", "n", corev1.LabelHostname, v1alpha1.ReasonGroupUnschedulable, []string{"group 0 fits in no kubernetes.io/hostname: no node fits web-prefill-0 "}},
+		"not for long":      {"rrrn", "rr", corev1.LabelHostname, none, nil}, // it has waited for 57 seconds
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := groupedParent()
+			parent.Spec.Topology.Colocation.TopologyKey = tc.key
+			in := groupedInput(parent, tc.prefill, tc.decode)
+			if name == "not for long" {
+				if _, at := in.unfittingGroups(); !at.Equal(noon.Add(63 * time.Second)) {
+					t.Error(at)
+				}
+			}
+			if name == "nowhere" {
+				in.Now = in.Now.Add(time.Minute)
+			}
+			reason, message := in.groupTrouble()
+			if reason != tc.reason {
+				t.Error(reason, message)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(message, words) {
+					t.Errorf("%q is not in %q", words, message)
+				}
+			}
+		})
+	}
+	if reason, _ := groupedInput(parentWith("prefill", "decode"), "nn", "n").groupTrouble(); reason != "" {
+		t.Error("without groups: ", reason)
+	}
+}
+
+func TestColocationContent(t *testing.T) {
+	parent := groupedParent()
+	parent.Spec.Template.StatefulSetTemplate.Raw = []byte(`{"spec": {"ordinals": {"start": 3}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}}}`)
+	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: "router", Replicas: ptr.To(intstr.FromInt32(1))})
+	read := func() *Spec {
+		t.Helper()
+		s, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	c := read().Content().Colocation
+	if c == nil || c.ID != revision.ColocationID(c) || len(c.Members) != 2 || c.Members["prefill"].Ratio != 2 || c.Members["decode"].Start != 3 || c.TopologyKey != corev1.LabelHostname {
+		t.Errorf("%+v", c)
+	}
+	for patch, want := range map[string]int32{`{"spec": {"ordinals": {"start": 7}}}`: 7, `{"spec": {"ordinals": null}}`: 0, `{"spec": {"serviceName": "x"}}`: 3} {
+		parent.Spec.Topology.Subsets[0].Patch = &runtime.RawExtension{Raw: []byte(patch)}
+		if got := read().Content().Colocation.Members["prefill"].Start; got != want {
+			t.Error(patch, got)
+		}
+	}
+	parent.Spec.Topology.Subsets[0].Patch = nil
+	in := &Input{Parent: parent, Spec: read()}
+	if err := in.SetUpdateRevision(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []*render.Colocation{{TopologyKey: corev1.LabelHostname, Ratio: 2, Start: 3}, {TopologyKey: corev1.LabelHostname, Ratio: 1, Start: 3}, nil} {
+		if want != nil {
+			want.ID = c.ID
+		}
+		if got := in.Spec.Subsets[i].version(in.Update).Colocation; (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}
+
+// The controller repeats what admission rejects, and finds nodes that members can never share.
+func TestReadSpecRefusesGroups(t *testing.T) {
+	in := func(key string, op corev1.NodeSelectorOperator, values ...string) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}}}
+	}
+	or := func(a, b *corev1.NodeSelector) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: append(a.NodeSelectorTerms, b.NodeSelectorTerms...)}
+	}
+	nodes := func(key string, a, b *corev1.NodeSelector) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Topology.Colocation.TopologyKey = key
+			u.Spec.Topology.Subsets[0].NodeSelector, u.Spec.Topology.Subsets[1].NodeSelector = a, b
+		}
+	}
+	const host, zone, disjoint = corev1.LabelHostname, corev1.LabelTopologyZone, "spec.topology.subsets[decode].nodeSelector: "
+	ratio := func(name string, n v1alpha1.ColocationRatio) func(*v1alpha1.UnitedDeployment) {
+		return func(u *v1alpha1.UnitedDeployment) { u.Spec.Topology.Colocation.Ratios[name] = n }
+	}
+	for name, tc := range map[string]struct {
+		edit func(*v1alpha1.UnitedDeployment)
+		says string
+	}{
+		"nothing wrong":     {func(*v1alpha1.UnitedDeployment) {}, ""},
+		"an unknown subset": {ratio("router", 1), "spec.topology.colocation.ratios[router]: "},
+		"a ratio of 0":      {ratio("decode", 0), "spec.topology.colocation.ratios[decode]: "},
+		"disjoint pools":    {nodes(host, in("pool", "In", "a"), in("pool", "In", "b")), disjoint},
+		"no pool":           {nodes(host, in("pool", "Exists"), in("pool", "DoesNotExist")), disjoint},
+		"not that pool":     {nodes(host, in("pool", "NotIn", "a", "b"), in("pool", "In", "b")), disjoint},
+		"disjoint zones":    {nodes(zone, in(zone, "In", "a"), in(zone, "In", "b")), disjoint},
+		"in all terms":      {nodes(host, or(in("pool", "In", "a"), in("pool", "In", "c")), in("pool", "In", "b")), disjoint},
+		"in one term":       {nodes(host, or(in("pool", "In", "a"), in("pool", "In", "b")), in("pool", "In", "b")), ""},
+		"one pool":          {nodes(host, in("pool", "In", "a", "b"), in("pool", "In", "b", "c")), ""},
+		"pools in a zone":   {nodes(zone, in("pool", "In", "a"), in("pool", "In", "b")), ""},
+		"other labels":      {nodes(host, in("pool", "In", "a"), in("disk", "In", "b")), ""},
+		"a comparison":      {nodes(host, in("size", "In", "1"), in("size", "Gt", "2")), ""},
+		"any node for one":  {nodes(host, nil, in("pool", "In", "b")), ""},
+		"a maximum": {func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Topology.Subsets[0].MaxReplicas = ptr.To(intstr.FromInt32(1))
+		}, "spec.topology.subsets[prefill].maxReplicas: "},
+		"one takes the rest":  {func(u *v1alpha1.UnitedDeployment) { delete(u.Spec.Topology.Colocation.Ratios, "decode") }, "spec.topology.subsets[decode].replicas: "},
+		"an order of another": {func(u *v1alpha1.UnitedDeployment) { u.Spec.Topology.Colocation.Order = "Random" }, "spec.topology.colocation.order: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := groupedParent()
+			tc.edit(parent)
+			_, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
+			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("want %q, have %v", tc.says, err)
+			}
+		})
+	}
+	parent := groupedParent()
+	parent.Spec.Template = v1alpha1.WorkloadTemplate{DeploymentTemplate: parent.Spec.Template.StatefulSetTemplate}
+	if _, err := ReadSpec(parent, adapters.Registry{deployment.New()}); err == nil || !strings.Contains(err.Error(), "spec.topology.colocation: ") || !strings.Contains(err.Error(), "Deployment") {
+		t.Error(err)
+	}
+}
