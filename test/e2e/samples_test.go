@@ -39,6 +39,7 @@ var samples = map[string]func(t *testing.T){
 	"roles.yaml":               testSampleRoles,
 	"role-limits.yaml":         testSampleRoleLimits,
 	"bounds.yaml":              testSampleBounds,
+	"colocation.yaml":          testSampleColocation,
 	"gitops":                   testSampleGitOps,
 	"helm":                     testSampleHelm,
 }
@@ -101,6 +102,16 @@ func testSampleWeb(t *testing.T) {
 	scale := w.Kubectl("get", "united", "web", "--subresource=scale",
 		"-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.selector}")
 	w.Expect(scale).To(HavePrefix("6 6 app=web"))
+}
+
+func testSampleColocation(t *testing.T) {
+	w := applySample(t, "colocation.yaml", "llm")
+	w.Settle()
+	w.Expect(w.groups(onNode)).To(Equal(map[int]string{0: "decode-0 prefill-0 prefill-1", 1: "decode-1 prefill-2 prefill-3", 2: "decode-2 prefill-4 prefill-5"}))
+	w.SetImage("v2")
+	w.Settle()
+	w.Expect(w.Images()).To(Equal(images{prefill: "v2 v2 v2 v2 v2 v2", decode: "v2 v2 v2"}))
+	w.Expect(w.groups(onNode)).To(HaveLen(3))
 }
 
 func testSampleBounds(t *testing.T) {
