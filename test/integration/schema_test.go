@@ -127,6 +127,18 @@ spec:
 `, `
 apiVersion: apps.united.dev/v1alpha1
 kind: UnitedDeployment
+metadata: {name: colocated, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
+  topology:
+    colocation: {topologyKey: kubernetes.io/hostname, ratios: {a: 2, b: 1}, order: Sequential, exclusive: true, timeoutSeconds: 60}
+    subsets: [{name: a}, {name: b}]
+  updateStrategy: {type: Manual, manualUpdate: {partitions: {a: "0%"}}}
+`, `
+apiVersion: apps.united.dev/v1alpha1
+kind: UnitedDeployment
 metadata: {name: clones, namespace: default}
 spec:
   selector: {matchLabels: {app: web}}
@@ -218,7 +230,7 @@ func places(value any, field string, steps []any) []place {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			inside := field + "." + key
-			if strings.HasSuffix(field, ".matchLabels") || strings.HasSuffix(field, ".partitions") || strings.HasSuffix(field, ".childRecord.annotations") {
+			if strings.HasSuffix(field, ".matchLabels") || strings.HasSuffix(field, ".partitions") || strings.HasSuffix(field, ".ratios") || strings.HasSuffix(field, ".childRecord.annotations") {
 				inside = field + "{}"
 			}
 			found = append(found, places(v[key], inside, append(slices.Clone(steps), key))...)
