@@ -1,0 +1,163 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package colocationworlds walks through small worlds of a UnitedDeployment with spec.topology.colocation. A small
+// scheduler gives the pods of a group nodes of one domain, or says that it finds none, kubelets make pods ready, and
+// users edit. The model of what the spec asks for was written from the documentation, without reading the code under
+// test. Its value is that it is independent, so do not replace any of it by code of the project.
+//
+// The package has only tests:
+//
+//	dealing_test.go  how replicas are dealt in groups, without a world
+//	state_test.go    a state: the content of a world
+//	spec_test.go     the parents that a world may have
+//	objects_test.go  the state as objects of the API
+//	pass_test.go     a pass of the manager, with the real decisions
+//	events_test.go   what else can happen
+//	judge_test.go    what a pass must not decide: the oracle
+//	ending_test.go   what must be true after everything has come to rest
+//	walk_test.go     the walk
+//	worlds_test.go   the worlds
+//	mutants_test.go  wrong decisions, which the oracle must find
+package colocationworlds
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/unitedworkloads/united/test/statefulset"
+)
+
+const (
+	maxKids    = 3
+	maxDomains = 3
+	// tick is a step of the clock. A replica that has waited for one tick has waited for longer than timeoutSeconds.
+	tick    = 15 * time.Second
+	timeout = 10
+	// oldAge is an age in ticks that counts as an hour, which is longer than every deadline.
+	oldAge = 4
+)
+
+// now is the time of every state. When time passes, everything else becomes older.
+var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// ago returns the time of an age in ticks.
+func ago(age int) time.Time {
+	if age >= oldAge {
+		return now.Add(-time.Hour)
+	}
+	return now.Add(-time.Duration(age) * tick)
+}
+
+// Marks of a pod: placed with the number of its domain; otherwise, the age in ticks of the scheduler's verdict plus 1,
+// or 0 if the scheduler has not seen the pod.
+const placed = 0x80
+
+func isPlaced(p *statefulset.Pod) bool { return p.Exists() && p.Marks&placed != 0 }
+func isUnschedulable(p *statefulset.Pod) bool {
+	return p.Exists() && p.Marks&placed == 0 && p.Marks > 0
+}
+
+// domainOf returns the domain of a pod that has one.
+func domainOf(p *statefulset.Pod) int { return int(p.Marks &^ placed) }
+
+// kid is the child of a subset.
+type kid struct {
+	Set statefulset.Set
+	// Record are its annotations; Generation is one of them.
+	Record     uint32
+	Generation uint8
+}
+
+// state is the whole content of a world.
+type state struct {
+	Image, Replicas, Topology, Strategy, Generation uint8
+	Status                                          uint32
+	// Edited: the user has changed something, and the manager has had something to do since.
+	Edited bool
+	// Nodes is how many pods have room in each domain.
+	Nodes  [maxDomains]uint8
+	Kids   [maxKids]kid
+	Budget budget
+}
+
+// budget is how often each kind of event may still happen.
+type budget [budgets]int8
+
+// The kinds of events with a budget.
+const (
+	templates  = iota
+	scales     // edits of replicas
+	topologies // edits of the subsets and of colocation
+	strategies
+	nodes // the room of a domain changes
+	flaps
+	deletions // a pod is deleted by hand
+	losses    // a child is deleted by hand
+	stales    // a pass that writes what it decided before an event
+	lags      // a pass that sees the current children, but earlier pods
+	deaths    // a pass that dies between two writes
+	budgets
+)
+
+// tidy brings a state into its canonical form.
+func (w *world) tidy(s *state) {
+	for k := range s.Kids {
+		c := &s.Kids[k]
+		for i := range c.Set.Pods {
+			p := &c.Set.Pods[i]
+			if p.Terminating && p.Marks&placed == 0 {
+				*p = statefulset.Pod{} // without a kubelet it is gone at once
+			}
+			p.WasReady = p.WasReady || p.Phase == statefulset.Ready
+		}
+	}
+}
+
+// show formats a state as one line. In the pods, "." is ready, "?" not ready, "-" without the scheduler's verdict, a
+// digit the age of its verdict, and "~" terminating.
+func (w *world) show(s *state) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s R%d t%d s%d nodes%v edited=%v", w.images[s.Image], s.Replicas, s.Topology, s.Strategy, s.Nodes, s.Edited)
+	status := w.statusOf(s)
+	for k := range s.Kids {
+		c := &s.Kids[k]
+		fmt.Fprintf(&b, " | %s", subsetName(k))
+		for i := range status.Subsets {
+			if sub := &status.Subsets[i]; sub.Name == subsetName(k) {
+				fmt.Fprintf(&b, " want%d", sub.DesiredReplicas)
+			}
+		}
+		if c.Set.Exists {
+			fmt.Fprintf(&b, " v%d r%d p%d", c.Set.Template, c.Set.Replicas, c.Set.Partition)
+		}
+		b.WriteString(" [")
+		for i := range c.Set.Pods {
+			b.WriteString(letters(&c.Set.Pods[i]))
+		}
+		b.WriteString(" ]")
+	}
+	return b.String()
+}
+
+func letters(p *statefulset.Pod) string {
+	if !p.Exists() {
+		return " _"
+	}
+	text := fmt.Sprintf(" %d", p.Version)
+	switch {
+	case p.Marks == 0:
+		text += "-"
+	case !isPlaced(p):
+		text += fmt.Sprintf("(%d)", p.Marks-1)
+	case p.Phase == statefulset.Ready:
+		text += fmt.Sprintf(".%c", 'x'+domainOf(p))
+	default:
+		text += fmt.Sprintf("?%c", 'x'+domainOf(p))
+	}
+	if p.Terminating {
+		text += "~"
+	}
+	return text
+}
