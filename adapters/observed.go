@@ -199,6 +199,9 @@ type Replica struct {
 	// Node is the name of the node; of a group of pods, that of the leader. Zone is the label topology.kubernetes.io/zone
 	// of the pod, which the API server sets together with the node from Kubernetes 1.35 on. Both are "" without a node.
 	Node, Zone string
+	// Colocation is the label united.dev/colocation; "" if it is not in a group. Only replicas with the same value are in
+	// groups together.
+	Colocation string
 	// Gated: it has the scheduling gate of colocation, so the scheduler does not try it.
 	Gated bool
 	// Unschedulable is the message of the scheduler if it finds no node for the replica, otherwise "";

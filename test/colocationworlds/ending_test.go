@@ -147,7 +147,11 @@ func (c *schedule) waysOut(s state) *breach {
 	}
 	none := s
 	none.Generation, none.Replicas, none.Edited = none.Generation+1, 0, true
-	for name, way := range map[string]state{"good": good, "none": none} {
+	ways := map[string]state{"good": good}
+	if !c.w.kind.Ordered { // an ordered StatefulSet itself does not delete two replicas that are not ready
+		ways["none"] = none
+	}
+	for name, way := range ways {
 		out := &schedule{walk: c.walk, managerFirst: c.managerFirst, isWayOut: true, endedWell: map[uint64]bool{}}
 		wrong := out.run(way)
 		if wrong == nil && out.stuck != "" && out.stuck != v1alpha1.ReasonBlocked { // its message names the way out

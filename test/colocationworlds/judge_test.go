@@ -123,10 +123,11 @@ func (j *judged) initialized() bool {
 	return meta.IsStatusConditionTrue(j.w.statusOf(j.s).Conditions, v1alpha1.ConditionInitialized)
 }
 
-// floors: what the user protects is not released to the version of the spec, once a first version was ready.
+// floors: what the user protects is not released to the version of the spec, in a world that begins with a version that
+// all replicas run.
 func (j *judged) floors() {
 	m := j.w.parent(j.s).object.Spec.UpdateStrategy.ManualUpdate
-	if m == nil || !j.initialized() {
+	if m == nil || !j.w.rests {
 		return
 	}
 	for _, wr := range j.x.writes {

@@ -184,17 +184,31 @@ func (w *world) parent(s *state) *parentParts {
 
 // version returns the number of the revision that the spec asks for.
 func (w *world) version(s *state, p *v1alpha1.UnitedDeployment, spec *planner.Spec) statefulset.Version {
+	for i, r := range w.revisions {
+		if r.Matches(spec.Content()) {
+			return statefulset.Version(i + 1)
+		}
+	}
 	r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), spec.Content(), int64(len(w.revisions)+1), 0))
 	if err != nil {
 		panic(err)
 	}
-	if w.versionOf[r.Name] == 0 {
-		w.revisions = append(w.revisions, r)
-		w.versionOf[r.Name] = statefulset.Version(len(w.revisions))
-		t := &w.topologies[s.Topology]
-		w.versions = append(w.versions, &version{t, r.Name, w.images[s.Image], fmt.Sprintf("id%v%v%v", t.order != "", t.exclusive, t.subsets)})
-	}
+	t := &w.topologies[s.Topology]
+	w.revisions = append(w.revisions, r)
+	w.versionOf[r.Name] = statefulset.Version(len(w.revisions))
+	w.versions = append(w.versions, &version{t, r.Name, w.images[s.Image], t.id()})
 	return w.versionOf[r.Name]
+}
+
+// id tells the pods of one colocation from those of another.
+func (t *topology) id() string {
+	id := fmt.Sprint(t.order != "", t.exclusive)
+	for k := range t.subsets {
+		if ratio := t.ratio(k); ratio > 0 {
+			id += fmt.Sprintf(" %s:%d", subsetName(k), ratio)
+		}
+	}
+	return id
 }
 
 // spec returns a topology as the user writes it.

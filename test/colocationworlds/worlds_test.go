@@ -86,6 +86,10 @@ func settings() []*setting {
 			replicas: 4, nodes: plenty, scaledTo: []uint8{0, 2, 6}, kind: older, budget: budget{scales: 2, templates: 1, deletions: 1, losses: 1}, rests: true,
 		},
 		{
+			name: "a canary, and growth", topologies: []topology{members(seq, 2, 1).and("1")}, strategies: []string{half, held}, images: []string{"v1", "v2", "broken3"},
+			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 5, 7}, kind: newest, budget: budget{scales: 2, templates: 2, strategies: 2, deletions: 1, flaps: 1}, rests: true,
+		},
+		{
 			name: "paused", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll1, "paused " + roll1}, images: []string{"v1", "v2", "broken3"},
 			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 6}, kind: newest, budget: budget{scales: 1, templates: 2, strategies: 2},
 		},
@@ -135,8 +139,8 @@ func settings() []*setting {
 
 // mostStates bounds a walk, randomWays the number of random ways through each world.
 const (
-	mostStates = 700
-	randomWays = 8
+	mostStates = 250
+	randomWays = 2
 )
 
 // TestWorlds walks through everything that is near the first state of each world.

@@ -78,9 +78,10 @@ func (in *Input) groupWaitsFor(group int32, wanted, ratios []int32) string {
 	return ""
 }
 
-// whyNotReady describes the replica at a position of the named child; "" if it is ready.
+// whyNotReady describes the replica at a position of the named child; "" if it is ready. Trap: one that the child is not
+// asked for may still be ready, because the child has yet to delete it.
 func whyNotReady(observed *adapters.Observed, child string, position int32) string {
-	if observed != nil {
+	if observed != nil && position < observed.Replicas {
 		for i := range observed.Pods {
 			if r := &observed.Pods[i]; r.Position == position {
 				if r.Ready && !r.Terminating {
@@ -169,7 +170,7 @@ func (in *Input) unfittingGroups() (said []string, at time.Time) {
 		for i := range observed.Pods {
 			r := &observed.Pods[i]
 			group := r.Position / int32(c.Ratios[name])
-			if r.Unschedulable == "" || r.Terminating || r.Position < 0 || r.Position >= observed.Replicas {
+			if r.Unschedulable == "" || r.Colocation == "" || r.Terminating || r.Position < 0 || r.Position >= observed.Replicas {
 				continue
 			}
 			if due := r.UnschedulableSince.Add(timeout); due.After(in.Now) {
@@ -184,7 +185,7 @@ func (in *Input) unfittingGroups() (said []string, at time.Time) {
 		}
 	}
 	for _, group := range sortedKeys(worst) {
-		said = append(said, fmt.Sprintf("group %d %s: no node fits %s", group, in.whereGroupIs(group), worst[group].Describe()))
+		said = append(said, fmt.Sprintf("group %d %s: no node fits %s", group, in.whereGroupIs(group, worst[group].Colocation), worst[group].Describe()))
 	}
 	return said, at
 }
@@ -198,8 +199,9 @@ func sortedKeys(m map[int32]*adapters.Replica) []int32 {
 	return keys
 }
 
-// whereGroupIs returns the domain in which a replica of a group already runs.
-func (in *Input) whereGroupIs(group int32) string {
+// whereGroupIs returns the domain in which a replica of a group already runs. In mid-rollout, one of another colocation
+// says nothing of it.
+func (in *Input) whereGroupIs(group int32, colocation string) string {
 	c := in.Parent.Spec.Topology.Colocation
 	for _, name := range in.memberNames() {
 		observed := in.observed(name)
@@ -208,7 +210,7 @@ func (in *Input) whereGroupIs(group int32) string {
 		}
 		for i := range observed.Pods {
 			r := &observed.Pods[i]
-			if r.Node == "" || r.Terminating || r.Position < 0 || r.Position/int32(c.Ratios[name]) != group {
+			if r.Node == "" || r.Colocation != colocation || r.Terminating || r.Position < 0 || r.Position/int32(c.Ratios[name]) != group {
 				continue
 			}
 			switch {

@@ -253,8 +253,8 @@ func (s *Spec) colocation(c *v1alpha1.Colocation) *revision.Colocation {
 func (s *Spec) firstOrdinal(sub *SubsetSpec) int32 {
 	for _, from := range []map[string]any{sub.patch, s.template} {
 		value, found, err := unstructured.NestedFieldNoCopy(from, "spec", "ordinals", "start")
-		if start, isNumber := value.(int64); found && err == nil && isNumber {
-			return int32(start)
+		if start, isNumber := value.(int64); found && err == nil && (isNumber || value == nil) {
+			return int32(start) // 0 if the patch removes it
 		}
 		if ordinals, found, _ := unstructured.NestedFieldNoCopy(from, "spec", "ordinals"); found && ordinals == nil {
 			return 0 // the patch removes it

@@ -44,7 +44,7 @@ func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *In
 		}
 		o := &adapters.Observed{Replicas: int32(len(letters)), SpecObserved: true}
 		for i, letter := range letters {
-			r := adapters.Replica{Name: "web-" + name + "-" + string(rune('0'+i)), Position: int32(i), Since: noon, Node: "node-1", Zone: "zone-a"}
+			r := adapters.Replica{Name: "web-" + name + "-" + string(rune('0'+i)), Position: int32(i), Since: noon, Node: "node-1", Zone: "zone-a", Colocation: "groups"}
 			switch letter {
 			case '.':
 				continue
@@ -103,10 +103,16 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 	if groupedInput(parallel, "", "").allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.growth != nil {
 		t.Error(p.Allocation.Replicas)
 	}
-	// What the status says was given counts, also while a child is gone or cannot be read.
+	// A scale-down that its child has yet to carry out leaves replicas that are ready, and are not there anymore.
 	given := groupedParent()
+	in := groupedInput(given, "rrrr", "rr")
+	in.Children["prefill"].Observed.Replicas, in.Children["decode"].Observed.Replicas = 2, 1
+	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth == nil {
+		t.Error(p.Allocation.Replicas, p.growth)
+	}
+	// What the status says was given counts, also while a child is gone or cannot be read.
 	given.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "prefill", DesiredReplicas: 4, UpdateRevision: "r"}}
-	in := groupedInput(given, "", "rr")
+	in = groupedInput(given, "", "rr")
 	in.Unreadable = map[string]*Unreadable{"prefill": {Why: "it is too deep"}}
 	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth.waitsFor != "prefill (it is too deep)" {
 		t.Error(p.Allocation.Replicas, p.growth)
@@ -162,6 +168,20 @@ func TestGroupTrouble(t *testing.T) {
 	}
 }
 
+// In mid-rollout, a replica of another colocation, or of none, is not in the group of its position.
+func TestGroupTroubleInMidRollout(t *testing.T) {
+	in := groupedInput(groupedParent(), "rr", "n")
+	in.Children["prefill"].Observed.Pods[0].Colocation = "others"
+	in.Children["prefill"].Observed.Pods[0].Node = "node-2"
+	if _, message := in.groupTrouble(); !strings.Contains(message, "does not fit on node node-1, where web-prefill-1 is") {
+		t.Error(message)
+	}
+	in.Children["decode"].Observed.Pods[0].Colocation = ""
+	if reason, message := in.groupTrouble(); reason != "" {
+		t.Error("it has no group: ", message)
+	}
+}
+
 func TestColocationContent(t *testing.T) {
 	parent := groupedParent()
 	parent.Spec.Template.StatefulSetTemplate.Raw = []byte(`{"spec": {"ordinals": {"start": 3}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}}}`)
@@ -178,7 +198,7 @@ func TestColocationContent(t *testing.T) {
 	if c == nil || c.ID != revision.ColocationID(c) || len(c.Members) != 2 || c.Members["prefill"].Ratio != 2 || c.Members["decode"].Start != 3 || c.TopologyKey != corev1.LabelHostname {
 		t.Errorf("%+v", c)
 	}
-	for patch, want := range map[string]int32{`{"spec": {"ordinals": {"start": 7}}}`: 7, `{"spec": {"ordinals": null}}`: 0, `{"spec": {"serviceName": "x"}}`: 3} {
+	for patch, want := range map[string]int32{`{"spec": {"ordinals": {"start": 7}}}`: 7, `{"spec": {"ordinals": null}}`: 0, `{"spec": {"ordinals": {"start": null}}}`: 0, `{"spec": {"serviceName": "x"}}`: 3} {
 		parent.Spec.Topology.Subsets[0].Patch = &runtime.RawExtension{Raw: []byte(patch)}
 		if got := read().Content().Colocation.Members["prefill"].Start; got != want {
 			t.Error(patch, got)
