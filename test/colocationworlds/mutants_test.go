@@ -34,7 +34,7 @@ func mutants() []mutant {
 			}
 		}},
 		{"one too many", "growth", "share", func(_ *planner.Input, p *planner.Plan) { give(p.Subsets[1], p.Subsets[1].Desired+3) }},
-		{"the last group does not come", "growth", "end", func(_ *planner.Input, p *planner.Plan) { give(p.Subsets[0], min(2, p.Subsets[0].Desired)) }},
+		{"the last group does not come", "growth", "rest", func(_ *planner.Input, p *planner.Plan) { give(p.Subsets[0], min(2, p.Subsets[0].Desired)) }},
 		{"other subsets wait for groups", "one member", "share", func(_ *planner.Input, p *planner.Plan) {
 			if p.Subsets[0].Desired < 4 {
 				give(p.Subsets[1], 0)

@@ -161,3 +161,53 @@ func TestColocationUpdates(t *testing.T) {
 	g.Expect(update(affinity)).To(MatchError(ContainSubstring("cannot be used with spec.topology.colocation")))
 	g.Expect(update(all(affinity, drop("spec", "topology", "colocation")))).To(Succeed())
 }
+
+// TestColocationOrdinals checks that the first ordinals stay as long as there are groups.
+func TestColocationOrdinals(t *testing.T) {
+	g := NewWithT(t)
+	const good = `{topologyKey: kubernetes.io/hostname, ratios: {prefill: 2, decode: 1}}`
+	const refusal = ".spec.ordinals: cannot be changed with spec.topology.colocation"
+	made := func(name string, e edit) *unstructured.Unstructured {
+		made, err := deployments().Create(t.Context(), with(t, name, e), metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() {
+			g.Expect(deployments().Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})).To(Succeed())
+		})
+		return made
+	}
+	update := func(object *unstructured.Unstructured, e edit) error {
+		object = object.DeepCopy()
+		e(object.Object)
+		_, err := deployments().Update(t.Context(), object, metav1.UpdateOptions{DryRun: dryRun})
+		return err
+	}
+	start := func(text string) edit { return put(text, inTemplate("spec", "ordinals")...) }
+	patched := func(prefill, router string) edit {
+		return put(`[{name: prefill, patch: {spec: `+prefill+`}}, {name: decode}, {name: router, replicas: 1, patch: {spec: `+router+`}}]`, "spec", "topology", "subsets")
+	}
+	grouped := made("ordinals", all(inGroups(good), patched(`{}`, `{}`), start(`{start: 5}`)))
+	for _, e := range []edit{start(`{start: 0}`), drop(inTemplate("spec", "ordinals")...), start(`{start: 6}`)} {
+		g.Expect(update(grouped, e)).To(MatchError(ContainSubstring("spec.template.statefulSetTemplate" + refusal)))
+		g.Expect(update(grouped, all(e, drop("spec", "topology", "colocation"), patched(`{}`, `{}`)))).To(Succeed())
+	}
+	for _, patch := range []string{`{ordinals: {start: 7}}`, `{ordinals: null}`, `{ordinals: {start: null}}`} {
+		g.Expect(update(grouped, patched(patch, `{}`))).To(MatchError(ContainSubstring("spec.topology.subsets[prefill].patch"+refusal)), patch)
+		g.Expect(update(grouped, patched(`{}`, patch))).To(Succeed(), "it is no member")
+	}
+	g.Expect(update(grouped, patched(`{podManagementPolicy: Parallel}`, `{}`))).To(Succeed())
+	g.Expect(update(grouped, put(`7`, "spec", "replicas"))).To(Succeed())
+	plain := made("no-ordinals", all(inGroups(good), drop("spec", "topology", "colocation")))
+	g.Expect(update(plain, all(put(good, "spec", "topology", "colocation"), start(`{start: 5}`)))).To(Succeed())
+
+	// As many members as there may be.
+	ratios := map[string]any{}
+	for _, sub := range subsets(100, "s") {
+		ratios[sub.(map[string]any)["name"].(string)] = int64(1)
+	}
+	most := all(inGroups(good), set(subsets(100, "s"), "spec", "topology", "subsets"), set(ratios, "spec", "topology", "colocation", "ratios"), start(`{start: 5}`))
+	many := made("many-ordinals", most)
+	g.Expect(update(many, put(`v2`, inTemplate("metadata", "labels", "app")...))).To(Succeed())
+	g.Expect(update(many, start(`{start: 4}`))).To(MatchError(ContainSubstring(refusal)))
+	first := put(`{spec: {ordinals: {start: 3}}}`, inSubset(99, "patch")...)
+	g.Expect(update(many, first)).To(MatchError(ContainSubstring(refusal)))
+}
