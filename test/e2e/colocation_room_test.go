@@ -43,7 +43,8 @@ func TestColocationRoom(t *testing.T) {
 	e.Step("one node", func() {
 		w.groupStalls("4(2),2(1)", "Group 1 fits in no kubernetes.io/hostname: no node fits web-", "Insufficient cpu")
 		e.Expect(w.nodesOf()).To(HaveKeyWithValue(first, 3))
-		e.Expect(w.Status(prefill).Message).To(ContainSubstring("group 2 of 3 is created when group 1 is ready: waiting for web-prefill-2 (unschedulable since "))
+		e.Expect(w.Status(prefill).Message).To(And(
+			ContainSubstring("waiting for web-prefill-2 (unschedulable since "), HaveSuffix("; group 2 is created when group 1 is ready")))
 	})
 	e.Step("another node", func() {
 		second := e.addRoom("2", "zone-a")

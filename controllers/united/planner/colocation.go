@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,13 +95,17 @@ func whyNotReady(observed *adapters.Observed, child string, position int32) stri
 	return observed.DescribeMissing(child, position)
 }
 
-// growthMessage returns what the next group waits for; "" if the subset has all its replicas.
-func (p *Plan) growthMessage(s *SubsetPlan) string {
+// growthMessage returns what the next group waits for; "" if the subset has all its replicas. said is what the message
+// of the subset has already, which is not repeated. Groups count from 0, so it does not say of how many.
+func (p *Plan) growthMessage(s *SubsetPlan, said string) string {
 	if p.growth == nil || s.Removed || !s.member {
 		return ""
 	}
-	return fmt.Sprintf("group %d of %d is created when group %d is ready: waiting for %s",
-		p.growth.groups, p.growth.total, p.growth.groups-1, p.growth.waitsFor)
+	message := fmt.Sprintf("group %d is created when group %d is ready", p.growth.groups, p.growth.groups-1)
+	if strings.Contains(said, p.growth.waitsFor) {
+		return message
+	}
+	return message + ": waiting for " + p.growth.waitsFor
 }
 
 // ungrouped returns a message about pods that have no group, because the policy that gives them one was missing; "" if

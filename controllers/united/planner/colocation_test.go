@@ -71,12 +71,12 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 		want            []int32
 		message         string // of the plan
 	}{
-		"nothing yet":        {"", "", []int32{2, 1}, "group 1 of 3 is created when group 0 is ready: waiting for replica 0 of web-prefill (missing)"},
-		"one is not ready":   {"ru", "r", []int32{2, 1}, "group 1 of 3 is created when group 0 is ready: waiting for web-prefill-1 (not ready since 2026-11-23T12:00:00Z)"},
+		"nothing yet":        {"", "", []int32{2, 1}, "group 1 is created when group 0 is ready: waiting for replica 0 of web-prefill (missing)"},
+		"one is not ready":   {"ru", "r", []int32{2, 1}, "group 1 is created when group 0 is ready: waiting for web-prefill-1 (not ready since 2026-11-23T12:00:00Z)"},
 		"one is terminating": {"rr", "t", []int32{2, 1}, "waiting for web-decode-0 (terminating)"},
 		"one is missing":     {"rr", ".", []int32{2, 1}, "waiting for web-decode-0 (missing)"},
 		"one has no node":    {"rr", "n", []int32{2, 1}, "waiting for web-decode-0 (unschedulable since 2026-11-23T12:00:00Z: 0/2 nodes are available)"},
-		"all are ready":      {"rr", "r", []int32{4, 2}, "group 2 of 3 is created when group 1 is ready: waiting for replica 2 of web-prefill (missing)"},
+		"all are ready":      {"rr", "r", []int32{4, 2}, "group 2 is created when group 1 is ready: waiting for replica 2 of web-prefill (missing)"},
 		"the first is down":  {"uurr", "rr", []int32{6, 3}, ""},
 		"half a group":       {"rrr", "r", []int32{4, 2}, "waiting for replica 3 of web-prefill (missing)"},
 		"all":                {"rrrrrr", "rrr", []int32{6, 3}, ""},
@@ -89,10 +89,15 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 				t.Error(p.Allocation.Replicas)
 			}
 			member := &SubsetPlan{SubsetSpec: nthSubset(in, 0), member: true}
-			if got := p.growthMessage(member); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
+			if got := p.growthMessage(member, ""); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
 				t.Error(got)
 			}
-			if got := p.growthMessage(&SubsetPlan{SubsetSpec: nthSubset(in, 0)}); got != "" {
+			if p.growth != nil {
+				if got := p.growthMessage(member, "waiting for "+p.growth.waitsFor+"; failed"); strings.Contains(got, "waiting for") {
+					t.Error("it is said twice: ", got)
+				}
+			}
+			if got := p.growthMessage(&SubsetPlan{SubsetSpec: nthSubset(in, 0)}, ""); got != "" {
 				t.Error("a subset that is no member waits: ", got)
 			}
 		})

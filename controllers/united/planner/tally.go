@@ -84,7 +84,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	if t.done() {
 		t.message = joined(t.message, p.shortfall(s))
 	}
-	t.message = joined(t.message, p.growthMessage(s), o.Note)
+	t.message = joined(t.message, p.growthMessage(s, t.message), o.Note)
 	if t.failure == nil {
 		t.failure = relabelled(observed)
 	}
