@@ -91,6 +91,9 @@ type Grouping interface {
 	Adapter
 	// ReplicaLabels returns labels that exactly one pod of each group has, so that counting pods counts replicas.
 	ReplicaLabels() map[string]string
+	// PlacementAnnotations returns the annotations, of the child or of pods, that make the kind's webhook add affinity to
+	// pods.
+	PlacementAnnotations() []string
 }
 
 // DelegateOf returns the workload that keeps the replicas of the named child; nil if it is not among the related

@@ -119,6 +119,11 @@ func (adapter) RevisionPaths() [][]string {
 	return [][]string{{"spec", "leaderWorkerTemplate"}, {"spec", "networkConfig"}}
 }
 
+// PlacementAnnotations returns those for exclusive placement.
+func (adapter) PlacementAnnotations() []string {
+	return []string{lwsv1.ExclusiveKeyAnnotationKey, lwsv1.SubGroupExclusiveKeyAnnotationKey}
+}
+
 // PodTemplates returns the paths of the templates of leaders, which may be absent, and of workers.
 func (adapter) PodTemplates() [][]string {
 	return [][]string{{"spec", "leaderWorkerTemplate", "leaderTemplate"}, {"spec", "leaderWorkerTemplate", "workerTemplate"}}

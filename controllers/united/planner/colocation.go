@@ -129,7 +129,7 @@ func (in *Input) ungrouped() string {
 	if count > 1 {
 		first = fmt.Sprintf("%s and %d more replicas", first, count-1)
 	}
-	return fmt.Sprintf("%s cannot be scheduled: without the MutatingAdmissionPolicy united-colocation, their pods have no group, and keep the scheduling gate %s; "+
+	return fmt.Sprintf("%s cannot be scheduled: without the MutatingAdmissionPolicy united-colocation, pods have no group, and keep the scheduling gate %s; "+
 		"install the policy, and then run: kubectl delete pod -n %s -l '%s=%s,%s,!%s'",
 		first, v1alpha1.GateColocation, in.Parent.Namespace, v1alpha1.LabelName, in.Parent.Name, v1alpha1.LabelColocationRatio, v1alpha1.LabelColocationGroup)
 }

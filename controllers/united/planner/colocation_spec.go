@@ -122,7 +122,32 @@ func (s *Spec) checkMemberTemplates(c *v1alpha1.Colocation) error {
 			}
 		}
 	}
+	if err := s.checkPlacementAnnotations(sources); err != nil {
+		return err
+	}
 	return s.checkScheduler(template, sources[1:])
+}
+
+// checkPlacementAnnotations rejects annotations with which a webhook adds a required podAffinity to pods. Trap: the
+// scheduler counts only pods that match all terms, so with a second term it takes every pod for the first one of its
+// group, and the group is split without a word.
+func (s *Spec) checkPlacementAnnotations(sources []source) error {
+	grouping, ok := s.Adapter.(adapters.Grouping)
+	if !ok {
+		return nil
+	}
+	for _, from := range sources {
+		for _, steps := range slices.Concat([][]string{nil}, s.Adapter.PodTemplates()) {
+			for _, annotation := range grouping.PlacementAnnotations() {
+				path := slices.Concat(steps, []string{"metadata", "annotations"})
+				if value, _, _ := unstructured.NestedFieldNoCopy(from.object, slices.Concat(path, []string{annotation})...); value != nil {
+					return field.Forbidden(from.at.Child(path[0], path[1:]...).Key(annotation),
+						"cannot be used with spec.topology.colocation: it adds a podAffinity, with which groups would be split")
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func isEmpty(value any) bool {
