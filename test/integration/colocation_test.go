@@ -199,7 +199,7 @@ func TestColocationOrdinals(t *testing.T) {
 	grouped := made("ordinals", all(inGroups(good), patched(`{}`, `{}`), start(`{start: 5}`)))
 	for _, e := range []edit{start(`{start: 0}`), drop(inTemplate("spec", "ordinals")...), start(`{start: 6}`)} {
 		g.Expect(update(grouped, e)).To(MatchError(ContainSubstring("spec.template.statefulSetTemplate" + refusal)))
-		g.Expect(update(grouped, all(e, drop("spec", "topology", "colocation"), patched(`{}`, `{}`)))).To(Succeed())
+		g.Expect(update(grouped, all(e, drop("spec", "topology", "colocation")))).To(MatchError(ContainSubstring(refusal)), "protected pods still have a group")
 	}
 	for _, patch := range []string{`{ordinals: {start: 7}}`, `{ordinals: null}`, `{ordinals: {start: null}}`} {
 		g.Expect(update(grouped, patched(patch, `{}`))).To(MatchError(ContainSubstring("spec.topology.subsets[prefill].patch"+refusal)), patch)

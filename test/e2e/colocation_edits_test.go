@@ -1,0 +1,106 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// TestColocationOtherRatios checks that a user can get other ratios by removing the groups: pods of the
+// earlier ones do not determine where those of the new ones run.
+func TestColocationOtherRatios(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(9), colocated(), plain(prefill, ""), plain(decode, ""), rolling(`{maxUnavailable: 1}`)))
+	w.Settle()
+	again := func(replicas int, ratios, want string, groups int) {
+		w.Patch(`{"spec":{"replicas":%d,"topology":{"colocation":null}}}`, replicas)
+		w.Patch(`{"spec":{"topology":{"colocation":{"topologyKey":"kubernetes.io/hostname","ratios":%s}}}}`, ratios)
+		w.comeTo(want)
+		w.Settle()
+		e.Expect(w.groups(onNode)).To(HaveLen(groups))
+	}
+	again(12, `{"prefill":1,"decode":2}`, "4,8", 4)
+	again(6, `{"prefill":1,"decode":1}`, "3,3", 3)
+}
+
+// TestColocationBrokenTemplate checks that a failed rollout stops the growth, and that a scale-down, and
+// then a corrected template, get out of that.
+func TestColocationBrokenTemplate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(9), colocated(), plain(prefill, ""), plain(decode, ""), rolling(`{maxUnavailable: 1}`)))
+	w.Settle()
+	w.SetImage("broken")
+	w.StallsWhole(v1alpha1.ReasonReplicaFailed, "web-prefill-5 (", "fix the template, or go back")
+	w.Scale(12)
+	e.Eventually(func() string { return w.Status(decode).Message }).Should(ContainSubstring("group 3 is created when group 2 is ready: waiting for web-prefill-5 ("))
+	w.staysAt("6,3", 3)
+	w.Scale(6)
+	w.comeTo("4,2")
+	w.StallsWhole(v1alpha1.ReasonReplicaFailed, "web-prefill-3 (")
+	w.SetImage("v3")
+	w.Settle()
+	e.Expect(w.groups(onNode)).To(HaveLen(2))
+}
+
+// TestColocationPolicyInGrowth checks a policy that is removed while groups wait, and comes back in
+// mid-rollout. It runs alone, because all tests share the policy.
+func TestColocationPolicyInGrowth(t *testing.T) {
+	e := newEnv(t)
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{}
+	e.Expect(e.Get(e.ctx, client.ObjectKey{Name: "united-colocation"}, binding)).To(Succeed())
+	restore := func(ctx context.Context) error {
+		again := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name, Labels: binding.Labels, Annotations: binding.Annotations}, Spec: binding.Spec}
+		return client.IgnoreAlreadyExists(e.Client.Create(ctx, again))
+	}
+	t.Cleanup(func() { e.Expect(restore(context.WithoutCancel(e.ctx))).To(Succeed()) })
+	e.addRoom("1", "zone-a")
+	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(9), colocated(stallsSoon), inRoom(e, "300"), rolling(`{maxUnavailable: 1}`)))
+	w.comeTo("4(2),2(1)")
+	e.Expect(e.Client.Delete(e.ctx, binding)).To(Succeed())
+	e.policyIs(false)
+	e.addRoom("2", "zone-a")
+	e.addRoom("3", "zone-a")
+	ungrouped := func(want, first string) {
+		w.comeTo(want)
+		w.StallsWhole(v1alpha1.ReasonUngrouped, first, "cannot be scheduled: without the MutatingAdmissionPolicy united-colocation")
+	}
+	e.Step("what has a group comes up, the next group does not", func() { ungrouped("6(2),3(1)", "web-prefill-4 and 2 more replicas") })
+	e.Step("a scale-down gets out of it", func() {
+		w.scaleTo(6, "4,2")
+		w.Settle()
+		e.Expect(w.groups(onNode)).To(HaveLen(2))
+	})
+	e.Step("a rollout takes down nothing that runs", func() {
+		w.Scale(9)
+		w.SetImage("v2")
+		ungrouped("6(2),3(1)", "web-prefill-4 and 2 more replicas")
+		w.staysAt("6(2),3(1)", 3)
+		w.DeletePod(prefill, 0)
+		ungrouped("6(3),3(1)", "web-prefill-0 and 3 more replicas")
+	})
+	e.Step("the command in the message", func() {
+		e.Expect(restore(e.ctx)).To(Succeed())
+		e.policyIs(true)
+		said := meta.FindStatusCondition(w.Parent().Status.Conditions, v1alpha1.ConditionStalled).Message
+		_, command, found := strings.Cut(said, "run: kubectl ")
+		e.Expect(found).To(BeTrue(), said)
+		e.Kubectl(strings.Fields(strings.ReplaceAll(command, "'", ""))...)
+		w.comeTo("6,3")
+		w.Settle()
+		e.Expect(w.groups(onNode)).To(HaveLen(3))
+	})
+}
