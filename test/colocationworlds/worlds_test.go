@@ -139,7 +139,7 @@ func settings() []*setting {
 
 // mostStates bounds a walk, randomWays the number of random ways through each world.
 const (
-	mostStates = 250
+	mostStates = 160
 	randomWays = 2
 )
 
