@@ -316,6 +316,27 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// The ReplicaSets show what the controller is about to do, also before it has made one for the template.
+func TestAsked(t *testing.T) {
+	huge := scaled(3_000_000_000)
+	for _, tc := range []struct {
+		name            string
+		related         []*unstructured.Unstructured
+		updated, others int32
+	}{
+		{"none", nil, 0, 0},
+		{"of both", []*unstructured.Unstructured{replicaSet(t, "v0", scaled(1)), replicaSet(t, "v1", scaled(3)), replicaSet(t, "v2", scaled(2))}, 2, 4},
+		{"none with its template", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(2))}, 0, 2},
+		{"more than there can be", []*unstructured.Unstructured{replicaSet(t, "v0", huge), replicaSet(t, "v1", huge)}, 0, 2147483647},
+		{"not its own", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(2), func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })}, 0, 0},
+	} {
+		o, err := deployment.New().Observe(child(t, "", ""), adapters.Dependents{Related: tc.related})
+		if err != nil || o.AskedUpdated != tc.updated || o.AskedOthers != tc.others {
+			t.Errorf("%s: got %d and %d, want %d and %d; %v", tc.name, o.AskedUpdated, o.AskedOthers, tc.updated, tc.others, err)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	manual := func(partitions map[string]intstr.IntOrString, rest *intstr.IntOrString) v1alpha1.UpdateStrategy {
 		return v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: &v1alpha1.ManualUpdate{Partitions: partitions, DefaultPartition: rest}}

@@ -58,8 +58,9 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			own[set.GetUID()] = set.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
 		}
 	}
-	o.Surplus = surplusOf(d, have.Related, own)
 	o.UpdateHash = updateHash(child, have.Related, own)
+	countAsked(o, have.Related, own)
+	o.Surplus = surplusOf(d, o)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner == nil || pod.Namespace != d.Namespace || terminated(pod) {
@@ -70,7 +71,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 	}
 	assignPositions(o)
-	o.SpecObserved = o.SpecObserved || conforms(o, have.Related, own)
+	o.SpecObserved = o.SpecObserved || conforms(o)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
 	}
@@ -82,38 +83,39 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 //
 // Trap: a change of any annotation increases a Deployment's generation, and its controller observes that a moment
 // later. Without this check, a Deployment at rest would not be at rest each time.
-func conforms(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) bool {
-	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) {
+func conforms(o *adapters.Observed) bool {
+	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) || o.AskedUpdated != o.Replicas || o.AskedOthers != 0 {
 		return false
 	}
+	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
+}
+
+// countAsked sets how many replicas the ReplicaSets are asked for.
+//
+// Trap: the pods do not show that. A Deployment that was scaled to 0 and back, or orphaned, while it was being updated
+// still has ReplicaSets of both versions, whose pods may not exist yet.
+func countAsked(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) {
 	for _, set := range related {
 		hash, ok := own[set.GetUID()]
 		if !ok {
 			continue
 		}
-		replicas, _, err := unstructured.NestedInt64(set.Object, "spec", "replicas")
-		if wanted := int64(o.Replicas); err != nil || hash == o.UpdateHash && replicas != wanted || hash != o.UpdateHash && replicas != 0 {
-			return false
+		asked := &o.AskedOthers
+		if hash == o.UpdateHash {
+			asked = &o.AskedUpdated
 		}
+		replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+		*asked = int32(min(int64(*asked)+replicas, math.MaxInt32))
 	}
-	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
 }
 
 // surplusOf returns how many replicas a paused Deployment keeps beyond those of its spec; if it is not paused, how many it
 // has beyond those.
-func surplusOf(d *appsv1.Deployment, related []*unstructured.Unstructured, own map[types.UID]string) int32 {
-	wanted := ptr.Deref(d.Spec.Replicas, 1)
+func surplusOf(d *appsv1.Deployment, o *adapters.Observed) int32 {
 	if d.Spec.Paused {
-		return maxSurge(d, wanted)
+		return maxSurge(d, o.Replicas)
 	}
-	have := int64(0)
-	for _, set := range related {
-		if _, ok := own[set.GetUID()]; ok {
-			replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-			have += replicas
-		}
-	}
-	return int32(max(0, have-int64(wanted)))
+	return int32(min(max(0, int64(o.AskedUpdated)+int64(o.AskedOthers)-int64(o.Replicas)), math.MaxInt32))
 }
 
 // maxSurge returns maxSurge in replicas, like the Deployment controller.

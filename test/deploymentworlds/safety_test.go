@@ -137,10 +137,18 @@ func (w *world) exposureOf(c *child) int {
 	switch {
 	case !c.Exists:
 		return 0
-	case c.onItsWay() && !c.Paused && c.MaxUnavailable != ofTemplate:
+	case c.onItsWay() && !w.back(c) && !c.Paused && c.MaxUnavailable != ofTemplate:
 		return max(w.down(c), w.maxUnavailable(c))
 	}
 	return w.down(c)
+}
+
+// back reports whether all replicas of a child have its template and are available, so that only surplus ones are left to
+// delete. "Released and not yet back" counts as unavailable (design.md, One ledger), and these are back. If one of them
+// becomes unavailable after that, it counts like any other.
+func (w *world) back(c *child) bool {
+	n := c.count(of(c.Template), w.available)
+	return !c.isScalingEvent() && c.ReplicaSets[c.Template].Replicas == c.Replicas && n >= int(c.Replicas)
 }
 
 // ledgerOf: the same for each subset, and maxUnavailablePerSubset.

@@ -117,7 +117,7 @@ func subsetLedgerFull(c *coordinator, r *release) verdict {
 func (c *coordinator) overfills(l *ledger, r *release) bool {
 	switch {
 	case r.replica != nil && r.replica.usable:
-		return l.noRoomForAnother()
+		return l.unavailable-c.reservedBy(r.subsetState) >= l.most // what it has reserved is for its own replicas
 	case r.replica != nil && r.replica.raised: // it is already counted
 		return l.unavailable > l.most
 	}

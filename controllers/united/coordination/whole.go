@@ -3,7 +3,11 @@
 
 package coordination
 
-import "github.com/unitedworkloads/united/adapters"
+import (
+	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
+)
 
 // A child that has one template and no partition, such as a Deployment, is released as a whole. Then it replaces
 // its replicas by itself. It gets the remaining room of the ledger as the number of its replicas that may be
@@ -12,18 +16,45 @@ import "github.com/unitedworkloads/united/adapters"
 
 // releasing reports whether the child is released and not done.
 func (v *subsetState) releasing() bool {
-	return v.Whole && !v.Removed && v.Observed != nil && v.currentReplicas > 0 && v.partition == 0 && v.pending() > 0
+	return v.exists() && v.partition == 0 && v.pending() > 0
 }
 
-// pending returns how many replicas of a released child are not updated and available.
+// replacing reports whether the controller of a child that is not released replaces replicas all the same: the child
+// got the template of its protected replicas back when some had already been updated. That happens if it was scaled to
+// 0 and back, or orphaned, in the middle of its update.
+func (v *subsetState) replacing() bool {
+	return v.exists() && v.partition > 0 && v.hasOthers()
+}
+
+// exists reports whether there is such a child, with replicas, in the spec.
+func (v *subsetState) exists() bool {
+	return v.Whole && !v.Removed && v.Observed != nil && v.currentReplicas > 0
+}
+
+// hasOthers reports whether the child has, or is about to get, replicas without its template.
+func (v *subsetState) hasOthers() bool {
+	return v.Observed.AskedOthers > 0 || slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
+		return m.Hash != v.Observed.UpdateHash && !m.Terminating
+	})
+}
+
+// pending returns how many replicas of a released child are not updated and available. If the child is scaled down, its
+// controller may delete updated replicas and keep others, which it replaces after that.
 func (v *subsetState) pending() int64 {
-	done := int64(0)
+	done, others := int64(0), int64(0)
 	for _, m := range v.replicaStates {
-		if m.updated && m.available {
+		switch {
+		case m.updated && m.available:
 			done++
+		case !m.updated:
+			others++
 		}
 	}
-	return max(0, int64(v.Desired)-done)
+	left := max(0, int64(v.Desired)-done)
+	if v.currentReplicas > v.Desired {
+		left = max(left, min(others, int64(v.Desired)))
+	}
+	return left
 }
 
 // unavailableReplicas returns how many of a child's replicas are unavailable.
@@ -37,21 +68,25 @@ func (v *subsetState) unavailableReplicas() int64 {
 	return max(0, int64(v.Desired)-usable)
 }
 
-// allowance returns how many replicas of a child that is being released may be unavailable: none while it is known
+// allowance returns how many replicas of a child whose controller replaces them may be unavailable: none while it is known
 // to stand still.
 func (v *subsetState) allowance() int64 {
+	left := int64(v.Desired)
+	if v.releasing() {
+		left = v.pending()
+	}
 	switch {
 	case v.Observed.Paused && v.Observed.SpecObserved:
 		return 0
 	case v.Observed.Pace == nil:
-		return v.pending()
+		return left
 	}
-	return min(v.pending(), int64(v.Observed.Pace.MaxUnavailable))
+	return min(left, int64(v.Observed.Pace.MaxUnavailable))
 }
 
 // reservedBy returns how much more of the ledger a child may take, in addition to its unavailable replicas.
 func (c *coordinator) reservedBy(v *subsetState) int64 {
-	if !v.releasing() {
+	if !v.releasing() && !v.replacing() {
 		return 0
 	}
 	return max(0, v.allowance()-v.unavailableReplicas())

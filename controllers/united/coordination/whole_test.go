@@ -51,3 +51,64 @@ func TestForceKeepsTheOrderOfWholeChildren(t *testing.T) {
 		t.Errorf("b waits behind what failed: %s", p.Subsets[1].WaitReason)
 	}
 }
+
+// TestOwnControllerReplacesReplicas: a child may lose replicas although this pass does not release it, because its
+// controller replaces some. They count in the ledger, so that nothing else is released beside them (I2).
+func TestOwnControllerReplacesReplicas(t *testing.T) {
+	returned := func(edit func(o *adapters.Observed)) func() coordination.Subset {
+		return func() coordination.Subset {
+			a := wholeSubset("a", "v1", coordination.Held, "v1", "v1")
+			a.Observed.SpecObserved, a.Observed.AskedUpdated, a.Observed.AskedOthers = false, 1, 1
+			edit(a.Observed)
+			return a
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		a    func() coordination.Subset
+		// released: b is released; stopped: a is stopped.
+		released, stopped bool
+	}{
+		{"it was scaled to 0 and back in the middle of its update", returned(func(*adapters.Observed) {}), false, false},
+		{"and one of its replicas has been updated", returned(func(o *adapters.Observed) { o.Pods[1].Hash = "v2" }), false, false},
+		{"and only that one is left to delete", returned(func(o *adapters.Observed) { o.AskedUpdated, o.AskedOthers, o.Pods[1].Hash = 2, 0, "v2" }), false, false},
+		{"its controller has no ReplicaSet for the template yet", returned(func(o *adapters.Observed) { o.UpdateHash, o.AskedUpdated, o.AskedOthers = "", 0, 2 }), false, false},
+		{"nothing of the update is left", returned(func(o *adapters.Observed) { o.AskedUpdated, o.AskedOthers = 2, 0 }), true, false},
+		{"it was stopped, and is scaled down", func() coordination.Subset {
+			a := wholeSubset("a", "v2", 0, "v1", "v2")
+			a.Observed.Paused, a.Desired = true, 1
+			return a
+		}, true, true},
+		{"it is done, and is scaled down", func() coordination.Subset {
+			a := wholeSubset("a", "v2", 0, "v2", "v2")
+			a.Desired = 1
+			return a
+		}, true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := coordination.Coordinate(coordination.Input{
+				Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+				State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
+				Subsets: []coordination.Subset{tc.a(), wholeSubset("b", "v1", coordination.Held, "v1", "v1")},
+			})
+			a, b := p.Subsets[0], p.Subsets[1]
+			if released := b.Partition == 0; released != tc.released || a.Stopped != tc.stopped {
+				t.Errorf("b: released %v, %s; a: partition %d, stopped %v", released, b.WaitReason, a.Partition, a.Stopped)
+			}
+		})
+	}
+}
+
+// TestOwnReplacementsKeepNoChildBack: what a child's controller replaces is no reason not to release that child.
+func TestOwnReplacementsKeepNoChildBack(t *testing.T) {
+	a := wholeSubset("a", "v1", coordination.Held, "v1", "v2")
+	a.Observed.AskedUpdated, a.Observed.AskedOthers = 1, 1
+	p := coordination.Coordinate(coordination.Input{
+		Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+		State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
+		Subsets: []coordination.Subset{a, wholeSubset("b", "v1", coordination.Held, "v1", "v1")},
+	})
+	if a, b := p.Subsets[0], p.Subsets[1]; a.Partition != 0 || a.Pace.MaxUnavailable != 1 || b.Partition != coordination.Held {
+		t.Errorf("a: partition %d, pace %v, %s; b: partition %d", a.Partition, a.Pace, a.WaitReason, b.Partition)
+	}
+}
