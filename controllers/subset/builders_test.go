@@ -86,6 +86,12 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 	return b
 }
 
+// asks sets how many replicas a child's controller asks for, with its template and with others.
+func (b *childBuilder) asks(updated, others int32) *childBuilder {
+	b.AskedUpdated, b.AskedOthers = updated, others
+	return b
+}
+
 // unseen: the child's controller has not observed the current spec.
 func (b *childBuilder) unseen() *childBuilder { b.SpecObserved = false; return b }
 

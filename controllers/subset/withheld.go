@@ -39,9 +39,9 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	version := &g.Update
 	switch {
 	case !g.withholds():
-	case moves && !stoppedBeforeMoving(o) && g.Has == nil:
+	case moves && !g.comesBackProtected(o) && g.Has == nil:
 		return g.revisionLost()
-	case moves && !stoppedBeforeMoving(o):
+	case moves && !g.comesBackProtected(o):
 		// The child was released, and has not finished. Both updated and other replicas stay as they are.
 		version = g.Has
 	case g.Protected == nil:
@@ -58,8 +58,22 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	return Step{Action: ActionApply, Child: child}
 }
 
+// comesBackProtected reports whether a child that was released gets its protected revision back.
+func (g *Goal) comesBackProtected(o *adapters.Observed) bool {
+	return stoppedBeforeMoving(o) || g.Held && asksForNothing(o)
+}
+
 // stoppedBeforeMoving reports whether the child was released, and stopped before any of its replicas was updated. If
 // so, it can get its protected revision back.
 func stoppedBeforeMoving(o *adapters.Observed) bool {
 	return o.Untouched() && !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
+}
+
+// asksForNothing reports whether the child's controller asks for no replicas, although the child has some: it has given
+// up all replicas that it had, and has not yet asked for updated ones. There is no mix that could stay as it is.
+//
+// Trap: a paused Deployment then creates all its replicas from the newest of its ReplicaSets, which is the one that was
+// released.
+func asksForNothing(o *adapters.Observed) bool {
+	return o.AskedUpdated == 0 && o.AskedOthers == 0
 }
