@@ -4,6 +4,7 @@
 package subset
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -61,7 +62,7 @@ func (g *Goal) record(c *adapters.Child, o *adapters.Observed) {
 		return // none of its replicas can come up unreleased
 	}
 	from, before := g.releasedThen(c, o)
-	if c.Revision == g.Update.Revision || c.Revision == g.ProtectedRevision {
+	if (c.Revision == g.Update.Revision || c.Revision == g.ProtectedRevision) && g.Update.Revision != g.ProtectedRevision {
 		// A partition that is raised only until the child remembers does not change what is released. But no more is
 		// released to a template on which the child is only held (holdFirst).
 		from = min(from, g.Child.Partition)
@@ -97,9 +98,20 @@ func hashToRecord(protected string, o *adapters.Observed) string {
 // earlier template was released is recorded in before, whatever its replicas run. That does not apply to a change to
 // the protected revision, or from it: a child that relearns has unreleased replicas of the template that it leaves, and
 // these must be recognized.
+//
+// Releases to the protected revision itself do not count. A replica that is missing when the child goes back to that may
+// come up on the revision that the child leaves. If the child is held before that is seen, the replica was not released.
 func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, before int32) {
 	from, before = released(o)
+	back := c.Revision == g.ProtectedRevision && g.Update.Revision == g.ProtectedRevision
 	switch {
+	case c.Revision == RevisionOf(o) && back:
+		for _, m := range o.Pods {
+			if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= RecordedPartition(o) {
+				from = min(from, m.Position)
+			}
+		}
+		return from, min(before, from)
 	case c.Revision == RevisionOf(o), c.Revision == g.Update.Revision && g.SameTemplate:
 		return min(from, c.Partition), before
 	case c.ProtectedHash == "":
@@ -109,6 +121,9 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	// it.
 	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && RecordedProtectedRevision(o) == c.ProtectedRevision
 	seen := c.Partition
+	if back {
+		seen = math.MaxInt32
+	}
 	for _, m := range o.Pods {
 		if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= 0 && (!known || !neverReleased(o, &m)) {
 			seen = min(seen, m.Position)
