@@ -38,6 +38,12 @@ func (w *world) Others(e *events) {
 	}
 }
 
+// mayTake reports whether the controller may replace a pod at any moment: it has chosen it, or it may choose it.
+func (c *child) mayTake(n int) bool {
+	p, old := &c.Pods[n], not(of(c.Template))
+	return p.Marked || old(p) && c.count(old) > c.partitionReplicas()
+}
+
 // podEvents adds evictions, and what kubelets report about pods. One pod stands for all equal ones.
 func (w *world) podEvents(e *events, k int) {
 	seen := map[pod]bool{}
@@ -53,7 +59,11 @@ func (w *world) podEvents(e *events, k int) {
 		}
 		become := func(to phase, was bool) func(*state) {
 			return func(after *state) {
-				q := &after.Children[k].Pods[n]
+				c := &after.Children[k]
+				if to == ready && c.mayTake(n) {
+					after.Race = true // nobody could know when it was released: "release an unready or missing one"
+				}
+				q := &c.Pods[n]
 				q.Phase, q.Aged, q.WasReady = to, false, was
 				after.Children[k].touch(n)
 			}

@@ -243,7 +243,7 @@ func (j *judged) falls() {
 			continue // under spec.paused, released replicas that were not updated stay released
 		}
 		grows := wr.Replicas > before.Replicas
-		most := max(int(before.Partition), j.w.Partition(&j.s.Core, wr.Child))
+		most := max(int(before.Partition), j.w.Highest(&j.s.Core, wr.Child))
 		if !grows && int(wr.Partition) > most && before.Partition < before.Replicas {
 			j.say("rises", "the partition of %s rises from %d: %s", worlds.SubsetName(wr.Child), before.Partition, wr)
 		}

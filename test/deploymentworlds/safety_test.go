@@ -20,7 +20,9 @@ import (
 // some worlds (setting.meets): the test fails if an exception is no longer needed.
 const (
 	// workloads.md: "While it is paused, a Deployment that is scaled shares what is added among the versions
-	// that it has".
+	// that it has"; and: "If you scale up a subset while it is being updated, the Deployment controller distributes the new
+	// replicas among the versions". The latter also applies to an orphaned one that "is then created again on the protected
+	// version of its subset, and its controller replaces the other pods".
 	mixGrows = "a mix that is held grows on all of its versions"
 	// workloads.md, of the same: "What its controller has given up by then goes, and comes up on the new version".
 	oldScaledDown = "the last old replica was given up before it was held"
@@ -251,8 +253,12 @@ func (w *world) judgeGrowth(before *child) string {
 		}
 	}
 	switch {
+	case before.asked() == 0 && before.count() == 0 && before.Paused && lost && w.Except(oldLost):
+		return "" // it was stopped as a mix, and that of the old version is gone since
 	case before.asked() == 0 && before.count() == 0:
 		return "comes up from nothing on what is not protected"
+	case !before.Paused && before.Protects&worlds.Bit(before.Template) != 0 && before.isScalingEvent() && w.Except(mixGrows):
+		return "" // it is on its way to what it protects
 	case !before.Paused: // it was not stopped
 		return "moves while held"
 	case old == 0 && lost && w.Except(oldLost), old == 0 && !lost && w.Except(oldScaledDown):

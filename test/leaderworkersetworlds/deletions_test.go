@@ -17,7 +17,7 @@ func (j *judged) deletion(d worlds.Deletion) {
 	if j.s.Paused {
 		j.say("paused", "%s is deleted under paused", name)
 	}
-	if !c.live(i) || j.w.unreleased(j.s, d.Child, i) {
+	if !c.live(i) || j.w.unreleased(j.s, d.Child, i) || c.Strays>>i&1 == 1 {
 		return
 	}
 	below := i < int(c.Partition)
@@ -25,6 +25,9 @@ func (j *judged) deletion(d worlds.Deletion) {
 	switch {
 	case j.w.ready(c, i) && !below && j.w.Rolling(&j.s.Core) && c.version(i) != c.Template:
 		// The ledger covers this: a released group goes, whoever deletes it ("the outcome is the same on every version").
+	case j.w.ready(c, i) && j.w.Rolling(&j.s.Core) && j.w.GoingBack(&j.s.Core) && c.version(i) != c.Template && c.Template == j.s.Version:
+		// The same on the way back, in a child that has the version to go back to: "available replicas still go through
+		// the ledger".
 	case j.w.ready(c, i):
 		j.say("healthy", "%s is deleted and is ready: v%d of %b", name, c.version(i), protects)
 	case !j.w.broken(j.s, d.Child, i) && !j.onTheWayBack(c, i):

@@ -23,6 +23,7 @@ func (w *world) Controllers(e *events) {
 			e.Add("statefulset controller, "+worlds.SubsetName(k), -1, func(after *state) {
 				before := after.Children[k]
 				taken := w.syncLeaders(&after.Children[k])
+				after.Children[k].stray(&before)
 				e.Breaches = append(e.Breaches, w.judgeSync(&before, after, k)...)
 				e.Breaches = append(e.Breaches, w.judgeTaken(after, k, taken)...)
 			})
@@ -34,6 +35,17 @@ func (w *world) Controllers(e *events) {
 			if c.Workers[i].Stale {
 				e.Add("workers collected, "+leaderName(k, i), -1, func(after *state) { after.Children[k].Workers[i] = worker{} })
 			}
+		}
+	}
+}
+
+// stray records groups that came up on what they protect no longer, because the controller had forgotten that. "A protected
+// ordinal that came up on the update revision without having been released is deleted after that", even if all groups are
+// updated for a moment.
+func (c *child) stray(before *child) {
+	for i := range maxGroups {
+		if made := !before.Leaders.Pods[i].Exists() && c.live(i); made && before.Lost && !c.in(before.Protects, i) && i < worlds.All-int(c.Opened) {
+			c.Strays |= 1 << i
 		}
 	}
 }
@@ -67,6 +79,7 @@ func (w *world) leaderEvents(e *events, k, i int) {
 	}
 	become := func(to statefulset.Phase) func(*state) {
 		return func(after *state) {
+			w.surprise(after, k, i, to)
 			q := &after.Children[k].Leaders.Pods[i]
 			q.Phase, q.Aged, q.WasReady = to, false, to == statefulset.Ready || p.WasReady
 		}
@@ -75,12 +88,21 @@ func (w *world) leaderEvents(e *events, k, i int) {
 	e.Spend("evict "+what+letter(p.Phase), worlds.Evictions, -1, func(after *state) { after.Children[k].Leaders.Delete(i) })
 }
 
+// surprise: nobody could know when a group was released ("release an unready or missing one") that it is ready by the
+// time its controller replaces it.
+func (w *world) surprise(s *state, k, i int, to statefulset.Phase) {
+	if c := &s.Children[k]; to == statefulset.Ready && c.released()(i) {
+		s.Race = true
+	}
+}
+
 // workerEvents does the same for a worker. If groups are replaced as a whole, so is the group of an evicted worker.
 func (w *world) workerEvents(e *events, k, i int) {
 	wk := e.S.Children[k].Workers[i]
 	what := fmt.Sprintf("worker of %s v%d", leaderName(k, i), wk.Version)
 	become := func(to statefulset.Phase) func(*state) {
 		return func(after *state) {
+			w.surprise(after, k, i, to)
 			q := &after.Children[k].Workers[i]
 			q.Phase, q.Aged, q.WasReady = to, false, to == statefulset.Ready || wk.WasReady
 		}
@@ -129,6 +151,8 @@ func (w *world) losses(e *events, k int) {
 	e.Spend("orphan "+name, worlds.Deletions, k, func(after *state) {
 		left := &after.Children[k]
 		left.Exists, left.Owned, left.Observed = false, false, false
+		// What was released after the last status is not on record anywhere now, so those groups count as not released.
+		left.Opened = min(left.Opened, left.Told)
 		left.Template, left.Replicas, left.Partition, left.MaxUnavailable, left.Record, left.ParentGeneration = 0, 0, 0, 0, 0, 0
 		for v, n := range left.Numbers {
 			if n != 0 {

@@ -129,6 +129,9 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	was := c.generation()
 	c.Template, c.Replicas, c.Partition, c.MaxUnavailable = wr.Template, wr.Replicas, wr.Partition, wr.MaxUnavailable
 	c.Record, c.ParentGeneration = wr.Record, wr.Generation
+	if !w.Rolling(&x.Core) { // the user had released this much when the pass read the spec
+		c.Opened = max(c.Opened, uint8(worlds.All-min(worlds.All, w.Partition(&x.Core, wr.Child))))
+	}
 	if c.generation() != was {
 		c.Observed = false
 	}
@@ -150,5 +153,6 @@ func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 		if c.Protects&v != 0 {
 			c.Protects = v
 		}
+		c.Told = c.Opened
 	}
 }

@@ -135,19 +135,25 @@ func (j *judged) paused(wr worlds.Write) {
 func (w *world) takes(c *child) int { return c.count(c.released(), w.available(c)) }
 
 // exposure returns how many replicas may become unavailable because of what children were told.
-func (w *world) exposure(children *[maxChildren]child) (sum int) {
+func (j *judged) exposure(children *[maxChildren]child) (sum int) {
 	for k := range children {
-		sum += w.exposureOf(&children[k])
+		sum += j.exposureOf(k, &children[k])
 	}
 	return sum
 }
 
-func (w *world) exposureOf(c *child) int {
+// exposureOf: of a child that has more replicas than its subset is allotted, for example because it waits to be scaled
+// down, surplus ones may be missing ("R: the subset's replicas").
+func (j *judged) exposureOf(k int, c *child) int {
 	if !c.Exists {
 		return 0
 	}
-	stay := c.count(w.available(c), func(i int) bool { return i < int(c.Replicas) })
-	return int(c.Replicas) - max(0, stay-w.takes(c))
+	owed := int(c.Replicas)
+	if j.s.Has(k) {
+		owed = min(owed, j.w.Allotted(&j.s.Core, k))
+	}
+	stay := c.count(j.w.available(c), func(i int) bool { return i < int(c.Replicas) })
+	return max(0, owed-max(0, stay-j.w.takes(c)))
 }
 
 // ledgerOf: the same for each subset, and maxUnavailablePerSubset.
@@ -158,7 +164,7 @@ func (j *judged) ledgerOf() {
 		if is.Exists {
 			grown.Exists, grown.Replicas = true, is.Replicas
 		}
-		before, after := max(j.w.exposureOf(&was), j.w.exposureOf(&grown)), j.w.exposureOf(&is)
+		before, after := max(j.exposureOf(k, &was), j.exposureOf(k, &grown)), j.exposureOf(k, &is)
 		for _, d := range j.x.Deletes {
 			after += worlds.Int(d.Child == k && j.w.available(&was)(d.Replica) && !was.released()(d.Replica))
 		}
@@ -177,7 +183,7 @@ func (j *judged) ledger() {
 			grown[k].Exists, grown[k].Replicas = true, j.after[k].Replicas
 		}
 	}
-	before, after := max(j.w.exposure(&j.s.Children), j.w.exposure(&grown)), j.w.exposure(&j.after)
+	before, after := max(j.exposure(&j.s.Children), j.exposure(&grown)), j.exposure(&j.after)
 	for _, d := range j.x.Deletes {
 		c := &j.s.Children[d.Child]
 		after += worlds.Int(j.w.available(c)(d.Replica) && !c.released()(d.Replica))
@@ -261,7 +267,7 @@ func (j *judged) falls() {
 		if wr.Remove || !before.Exists || before.Template != wr.Template || wr.Template != j.s.Version || !j.w.Begun(&j.s.Core) || j.s.Paused {
 			continue // under spec.paused, released replicas that were not updated stay released
 		}
-		most := max(int(before.Partition), j.w.Partition(&j.s.Core, wr.Child))
+		most := max(int(before.Partition), j.w.Highest(&j.s.Core, wr.Child))
 		if wr.Replicas <= before.Replicas && int(wr.Partition) > most && before.Partition < before.Replicas {
 			j.say("rises", "the partition of %s rises from %d: %s", worlds.SubsetName(wr.Child), before.Partition, wr)
 		}

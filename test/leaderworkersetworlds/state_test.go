@@ -79,6 +79,9 @@ type child struct {
 	// because of United. Only the oracle uses them.
 	Protects, Opened uint8
 	Lost             bool
+	// Told is Opened as of the last status. Strays has a bit for each group that came up on a version to which it was not
+	// released, because its controller had forgotten the previous one. Only the oracle uses these, too.
+	Told, Strays uint8
 }
 
 // state is the whole content of a world.
@@ -184,7 +187,7 @@ func (w *world) Seen(s *state) state {
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
 		c := &of.Children[k]
-		c.Protects, c.Opened, c.Lost = 0, 0, false
+		c.Protects, c.Opened, c.Lost, c.Told, c.Strays = 0, 0, false, 0, 0
 	}
 	return of
 }
@@ -203,6 +206,11 @@ func (w *world) Tidy(s *state) {
 		if worlds.Bit(uint8(c.Leaders.Current))&c.Protects != 0 {
 			c.Lost = false
 		}
+		for i := range maxGroups {
+			if !c.live(i) {
+				c.Strays &^= 1 << i
+			}
+		}
 		w.open(s, k)
 	}
 }
@@ -215,12 +223,17 @@ func (w *world) open(s *state, k int) {
 		c.Opened = 0
 		return
 	}
-	if !s.Has(k) {
+	if !s.Has(k) || !c.Exists {
 		return
 	}
 	lowest := w.Partition(&s.Core, k)
-	if w.Rolling(&s.Core) {
+	switch {
+	case w.Rolling(&s.Core):
 		lowest = max(lowest, int(c.Partition))
+	case worlds.Bit(c.Template)&c.Protects != 0:
+		// The user has taken a version back, and then holds the subset. What its controllers make of that version before a
+		// pass raises the partition is already updated when the partition is raised, and so stays.
+		lowest = min(lowest, int(c.Partition))
 	}
 	c.Opened = max(c.Opened, uint8(worlds.All-min(worlds.All, lowest)))
 }

@@ -85,17 +85,34 @@ func (w *World) Floor(s *Core, k int) int {
 // coordinated returns the higher of the floor and of the target of the steps up to the current one; going back skips
 // steps. Before the rollout is recorded everything is protected ("Nothing is acted on that is not on record").
 func (w *World) coordinated(s *Core, k int, r *v1alpha1.RollingUpdate) int {
-	floor, status := w.Floor(s, k), w.Status(s)
 	switch {
 	case w.GoingBack(s):
-		return floor
+		return w.Floor(s, k)
 	case !w.Begun(s):
 		return All
-	case int(status.Rollout.Step) >= len(r.Steps):
+	}
+	return w.upTo(s, k, r, int(w.Status(s).Rollout.Step))
+}
+
+// Highest returns the highest partition that a subset may get now. If the user has edited steps since the last pass, it
+// is that of the first step, because the rollout may have to start again: "The position is bound to the steps before the
+// running one", and so only "editing the running step or a later one loses nothing".
+func (w *World) Highest(s *Core, k int) int {
+	partition, r := w.Partition(s, k), w.StrategyOf(s).RollingUpdate
+	if s.PassGeneration == s.Generation || len(r.Steps) == 0 {
+		return partition
+	}
+	return max(partition, w.upTo(s, k, r, 0))
+}
+
+// upTo returns the partition of a step, which follows from all steps up to it.
+func (w *World) upTo(s *Core, k int, r *v1alpha1.RollingUpdate, step int) int {
+	floor := w.Floor(s, k)
+	if step >= len(r.Steps) {
 		return floor
 	}
 	target := All
-	for _, step := range r.Steps[:status.Rollout.Step+1] {
+	for _, step := range r.Steps[:step+1] {
 		if len(step.Subsets) > 0 && !slices.Contains(step.Subsets, SubsetName(k)) {
 			continue
 		}
