@@ -48,8 +48,9 @@ func allLike(such func(p *planner.Plan, c *adapters.Child) bool) func(*planner.P
 }
 
 func mutants() []mutant {
+	// Only what is released: a child that already allows more is not released at all.
 	moreThanLeft := each(func(s *planner.SubsetPlan) {
-		if pace := s.Step.Child.Pace; pace != nil {
+		if pace := s.Step.Child.Pace; pace != nil && s.Step.Child.Partition == 0 {
 			s.Step.Child.Pace = &adapters.Pace{MaxUnavailable: pace.MaxUnavailable + 1}
 		}
 	})

@@ -68,6 +68,31 @@ func TestOverruledInARollout(t *testing.T) {
 	}
 }
 
+// TestRecreateByPolicy checks a policy that turns a Deployment into one that replaces all of its replicas at once. In a
+// coordinated rollout that Deployment is not released, and others are.
+func TestRecreateByPolicy(t *testing.T) {
+	t.Parallel()
+	e, k, o := newEnv(t), kinds()[1], overruledFields()["strategy"]
+	lift := o.impose(e, k, admissionv1.Create, admissionv1.Update)
+	w := &contracted{e.Create(draft("web", replicas(6), k.draft, zones("", ""), rolling(`{maxUnavailable: 1, order: Parallel}`))), k}
+	w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
+	e.Eventually(w.unavailable).Should(BeZero())
+	w.setImage("v2")
+	e.Eventually(func(g Gomega) {
+		g.Expect(w.unavailable()).To(BeNumerically("<=", 1))
+		g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "3 v1", "zone-b": "3 v2"}))
+		g.Expect(w.Parent().Status.Subsets[0].Message).To(ContainSubstring("must allow at most 1 replica to be unavailable before it is released"))
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
+	e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
+	lift()
+	w.Patch(`{"spec":{"progressDeadlineSeconds":601}}`) // an edit is written at once
+	e.Eventually(func(g Gomega) {
+		g.Expect(w.unavailable()).To(BeNumerically("<=", 1))
+		g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "3 v2", "zone-b": "3 v2"}))
+		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
+}
+
 // unavailable returns how many of the replicas that the spec asks for are missing or not ready.
 func (w *Workload) unavailable() int {
 	w.t.Helper()

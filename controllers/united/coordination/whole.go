@@ -4,6 +4,7 @@
 package coordination
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -127,12 +128,32 @@ func (c *coordinator) releaseWhole(v *subsetState) bool {
 		v.waitReason = c.tooMany("unavailable", c.unavailable)
 		return false
 	}
+	if most := v.mostAtOnce(); most > left && !c.rules.forced {
+		v.pace = &adapters.Pace{MaxUnavailable: int32(left)}
+		v.waitReason = fmt.Sprintf("waiting: the child workload must allow at most %s to be unavailable before it is released, and it allows %d", plural(left, "replica"), most)
+		return false
+	}
 	v.nextPartition = v.target
 	v.releasedOrUpdated, v.releasedNow = v.toRelease(), v.toRelease()
 	v.releasedUnavailable = min(v.unavailableReplicas(), v.releasedNow)
 	c.setAllowance(v, left)
 	c.progressed, v.releasedInPass = true, true
 	return true
+}
+
+// mostAtOnce returns how many of a child's replicas its controller would replace at once if it were released now.
+//
+// Trap: what is written with the release itself may not come into force, because an admission policy sets another
+// strategy, such as Recreate. That would take the whole subset down before anybody sees it. So a child that would replace
+// too many at once gets its bound first, and is released when that is in its spec.
+func (v *subsetState) mostAtOnce() int64 {
+	switch {
+	case !v.exists():
+		return 0
+	case v.Observed.Pace == nil:
+		return int64(v.currentReplicas)
+	}
+	return int64(min(v.currentReplicas, v.Observed.Pace.MaxUnavailable))
 }
 
 // remainingAllowance returns how many replicas of a child may be unavailable: the room of the ledger, less what is

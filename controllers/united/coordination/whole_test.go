@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -110,5 +113,44 @@ func TestOwnReplacementsKeepNoChildBack(t *testing.T) {
 	})
 	if a, b := p.Subsets[0], p.Subsets[1]; a.Partition != 0 || a.Pace.MaxUnavailable != 1 || b.Partition != coordination.Held {
 		t.Errorf("a: partition %d, pace %v, %s; b: partition %d", a.Partition, a.Pace, a.WaitReason, b.Partition)
+	}
+}
+
+// TestBoundBeforeRelease: a child is released when its controller would replace no more replicas at once than the ledger
+// has room for. Until then it gets that bound. An admission policy may keep it from having it (I2).
+func TestBoundBeforeRelease(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(o *adapters.Observed, in *coordination.Input)
+		want string
+	}{
+		{"it has the bound", func(*adapters.Observed, *coordination.Input) {}, "released, pace 1"},
+		{"it would replace more", func(o *adapters.Observed, _ *coordination.Input) { o.Pace.MaxUnavailable = 3 },
+			"held, pace 1: waiting: the child workload must allow at most 1 replica to be unavailable before it is released, and it allows 3"},
+		{"it would replace all, with Recreate", func(o *adapters.Observed, _ *coordination.Input) { o.Pace = nil },
+			"held, pace 1: waiting: the child workload must allow at most 1 replica to be unavailable before it is released, and it allows 3"},
+		{"there is room for all of them", func(o *adapters.Observed, in *coordination.Input) {
+			o.Pace = nil
+			in.Strategy.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+		}, "released, pace 3"},
+		{"force", func(o *adapters.Observed, in *coordination.Input) { o.Pace, in.Forced = nil, "v2" }, "released, pace 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := coordination.Input{
+				Strategy: strategy(func(*v1alpha1.RollingUpdate) {}),
+				Update:   "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+				State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
+				Subsets: []coordination.Subset{wholeSubset("a", "v1", coordination.Held, "v1", "v1", "v1")},
+			}
+			tc.edit(in.Subsets[0].Observed, &in)
+			a := coordination.Coordinate(in).Subsets[0]
+			got := fmt.Sprintf("released, pace %d", a.Pace.MaxUnavailable)
+			if a.Partition != 0 {
+				got = fmt.Sprintf("held, pace %d: %s", a.Pace.MaxUnavailable, a.WaitReason)
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
 	}
 }
