@@ -27,8 +27,9 @@ func TestOrderReachesAll(t *testing.T) {
 			Step: subset.Step{Action: subset.ActionApply, Child: adapters.Child{Replicas: replicas, Partition: partition, Revision: "r1"}},
 		}
 	}
-	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Children: map[string]*Child{"raised": child(0), "released": child(3), "same": child(1), "smaller": child(1)}}
-	plan := &Plan{Subsets: []*SubsetPlan{apply("smaller", 2, 1), apply("same", 3, 1), apply("released", 3, 1), apply("raised", 3, 3)}}
+	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Children: map[string]*Child{"raised": child(0), "released": child(3), "failed": child(3), "same": child(1), "smaller": child(1)}}
+	in.Parent.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "released", Phase: v1alpha1.PhaseHeld}, {Name: "failed", Phase: v1alpha1.PhasePending}}
+	plan := &Plan{Subsets: []*SubsetPlan{apply("smaller", 2, 1), apply("same", 3, 1), apply("released", 3, 1), apply("failed", 3, 1), apply("raised", 3, 3)}}
 	for i := range 100 {
 		plan.Subsets = append(plan.Subsets, apply(fmt.Sprintf("refused-%02d", i), 1, 1))
 	}
@@ -51,7 +52,7 @@ func TestOrderReachesAll(t *testing.T) {
 		}
 		in.Unreached = unreached
 	}
-	for name, last := range map[string]int{"raised": 2, "released": 15, "same": 15} {
+	for name, last := range map[string]int{"raised": 2, "released": 2, "failed": 15, "same": 15} {
 		if got := reached[name]; got == 0 || got > last {
 			t.Errorf("%s is reached in pass %d, want %d at the latest", name, got, last)
 		}

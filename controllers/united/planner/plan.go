@@ -384,17 +384,18 @@ func (s SubsetSpec) version(r *revision.Revision) subset.Version {
 // partition that moves does not wait until all other children have been checked. Subsets that the spec no longer
 // has come last.
 //
-// The subsets that the last pass did not reach come before all others except scale-downs, and a partition that rises
-// within a revision before these, so that no subset always waits behind others that take long, and fail: a hundred
-// creates that are rejected after a second each would otherwise take every pass.
+// The subsets that the last pass did not reach come before all others except scale-downs, so that no subset always waits
+// behind others that take long, and fail: a hundred creates that are rejected after a second each would otherwise take
+// every pass. Before these come a partition that rises within a revision, and changes of children whose last write did
+// not fail: as there is only one write for each, they keep the others waiting no more than once.
 func (p *Plan) Order(in *Input) []*SubsetPlan {
 	turn := func(s *SubsetPlan) int {
 		rank := orderOf(in, s)
 		switch {
-		case rank >= shrinking:
+		case rank >= shrinking || len(in.Unreached) == 0:
 			return rank
-		case rank == moves && s.Step.Child.Partition > in.observed(s.Name).Partition && s.Step.Child.Revision == subset.RevisionOf(in.observed(s.Name)) && len(in.Unreached) > 0:
-			return raises
+		case rank < rests && in.observed(s.Name) != nil && (in.raises(s) || !in.mayFail(s)):
+			return changes
 		case in.Unreached[s.Name] > 0:
 			return unreached
 		}
@@ -408,9 +409,21 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 	return ordered
 }
 
+// raises reports whether the partition of a child rises within its revision.
+func (in *Input) raises(s *SubsetPlan) bool {
+	o := in.observed(s.Name)
+	return orderOf(in, s) == moves && s.Step.Child.Partition > o.Partition && s.Step.Child.Revision == subset.RevisionOf(o)
+}
+
+// mayFail reports whether the last write of a child failed, as far as the status knows.
+func (in *Input) mayFail(s *SubsetPlan) bool {
+	last := SubsetStatus(&in.Parent.Status, s.Name)
+	return last == nil || last.Phase == v1alpha1.PhasePending || last.Phase == v1alpha1.PhaseStalled
+}
+
 // The places of subsets in an order. The first two are for a pass after one that did not reach all of them.
 const (
-	raises = iota
+	changes = iota
 	unreached
 	grows
 	moves
