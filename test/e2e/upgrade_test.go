@@ -26,7 +26,7 @@ const earlierFingerprint = "0123456789abcdef"
 // only later versions write although the template does not have them, without the newer annotations of
 // the record, and with another fingerprint. Each of them is written once, no pod is restarted, and then
 // nothing is written. A rollout that was under way goes on. It happens twice, as after a rollback to the
-// earlier version. (Earlier versions themselves were tried as well; to build them here takes too long.)
+// earlier version. (TestUpgradeUnderWay in test/chart has a real earlier version, but only one.)
 //
 // The test does not run in parallel with others, because they share the manager.
 func TestUpgrade(t *testing.T) {
