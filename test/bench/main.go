@@ -31,6 +31,8 @@ type options struct {
 	window   time.Duration
 	foreign  int
 	sizes    string
+	shape    string
+	roll     bool
 	deadline time.Duration
 	pprof    string
 }
@@ -61,7 +63,9 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.patches, "patches", 200, "canary: partitions to patch")
 	flag.DurationVar(&o.window, "window", 30*time.Second, "how long nothing is done, to see the manager at rest")
 	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")
-	flag.StringVar(&o.sizes, "sizes", "20,200", "size: UnitedDeployments, of 5 subsets of 10 each, in rising order")
+	flag.StringVar(&o.sizes, "sizes", "20,200", "size: UnitedDeployments, in rising order")
+	flag.BoolVar(&o.roll, "roll", true, "size: roll out all UnitedDeployments at once too, which takes longest")
+	flag.StringVar(&o.shape, "shape", "5x10", "size: subsets of each UnitedDeployment, and replicas of each subset")
 	flag.DurationVar(&o.deadline, "deadline", 2*time.Hour, "when to give up")
 	flag.StringVar(&o.pprof, "pprof", "0", "address at which the manager serves profiles while it is measured, such as 127.0.0.1:6060")
 	flag.Parse()

@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	sizeSubsets = 5
-	sizeEach    = 10
-	// creators is how many foreign StatefulSets are created in parallel.
-	creators = 10
+	// foreignEach is the number of replicas of each foreign StatefulSet, creators is how many are created in parallel.
+	foreignEach = 10
+	creators    = 10
 )
 
 // sizing measures what the manager uses for workloads that are not its own.
@@ -32,6 +31,9 @@ type sizing struct {
 	options *options
 	table   *table
 	parents []client.ObjectKey
+	// subsets of each UnitedDeployment, each with so many replicas.
+	subsets int
+	each    int32
 }
 
 func runSize(ctx context.Context, o *options, r *report) error {
@@ -43,10 +45,15 @@ func runSize(ctx context.Context, o *options, r *report) error {
 		}
 		sizes = append(sizes, n)
 	}
+	var subsets int
+	var each int32
+	if n, err := fmt.Sscanf(o.shape, "%dx%d", &subsets, &each); n != 2 || subsets <= 0 || each <= 0 {
+		return fmt.Errorf("shape %q is not of the form 5x10: %w", o.shape, err)
+	}
 	return with(ctx, o, func(ctx context.Context, e *env) error {
-		s := &sizing{env: e, options: o, table: r.table(
-			fmt.Sprintf("The manager, %d subsets of %d each, beside %d pods that are not its own", sizeSubsets, sizeEach, o.foreign*sizeEach),
-			"parents (pods)", "RSS", "Go heap", "CPU to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "peak RSS")}
+		s := &sizing{env: e, options: o, subsets: subsets, each: each, table: r.table(
+			fmt.Sprintf("The manager, %d subsets of %d each, beside %d pods that are not its own", subsets, each, o.foreign*foreignEach),
+			"parents (pods)", "RSS", "Go heap", "time to start", "CPU to start", "writes to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "peak RSS")}
 		if err := s.foreign(ctx); err != nil {
 			return err
 		}
@@ -71,7 +78,7 @@ func (s *sizing) foreign(ctx context.Context) error {
 	}
 	errs := make([]error, s.options.foreign)
 	workqueue.ParallelizeUntil(ctx, creators, s.options.foreign, func(i int) {
-		shape := shape{namespace: namespace, name: fmt.Sprintf("other-%d", i), each: sizeEach, policy: appsv1.ParallelPodManagement, tag: "v1"}
+		shape := shape{namespace: namespace, name: fmt.Sprintf("other-%d", i), each: foreignEach, policy: appsv1.ParallelPodManagement, tag: "v1"}
 		set := shape.bare(zones()[i%len(zones())], 0)
 		if errs[i] = s.Create(ctx, set); errs[i] == nil {
 			errs[i] = await(ctx, s.sight, &appsv1.StatefulSet{}, client.ObjectKeyFromObject(set), whole)
@@ -89,7 +96,7 @@ func (s *sizing) foreign(ctx context.Context) error {
 // of them at once, without a hold.
 func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	created, err := s.createParents(ctx, shape{
-		namespace: "size", name: "web", subsets: sizeSubsets, each: sizeEach, policy: appsv1.ParallelPodManagement, tag: "v1",
+		namespace: "size", name: "web", subsets: s.subsets, each: s.each, policy: appsv1.ParallelPodManagement, tag: "v1",
 		strategy: v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy},
 	}, len(s.parents), n)
 	if err != nil {
@@ -99,7 +106,8 @@ func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	if err := s.manager.idle(ctx); err != nil {
 		return err
 	}
-	if err := s.restart(ctx); err != nil {
+	toStart, starting, err := s.restarted(ctx)
+	if err != nil {
 		return err
 	}
 	mark, err := s.cluster.AuditMark(ctx)
@@ -132,15 +140,34 @@ func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d (%d)", n, n*sizeSubsets*sizeEach)
-	s.table.row(what, mebi(before.rss), mebi(before.heap), seconds(started.cpu), fmt.Sprintf("%.2f%% of one", 100*share), len(resting),
+	what := fmt.Sprintf("%d (%d)", n, n*s.subsets*int(s.each))
+	s.table.row(what, mebi(before.rss), mebi(before.heap), seconds(toStart), seconds(started.cpu), len(starting), fmt.Sprintf("%.2f%% of one", 100*share), len(resting),
 		seconds(took), seconds(after.cpu-before.cpu), len(rolled), rolled.conflicts(), mebi(after.peak))
+	s.table.must(len(starting) == 0, "%s: a new leader writes %v", what, starting)
 	s.table.must(len(resting) == 0, "%s: %d writes at rest", what, len(resting))
 	s.table.must(rolled.conflicts() == 0, "%s: %d conflicts: %v", what, rolled.conflicts(), first(rolled))
 	return nil
 }
 
+// restarted restarts the manager, and returns how long it took until it had reconciled everything once, and what it wrote.
+func (s *sizing) restarted(ctx context.Context) (time.Duration, writes, error) {
+	mark, err := s.cluster.AuditMark(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	began := time.Now()
+	if err := s.restart(ctx); err != nil {
+		return 0, nil, err
+	}
+	took := time.Since(began)
+	written, err := s.writes(ctx, mark)
+	return took, written, err
+}
+
 func (s *sizing) roll(ctx context.Context, tag string) (writes, time.Duration, error) {
+	if !s.options.roll {
+		return nil, 0, nil
+	}
 	mark, err := s.cluster.AuditMark(ctx)
 	if err != nil {
 		return nil, 0, err
