@@ -96,7 +96,7 @@ func (u *upgraded) helm(verb string, args ...string) {
 	u.t.Helper()
 	args = append([]string{verb}, append(args, "--namespace="+upgradeNamespace, "--wait", "--timeout=3m")...)
 	if verb != "rollback" {
-		args = append(args, "--set=leaderElection.leaseDuration=6s,leaderElection.renewDeadline=4s,leaderElection.retryPeriod=1s")
+		args = append(args, "--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms")
 	}
 	u.env.helm(args...)
 }
