@@ -102,6 +102,10 @@ func variants() [][]any {
 			"minReplicas: 1\n      maxReplicas: 50%",
 			`{type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: 5%, maxSkewSubsets: [a], order: Parallel, steps: [{subsets: [a], partition: 1, pause: {duration: 1m}}]}}`,
 		},
+		{
+			"{type: Fixed}\n    colocation: {topologyKey: kubernetes.io/hostname, ratios: {a: 2, b: 1}, order: Sequential, exclusive: true, timeoutSeconds: 60}",
+			"", `{type: Manual, manualUpdate: {partitions: {a: 50%}}}`,
+		},
 	}
 }
 
@@ -285,7 +289,7 @@ func schemaPath(path []any) string {
 		switch {
 		case !ok:
 			continue
-		case len(steps) > 0 && slices.Contains([]string{"matchLabels", "partitions", "annotations"}, steps[len(steps)-1]):
+		case len(steps) > 0 && slices.Contains([]string{"matchLabels", "partitions", "annotations", "ratios"}, steps[len(steps)-1]):
 			name = "*"
 		}
 		steps = append(steps, name)
