@@ -30,9 +30,9 @@ type Observed struct {
 	Pace   *Pace
 	// Surplus is as in Child: what a paused child keeps, or would keep if it were paused now.
 	Surplus int32
-	// AskedUpdated is how many replicas with its template the child's controller asks for now, and AskedOthers how many
+	// DesiredUpdated is how many replicas with its template the child's controller asks for now, and DesiredOthers how many
 	// with other templates, if the kind is protected as a whole; otherwise, they are 0.
-	AskedUpdated, AskedOthers int32
+	DesiredUpdated, DesiredOthers int32
 	// NoPartition: its strategy ignores partitions, whatever the spec has.
 	NoPartition bool
 	// MinReadySeconds is from the child's spec.

@@ -317,7 +317,7 @@ func TestSurplus(t *testing.T) {
 }
 
 // The ReplicaSets show what the controller is about to do, also before it has made one for the template.
-func TestAsked(t *testing.T) {
+func TestDesired(t *testing.T) {
 	huge := scaled(3_000_000_000)
 	for _, tc := range []struct {
 		name            string
@@ -331,8 +331,8 @@ func TestAsked(t *testing.T) {
 		{"not its own", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(2), func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })}, 0, 0},
 	} {
 		o, err := deployment.New().Observe(child(t, "", ""), adapters.Dependents{Related: tc.related})
-		if err != nil || o.AskedUpdated != tc.updated || o.AskedOthers != tc.others {
-			t.Errorf("%s: got %d and %d, want %d and %d; %v", tc.name, o.AskedUpdated, o.AskedOthers, tc.updated, tc.others, err)
+		if err != nil || o.DesiredUpdated != tc.updated || o.DesiredOthers != tc.others {
+			t.Errorf("%s: got %d and %d, want %d and %d; %v", tc.name, o.DesiredUpdated, o.DesiredOthers, tc.updated, tc.others, err)
 		}
 	}
 }

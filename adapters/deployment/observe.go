@@ -59,7 +59,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 	}
 	o.UpdateHash = updateHash(child, have.Related, own)
-	countAsked(o, have.Related, own)
+	countDesired(o, have.Related, own)
 	o.Surplus = surplusOf(d, o)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
@@ -84,28 +84,28 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 // Trap: a change of any annotation increases a Deployment's generation, and its controller observes that a moment
 // later. Without this check, a Deployment at rest would not be at rest each time.
 func conforms(o *adapters.Observed) bool {
-	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) || o.AskedUpdated != o.Replicas || o.AskedOthers != 0 {
+	if o.UpdateHash == "" || len(o.Pods) != int(o.Replicas) || o.DesiredUpdated != o.Replicas || o.DesiredOthers != 0 {
 		return false
 	}
 	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
 }
 
-// countAsked sets how many replicas the ReplicaSets are asked for.
+// countDesired sets how many replicas the ReplicaSets desire.
 //
 // Trap: the pods do not show that. A Deployment that was scaled to 0 and back, or orphaned, while it was being updated
 // still has ReplicaSets of both versions, whose pods may not exist yet.
-func countAsked(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) {
+func countDesired(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) {
 	for _, set := range related {
 		hash, ok := own[set.GetUID()]
 		if !ok {
 			continue
 		}
-		asked := &o.AskedOthers
+		desired := &o.DesiredOthers
 		if hash == o.UpdateHash {
-			asked = &o.AskedUpdated
+			desired = &o.DesiredUpdated
 		}
 		replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-		*asked = int32(min(int64(*asked)+replicas, math.MaxInt32))
+		*desired = int32(min(int64(*desired)+replicas, math.MaxInt32))
 	}
 }
 
@@ -115,7 +115,7 @@ func surplusOf(d *appsv1.Deployment, o *adapters.Observed) int32 {
 	if d.Spec.Paused {
 		return maxSurge(d, o.Replicas)
 	}
-	return int32(min(max(0, int64(o.AskedUpdated)+int64(o.AskedOthers)-int64(o.Replicas)), math.MaxInt32))
+	return int32(min(max(0, int64(o.DesiredUpdated)+int64(o.DesiredOthers)-int64(o.Replicas)), math.MaxInt32))
 }
 
 // maxSurge returns maxSurge in replicas, like the Deployment controller.

@@ -86,9 +86,9 @@ func (b *childBuilder) hashes(current, update string) *childBuilder {
 	return b
 }
 
-// asks sets how many replicas a child's controller asks for, with its template and with others.
-func (b *childBuilder) asks(updated, others int32) *childBuilder {
-	b.AskedUpdated, b.AskedOthers = updated, others
+// desires sets how many replicas a child's controller asks for, with its template and with others.
+func (b *childBuilder) desires(updated, others int32) *childBuilder {
+	b.DesiredUpdated, b.DesiredOthers = updated, others
 	return b
 }
 

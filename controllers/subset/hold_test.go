@@ -91,7 +91,7 @@ func TestHoldFirstRecords(t *testing.T) {
 func TestWithheldIsHeldAtOnce(t *testing.T) {
 	goal := aGoal().update("r1").samePods().has("r2").partition(4)
 	goal.Protection, goal.Held = adapters.Withheld, true
-	s := Next(goal.Goal, aChild().on("r2").asks(0, 4).unseen().observed())
+	s := Next(goal.Goal, aChild().on("r2").desires(0, 4).unseen().observed())
 	if asText(s) != "Apply r2 x4 p4 protects r1" || !s.Child.Paused {
 		t.Errorf("%s, paused %v", asText(s), s.Child.Paused)
 	}

@@ -60,7 +60,7 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 
 // comesBackProtected reports whether a child that was released gets its protected revision back.
 func (g *Goal) comesBackProtected(o *adapters.Observed) bool {
-	return stoppedBeforeMoving(o) || g.Held && asksForNothing(o)
+	return stoppedBeforeMoving(o) || g.Held && desiresNothing(o)
 }
 
 // stoppedBeforeMoving reports whether the child was released, and stopped before any of its replicas was updated. If
@@ -69,11 +69,11 @@ func stoppedBeforeMoving(o *adapters.Observed) bool {
 	return o.Untouched() && !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return r.Hash != ProtectedHash(o) })
 }
 
-// asksForNothing reports whether the child's controller asks for no replicas, although the child has some: it has given
+// desiresNothing reports whether the child's controller asks for no replicas, although the child has some: it has given
 // up all replicas that it had, and has not yet asked for updated ones. There is no mix that could stay as it is.
 //
 // Trap: a paused Deployment then creates all its replicas from the newest of its ReplicaSets, which is the one that was
 // released.
-func asksForNothing(o *adapters.Observed) bool {
-	return o.AskedUpdated == 0 && o.AskedOthers == 0
+func desiresNothing(o *adapters.Observed) bool {
+	return o.DesiredUpdated == 0 && o.DesiredOthers == 0
 }

@@ -23,18 +23,18 @@ func whole(edit ...func(*childBuilder)) *adapters.Observed {
 
 // TestWithheld: r1 is protected, r2 is the update revision, and the child may be a mix with r3.
 func TestWithheld(t *testing.T) {
-	moving := func(b *childBuilder) { b.on("r2").hashes("", "h2").asks(1, 3) }
+	moving := func(b *childBuilder) { b.on("r2").hashes("", "h2").desires(1, 3) }
 	// Its controller had not started with r2 when it was paused.
 	stopped := func(members ...string) func(b *childBuilder) {
 		return func(b *childBuilder) {
-			b.on("r2").hashes("", "").recorded(0, "h1", 0).asks(0, int32(len(members))).members(members...)
+			b.on("r2").hashes("", "").recorded(0, "h1", 0).desires(0, int32(len(members))).members(members...)
 			b.Paused = true
 		}
 	}
-	third := func(b *childBuilder) { b.on("r3").hashes("", "h3").asks(1, 3) }
+	third := func(b *childBuilder) { b.on("r3").hashes("", "h3").desires(1, 3) }
 	// Its controller has given up what it had, and has asked for nothing else yet.
 	givenUp := func(members ...string) func(b *childBuilder) {
-		return func(b *childBuilder) { moving(b); b.asks(0, 0).members(members...) }
+		return func(b *childBuilder) { moving(b); b.desires(0, 0).members(members...) }
 	}
 	frozen := func(held bool) func(*Goal) {
 		return func(g *Goal) { g.Held, g.Frozen = held, true }
@@ -73,8 +73,8 @@ func TestWithheld(t *testing.T) {
 		{"all given up, and only frozen", whole(givenUp()), frozen(false), "Apply r2 paused"},
 		{"all given up, held, and the protected revision is lost", whole(givenUp()), func(g *Goal) { g.Protected = nil }, "Halt "},
 		{"all given up, paused a moment ago, and held", whole(givenUp(), func(b *childBuilder) { b.Paused = true; b.unseen() }), nil, "Apply r1"},
-		{"only updated ones are asked for, and held", whole(givenUp(), func(b *childBuilder) { b.asks(1, 0) }), nil, "Apply r2 paused"},
-		{"only others are asked for, and held", whole(givenUp(), func(b *childBuilder) { b.asks(0, 1) }), nil, "Apply r2 paused"},
+		{"only updated ones are asked for, and held", whole(givenUp(), func(b *childBuilder) { b.desires(1, 0) }), nil, "Apply r2 paused"},
+		{"only others are asked for, and held", whole(givenUp(), func(b *childBuilder) { b.desires(0, 1) }), nil, "Apply r2 paused"},
 		{"finished, and frozen", whole(), func(g *Goal) { g.Frozen = true }, "Apply r1"},
 		{"being deleted", whole(func(b *childBuilder) { b.deleted() }), nil, "Wait "},
 		{"written later", whole(func(b *childBuilder) { b.writtenFrom(9) }), nil, "Wait "},

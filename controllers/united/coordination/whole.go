@@ -34,7 +34,7 @@ func (v *subsetState) exists() bool {
 
 // hasOthers reports whether the child has, or is about to get, replicas without its template.
 func (v *subsetState) hasOthers() bool {
-	return v.Observed.AskedOthers > 0 || slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
+	return v.Observed.DesiredOthers > 0 || slices.ContainsFunc(v.replicaStates, func(m replicaState) bool {
 		return m.Hash != v.Observed.UpdateHash && !m.Terminating
 	})
 }

@@ -61,7 +61,7 @@ func TestOwnControllerReplacesReplicas(t *testing.T) {
 	returned := func(edit func(o *adapters.Observed)) func() coordination.Subset {
 		return func() coordination.Subset {
 			a := wholeSubset("a", "v1", coordination.Held, "v1", "v1")
-			a.Observed.SpecObserved, a.Observed.AskedUpdated, a.Observed.AskedOthers = false, 1, 1
+			a.Observed.SpecObserved, a.Observed.DesiredUpdated, a.Observed.DesiredOthers = false, 1, 1
 			edit(a.Observed)
 			return a
 		}
@@ -74,9 +74,9 @@ func TestOwnControllerReplacesReplicas(t *testing.T) {
 	}{
 		{"it was scaled to 0 and back in the middle of its update", returned(func(*adapters.Observed) {}), false, false},
 		{"and one of its replicas has been updated", returned(func(o *adapters.Observed) { o.Pods[1].Hash = "v2" }), false, false},
-		{"and only that one is left to delete", returned(func(o *adapters.Observed) { o.AskedUpdated, o.AskedOthers, o.Pods[1].Hash = 2, 0, "v2" }), false, false},
-		{"its controller has no ReplicaSet for the template yet", returned(func(o *adapters.Observed) { o.UpdateHash, o.AskedUpdated, o.AskedOthers = "", 0, 2 }), false, false},
-		{"nothing of the update is left", returned(func(o *adapters.Observed) { o.AskedUpdated, o.AskedOthers = 2, 0 }), true, false},
+		{"and only that one is left to delete", returned(func(o *adapters.Observed) { o.DesiredUpdated, o.DesiredOthers, o.Pods[1].Hash = 2, 0, "v2" }), false, false},
+		{"its controller has no ReplicaSet for the template yet", returned(func(o *adapters.Observed) { o.UpdateHash, o.DesiredUpdated, o.DesiredOthers = "", 0, 2 }), false, false},
+		{"nothing of the update is left", returned(func(o *adapters.Observed) { o.DesiredUpdated, o.DesiredOthers = 2, 0 }), true, false},
 		{"it was stopped, and is scaled down", func() coordination.Subset {
 			a := wholeSubset("a", "v2", 0, "v1", "v2")
 			a.Observed.Paused, a.Desired = true, 1
@@ -105,7 +105,7 @@ func TestOwnControllerReplacesReplicas(t *testing.T) {
 // TestOwnReplacementsKeepNoChildBack: what a child's controller replaces is no reason not to release that child.
 func TestOwnReplacementsKeepNoChildBack(t *testing.T) {
 	a := wholeSubset("a", "v1", coordination.Held, "v1", "v2")
-	a.Observed.AskedUpdated, a.Observed.AskedOthers = 1, 1
+	a.Observed.DesiredUpdated, a.Observed.DesiredOthers = 1, 1
 	p := coordination.Coordinate(coordination.Input{
 		Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 		State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
