@@ -90,7 +90,7 @@ func (e *env) checkRelease(dist, platform string) {
 	text, err := os.ReadFile(install)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(string(text)).To(ContainSubstring("/united-manager:v9.8.7\n"))
-	e.Expect(e.kubectl("apply", "--dry-run=client", "-f", install)).To(And(ContainSubstring("namespace/united-system"), ContainSubstring("deployment.apps/united-manager")))
+	e.Expect(e.kubectl("create", "--dry-run=client", "-f", install)).To(And(ContainSubstring("namespace/united-system"), ContainSubstring("deployment.apps/united-manager")))
 	e.Expect(e.kubectl("apply", "--dry-run=server", "-f", filepath.Join(dist, "crds.yaml"))).To(ContainSubstring("uniteddeployments.apps.united.dev"))
 }
 
