@@ -81,7 +81,8 @@ func TestRecreateByPolicy(t *testing.T) {
 	e.Eventually(func(g Gomega) {
 		g.Expect(w.unavailable()).To(BeNumerically("<=", 1))
 		g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "3 v1", "zone-b": "3 v2"}))
-		g.Expect(w.Parent().Status.Subsets[0].Message).To(ContainSubstring("must allow at most 1 replica to be unavailable before it is released"))
+		g.Expect(w.Parent().Status.Subsets[0].Message).To(Or(
+			ContainSubstring("must allow at most 1 replica to be unavailable before it is released"), ContainSubstring(o.says+" was changed by admission")))
 	}).WithTimeout(rolloutTimeout).Should(Succeed())
 	e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
 	lift()
