@@ -128,7 +128,7 @@ func (w *roles) rollOn(tag string) {
 			}
 		}
 		g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty())
-	}).Should(Succeed())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
 }
 
 // inProportion fails the test if one role was ever ahead by more than maxSkew and one replica of the
