@@ -76,13 +76,18 @@ func (v *subsetState) allowance() int64 {
 	if v.releasing() {
 		left = v.pending()
 	}
-	switch {
-	case v.Observed.Paused && v.Observed.SpecObserved:
+	if v.Observed.Paused && v.Observed.SpecObserved {
 		return 0
-	case v.Observed.Pace == nil:
-		return left
 	}
-	return min(left, int64(v.Observed.Pace.MaxUnavailable))
+	return v.atPace(left)
+}
+
+// atPace returns how many of so many replicas the child's controller replaces at once.
+func (v *subsetState) atPace(replicas int64) int64 {
+	if v.Observed.Pace == nil {
+		return replicas
+	}
+	return min(replicas, int64(v.Observed.Pace.MaxUnavailable))
 }
 
 // reservedBy returns how much more of the ledger a child may take, in addition to its unavailable replicas.
@@ -147,13 +152,10 @@ func (c *coordinator) releaseWhole(v *subsetState) bool {
 // strategy, such as Recreate. That would take the whole subset down before anybody sees it. So a child that would replace
 // too many at once gets its bound first, and is released when that is in its spec.
 func (v *subsetState) mostAtOnce() int64 {
-	switch {
-	case !v.exists():
+	if !v.exists() {
 		return 0
-	case v.Observed.Pace == nil:
-		return int64(v.currentReplicas)
 	}
-	return int64(min(v.currentReplicas, v.Observed.Pace.MaxUnavailable))
+	return v.atPace(int64(v.currentReplicas))
 }
 
 // remainingAllowance returns how many replicas of a child may be unavailable: the room of the ledger, less what is

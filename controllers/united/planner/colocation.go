@@ -6,6 +6,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -189,19 +190,10 @@ func (in *Input) unfittingGroups() (said []string, at time.Time) {
 			}
 		}
 	}
-	for _, group := range sortedKeys(worst) {
+	for _, group := range slices.Sorted(maps.Keys(worst)) {
 		said = append(said, fmt.Sprintf("group %d %s: no node fits %s", group, in.whereGroupIs(group, worst[group].Colocation), worst[group].Describe()))
 	}
 	return said, at
-}
-
-func sortedKeys(m map[int32]*adapters.Replica) []int32 {
-	keys := make([]int32, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // whereGroupIs returns the domain in which a replica of a group already runs. In mid-rollout, one of another colocation
