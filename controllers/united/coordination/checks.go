@@ -105,12 +105,18 @@ func outOfOrder(c *coordinator, r *release) verdict {
 
 // ledgerFull is closed while one more available replica going down would exceed maxUnavailable.
 func ledgerFull(c *coordinator, r *release) verdict {
-	return verdict{closed: c.overfills(&c.ledger, r), reason: c.tooMany("unavailable", c.unavailable)}
+	if !c.overfills(&c.ledger, r) {
+		return verdict{}
+	}
+	return verdict{closed: true, reason: c.tooMany("unavailable", c.unavailable)}
 }
 
 // subsetLedgerFull is closed while it would exceed maxUnavailablePerSubset of the subset.
 func subsetLedgerFull(c *coordinator, r *release) verdict {
-	return verdict{closed: c.overfills(&r.own, r), reason: r.tooMany("unavailable", r.own.unavailable)}
+	if !c.overfills(&r.own, r) {
+		return verdict{}
+	}
+	return verdict{closed: true, reason: r.tooMany("unavailable", r.own.unavailable)}
 }
 
 // overfills reports whether a release takes an available replica down for which a ledger has no room.
@@ -127,18 +133,17 @@ func (c *coordinator) overfills(l *ledger, r *release) bool {
 // tooManyInFlight is closed while maxUnavailable replicas are released and not back. It applies to replicas that
 // are unavailable anyway, and under force to all.
 func tooManyInFlight(c *coordinator, r *release) verdict {
-	return c.roomInFlight(&c.ledger, r, c.tooMany("being updated", c.inFlight))
+	return c.roomInFlight(&c.ledger, r, c.tooMany)
 }
 
 // tooManyInFlightOfSubset is closed while maxUnavailablePerSubset replicas of the subset are released and not
 // back.
 func tooManyInFlightOfSubset(c *coordinator, r *release) verdict {
-	return c.roomInFlight(&r.own, r, r.tooMany("being updated", r.own.inFlight))
+	return c.roomInFlight(&r.own, r, r.tooMany)
 }
 
-// roomInFlight returns how many more replicas a ledger allows in flight; reason is for the verdict if it allows
-// none.
-func (c *coordinator) roomInFlight(l *ledger, r *release, reason string) verdict {
+// roomInFlight returns how many more replicas a ledger allows in flight; tooMany makes the reason if it allows none.
+func (c *coordinator) roomInFlight(l *ledger, r *release, tooMany func(are string, replicas int64) string) verdict {
 	switch {
 	case r.replica != nil && r.replica.usable && !c.rules.forced:
 		return verdict{} // the ledger gates check it
@@ -148,7 +153,7 @@ func (c *coordinator) roomInFlight(l *ledger, r *release, reason string) verdict
 	if room := l.most - l.inFlight; room > 0 {
 		return verdict{atMost: room}
 	}
-	return verdict{closed: true, reason: reason}
+	return verdict{closed: true, reason: tooMany("being updated", l.inFlight)}
 }
 
 // soaking is closed while the running step has a timed pause and has not stood for that long.

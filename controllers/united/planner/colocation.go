@@ -6,6 +6,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -113,15 +114,9 @@ func (p *Plan) growthMessage(s *SubsetPlan, said string) string {
 // there are none.
 func (in *Input) ungrouped() string {
 	first, count := "", 0
-	for _, name := range in.memberNames() {
-		observed := in.observed(name)
-		if observed == nil {
-			continue
-		}
-		for i := range observed.Pods {
-			if r := &observed.Pods[i]; r.Gated && !r.Terminating {
-				first, count = cmp.Or(first, r.Name), count+1
-			}
+	for _, r := range in.members() {
+		if r.Gated && !r.Terminating {
+			first, count = cmp.Or(first, r.Name), count+1
 		}
 	}
 	if count == 0 {
@@ -147,15 +142,22 @@ func (in *Input) groupTrouble() (reason, message string) {
 	return "", ""
 }
 
-// memberNames returns the names of the members, in list order.
-func (in *Input) memberNames() []string {
-	var names []string
-	for i := range in.Parent.Spec.Topology.Subsets {
-		if name := in.Parent.Spec.Topology.Subsets[i].Name; isMember(in.Parent.Spec.Topology.Colocation, name) {
-			names = append(names, name)
+// members yields the replicas of all members that exist and can be read, each with the name of its subset, in list order.
+func (in *Input) members() iter.Seq2[string, *adapters.Replica] {
+	return func(yield func(string, *adapters.Replica) bool) {
+		for i := range in.Parent.Spec.Topology.Subsets {
+			name := in.Parent.Spec.Topology.Subsets[i].Name
+			observed := in.observed(name)
+			if observed == nil || !isMember(in.Parent.Spec.Topology.Colocation, name) {
+				continue
+			}
+			for j := range observed.Pods {
+				if !yield(name, &observed.Pods[j]) {
+					return
+				}
+			}
 		}
 	}
-	return names
 }
 
 // unfittingGroups returns, for each group with a replica for which the scheduler has found no node for timeoutSeconds,
@@ -168,26 +170,19 @@ func (in *Input) unfittingGroups() (said []string, at time.Time) {
 	}
 	timeout := time.Duration(ptr.Deref(c.TimeoutSeconds, defaultGroupTimeout)) * time.Second
 	worst := map[int32]*adapters.Replica{} // by group
-	for _, name := range in.memberNames() {
-		observed := in.observed(name)
-		if observed == nil {
+	for name, r := range in.members() {
+		group := r.Position / int32(c.Ratios[name])
+		if r.Unschedulable == "" || r.Colocation == "" || r.Terminating || r.Position < 0 || r.Position >= in.observed(name).Replicas {
 			continue
 		}
-		for i := range observed.Pods {
-			r := &observed.Pods[i]
-			group := r.Position / int32(c.Ratios[name])
-			if r.Unschedulable == "" || r.Colocation == "" || r.Terminating || r.Position < 0 || r.Position >= observed.Replicas {
-				continue
+		if due := r.UnschedulableSince.Add(timeout); due.After(in.Now) {
+			if at.IsZero() || due.Before(at) {
+				at = due
 			}
-			if due := r.UnschedulableSince.Add(timeout); due.After(in.Now) {
-				if at.IsZero() || due.Before(at) {
-					at = due
-				}
-				continue
-			}
-			if was := worst[group]; was == nil || r.UnschedulableSince.Before(was.UnschedulableSince) {
-				worst[group] = r
-			}
+			continue
+		}
+		if was := worst[group]; was == nil || r.UnschedulableSince.Before(was.UnschedulableSince) {
+			worst[group] = r
 		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(worst)) {
@@ -200,24 +195,17 @@ func (in *Input) unfittingGroups() (said []string, at time.Time) {
 // says nothing of it.
 func (in *Input) whereGroupIs(group int32, colocation string) string {
 	c := in.Parent.Spec.Topology.Colocation
-	for _, name := range in.memberNames() {
-		observed := in.observed(name)
-		if observed == nil {
+	for name, r := range in.members() {
+		if r.Node == "" || r.Colocation != colocation || r.Terminating || r.Position < 0 || r.Position/int32(c.Ratios[name]) != group {
 			continue
 		}
-		for i := range observed.Pods {
-			r := &observed.Pods[i]
-			if r.Node == "" || r.Colocation != colocation || r.Terminating || r.Position < 0 || r.Position/int32(c.Ratios[name]) != group {
-				continue
-			}
-			switch {
-			case c.TopologyKey == corev1.LabelHostname:
-				return "does not fit on node " + r.Node + ", where " + r.Name + " is"
-			case c.TopologyKey == corev1.LabelTopologyZone && r.Zone != "":
-				return "does not fit in zone " + r.Zone + ", where " + r.Name + " is"
-			}
-			return fmt.Sprintf("does not fit in the %s of node %s, where %s is", c.TopologyKey, r.Node, r.Name)
+		switch {
+		case c.TopologyKey == corev1.LabelHostname:
+			return "does not fit on node " + r.Node + ", where " + r.Name + " is"
+		case c.TopologyKey == corev1.LabelTopologyZone && r.Zone != "":
+			return "does not fit in zone " + r.Zone + ", where " + r.Name + " is"
 		}
+		return fmt.Sprintf("does not fit in the %s of node %s, where %s is", c.TopologyKey, r.Node, r.Name)
 	}
 	return "fits in no " + c.TopologyKey
 }
