@@ -131,6 +131,24 @@ func (e *env) writes(ctx context.Context, mark int64) (writes, error) {
 	})
 }
 
+// etcdWrites returns how many keys etcd has written and deleted since it started, whoever asked for it. Events and
+// Leases are among them.
+func (e *env) etcdWrites(ctx context.Context) (int, error) {
+	families, err := scrape(ctx, e.cluster.EtcdMetrics())
+	if err != nil {
+		return 0, fmt.Errorf("metrics of etcd: %w", err)
+	}
+	sum := 0.0
+	for _, name := range []string{"etcd_mvcc_put_total", "etcd_mvcc_delete_total"} {
+		metrics := families[name].GetMetric()
+		if len(metrics) != 1 {
+			return 0, fmt.Errorf("metrics of etcd: %d of %s", len(metrics), name)
+		}
+		sum += metrics[0].GetCounter().GetValue()
+	}
+	return int(sum), nil
+}
+
 // of counts the writes of a resource, and of its subresource if given.
 func (w writes) of(resource, subresource string) int {
 	return w.count(func(e cluster.Event) bool { return e.Resource == resource && e.Subresource == subresource })

@@ -48,6 +48,7 @@ func parts() []part {
 		{"planner", runPlanner},
 		{"canary", runCanary},
 		{"rollout", runRollout},
+		{"failover", runFailover},
 		{"peer", runPeer},
 		{"size", runSize},
 	}
@@ -58,8 +59,8 @@ func main() { install.Main("bench", run) }
 func run(ctx context.Context) error {
 	log.SetLogger(logr.Discard()) // of the library of the watches
 	o := &options{}
-	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,peer,size", "what to measure")
-	flag.IntVar(&o.parents, "parents", 20, "canary, peer: UnitedDeployments, of 4 subsets of 5 each")
+	flag.StringVar(&o.parts, "parts", "planner,canary,rollout,failover,peer,size", "what to measure")
+	flag.IntVar(&o.parents, "parents", 20, "canary, peer, failover: UnitedDeployments, of 4 subsets of 5 each; of 5 of 2 for failover")
 	flag.IntVar(&o.patches, "patches", 200, "canary: partitions to patch")
 	flag.DurationVar(&o.window, "window", 30*time.Second, "how long nothing is done, to see the manager at rest")
 	flag.IntVar(&o.foreign, "foreign", 1000, "size: StatefulSets of 10 that are not United's")

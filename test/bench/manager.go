@@ -33,20 +33,47 @@ type manager struct {
 // startManager starts the manager as the chart does, except that everybody can read its metrics: with
 // the metrics of the chart each read would cost the manager a TokenReview, which is a write.
 func startManager(ctx context.Context, c *cluster.Cluster, pprof string) (*manager, error) {
+	m, err := runManager(ctx, c, "united-manager", pprof, install.Options.Start)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.idle(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// startStandby starts another manager, and waits until it tries to acquire the Lease. No other process has had the
+// name, which is that of the log file too.
+func startStandby(ctx context.Context, c *cluster.Cluster, name string) (*manager, error) {
+	m, err := runManager(ctx, c, name, "0", install.Options.Launch)
+	if err != nil {
+		return nil, err
+	}
+	waits := func(context.Context) (bool, error) {
+		log, err := os.ReadFile(m.LogPath())
+		return strings.Contains(string(log), "Attempting to acquire leader lease"), err
+	}
+	if err := poll(ctx, waits); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// runManager calls run, which starts a manager, with the options of the chart.
+func runManager(ctx context.Context, c *cluster.Cluster, name, pprof string,
+	run func(install.Options, context.Context, *cluster.Cluster, string) (*install.Manager, error),
+) (*manager, error) {
 	d, err := install.FromChart(ctx, c, install.Namespace, install.Deployment)
 	if err != nil {
 		return nil, err
 	}
 	d.Args = append(d.Args, "--metrics-secure=false", "--pprof-bind-address="+pprof)
-	started, err := d.Start(ctx, c, "united-manager")
+	started, err := run(d.Options, ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{Manager: started, cluster: c, metrics: "http://" + d.Metrics + "/metrics"}
-	if err := m.idle(ctx); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return &manager{Manager: started, cluster: c, metrics: "http://" + d.Metrics + "/metrics"}, nil
 }
 
 // restart restarts the manager, so that its memory reflects only the current state.
@@ -97,7 +124,12 @@ func ofController(family *dto.MetricFamily) *dto.Metric {
 }
 
 func (m *manager) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
+	return scrape(ctx, m.metrics)
+}
+
+// scrape reads the metrics at a URL, by name.
+func scrape(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -43,11 +43,21 @@ func podTemplate(name, tag string, affinity *corev1.NodeSelector) corev1.PodTemp
 	return pod
 }
 
-// parent returns a UnitedDeployment.
+// parent returns a UnitedDeployment. If it has more subsets than there are zones, several subsets share a zone.
 func (s *shape) parent() (*v1alpha1.UnitedDeployment, error) {
-	return fixtures.New(s.name, fixtures.Namespace(s.namespace), fixtures.Replicas(int32(s.subsets)*s.each), fixtures.Policy(s.policy),
-		fixtures.FirstImage(s.tag), fixtures.Zones(make([]string, s.subsets)...),
-		func(d *fixtures.Draft) { d.Spec.UpdateStrategy = s.strategy }).Object()
+	edits := []fixtures.Edit{
+		fixtures.Namespace(s.namespace), fixtures.Replicas(int32(s.subsets) * s.each), fixtures.Policy(s.policy), fixtures.FirstImage(s.tag),
+		func(d *fixtures.Draft) { d.Spec.UpdateStrategy = s.strategy },
+	}
+	for i := range s.subsets {
+		zone := zones()[i%len(zones())]
+		name := zone
+		if i >= len(zones()) {
+			name = fmt.Sprintf("%s-%d", zone, i/len(zones())+1)
+		}
+		edits = append(edits, fixtures.Subset(v1alpha1.Subset{Name: name, NodeSelector: fixtures.InZone(zone)}))
+	}
+	return fixtures.New(s.name, edits...).Object()
 }
 
 // bare returns a StatefulSet without an owner, like a child in the zone.

@@ -53,7 +53,7 @@ func runSize(ctx context.Context, o *options, r *report) error {
 	return with(ctx, o, func(ctx context.Context, e *env) error {
 		s := &sizing{env: e, options: o, subsets: subsets, each: each, table: r.table(
 			fmt.Sprintf("The manager, %d subsets of %d each, beside %d pods that are not its own", subsets, each, o.foreign*foreignEach),
-			"parents (pods)", "RSS", "Go heap", "time to start", "CPU to start", "writes to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "peak RSS")}
+			"parents (pods)", "RSS", "Go heap", "time to start", "CPU to start", "writes to start", "CPU at rest", "writes at rest", "roll of all", "CPU of the roll", "writes of the roll", "conflicts", "etcd writes of the roll, by all", "peak RSS")}
 		if err := s.foreign(ctx); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	}
 	fmt.Fprintf(os.Stderr, "%d parents at rest: RSS %s, heap %s, CPU %.2f%% of one, %d writes; rolling them out\n",
 		n, mebi(before.rss), mebi(before.heap), 100*share, len(resting))
-	rolled, took, err := s.roll(ctx, tag)
+	rolled, err := s.roll(ctx, tag)
 	if err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (s *sizing) measure(ctx context.Context, n int, tag string) error {
 	}
 	what := fmt.Sprintf("%d (%d)", n, n*s.subsets*int(s.each))
 	s.table.row(what, mebi(before.rss), mebi(before.heap), seconds(toStart), seconds(started.cpu), len(starting), fmt.Sprintf("%.2f%% of one", 100*share), len(resting),
-		seconds(took), seconds(after.cpu-before.cpu), len(rolled), rolled.conflicts(), mebi(after.peak))
+		seconds(rolled.took), seconds(after.cpu-before.cpu), len(rolled.writes), rolled.conflicts(), rolled.etcd, mebi(after.peak))
 	s.table.must(len(starting) == 0, "%s: a new leader writes %v", what, starting)
 	s.table.must(len(resting) == 0, "%s: %d writes at rest", what, len(resting))
-	s.table.must(rolled.conflicts() == 0, "%s: %d conflicts: %v", what, rolled.conflicts(), first(rolled))
+	s.table.must(rolled.conflicts() == 0, "%s: %d conflicts: %v", what, rolled.conflicts(), first(rolled.writes))
 	return nil
 }
 
@@ -164,25 +164,42 @@ func (s *sizing) restarted(ctx context.Context) (time.Duration, writes, error) {
 	return took, written, err
 }
 
-func (s *sizing) roll(ctx context.Context, tag string) (writes, time.Duration, error) {
+// rollout is what a rollout of everything took, and the writes of the manager.
+type rollout struct {
+	writes
+	took time.Duration
+	// etcd counts the keys that etcd wrote, for all clients of the API server.
+	etcd int
+}
+
+func (s *sizing) roll(ctx context.Context, tag string) (*rollout, error) {
 	if !s.options.roll {
-		return nil, 0, nil
+		return &rollout{}, nil
 	}
 	mark, err := s.cluster.AuditMark(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
+	}
+	stored, err := s.etcdWrites(ctx)
+	if err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	patch := rolls(tag, v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy})
 	if err := inParallel(s.parents, func(key client.ObjectKey) error {
 		return s.patchAndWait(ctx, key, types.JSONPatchType, patch)
 	}); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	took := time.Since(began)
+	r := &rollout{took: time.Since(began)}
 	if err := s.manager.idle(ctx); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	written, err := s.writes(ctx, mark)
-	return written, took, err
+	r.etcd, err = s.etcdWrites(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.etcd -= stored
+	r.writes, err = s.writes(ctx, mark)
+	return r, err
 }

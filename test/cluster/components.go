@@ -54,6 +54,9 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	return c.poll(ctx, c.etcdHealthy, etcd)
 }
 
+// EtcdMetrics returns the URL of etcd's metrics.
+func (c *Cluster) EtcdMetrics() string { return c.etcdURL + "/metrics" }
+
 func (c *Cluster) etcdHealthy(ctx context.Context) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.etcdURL+"/health", nil)
 	if err != nil {
