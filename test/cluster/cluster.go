@@ -67,6 +67,7 @@ type Cluster struct {
 	processes []*Process // in the order of their start
 	apiserver *Process
 	scheduler *Process
+	kubelets  *kubelets
 	stopped   bool
 }
 
@@ -171,10 +172,10 @@ func (c *Cluster) Stop() error {
 		return nil
 	}
 	c.stopped = true
-	processes := slices.Clone(c.processes)
+	processes, kubelets := slices.Clone(c.processes), c.kubelets
 	c.mu.Unlock()
 
-	var errs []error
+	errs := []error{kubelets.end()}
 	for _, p := range slices.Backward(processes) {
 		errs = append(errs, p.end())
 	}

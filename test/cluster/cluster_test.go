@@ -51,6 +51,8 @@ func TestCluster(t *testing.T) {
 	t.Run("several containers", f.testSeveralContainers)
 	t.Run("ready by hand", f.testReadyByHand)
 	t.Run("deletion", f.testDeletion)
+	t.Run("next pod of the name", f.testNextOfTheName)
+	t.Run("stopped kubelet", f.testStopKubelet)
 	t.Run("audit", f.testAudit)
 	t.Run("ServiceAccount", f.testServiceAccount)
 	t.Run("apply", f.testApply)

@@ -167,6 +167,9 @@ func (c *Cluster) startControllers(context.Context) error {
 	if err := c.startScheduler(); err != nil {
 		return err
 	}
+	if err := c.startKubelets(); err != nil {
+		return err
+	}
 	// Without its own work directory, kwok would also read ~/.kwok/kwok.yaml.
 	_, err := c.startComponent("kwok", []string{"KWOK_WORKDIR=" + c.path("kwok")},
 		"--kubeconfig="+c.path("kwok.kubeconfig"),

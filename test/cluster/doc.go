@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster starts a real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler, and kwok, which simulates the nodes and their kubelets. Only the containers are not real.
+// kube-scheduler, and kwok, which simulates the nodes and their kubelets (kubelet.go deletes terminated pods). Only the containers are not real.
 //
 //	c, err := cluster.Start(ctx, cluster.Options{})
 //	defer c.Stop()

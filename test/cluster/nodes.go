@@ -68,11 +68,13 @@ func (c *Cluster) AddNode(ctx context.Context, zone, name string, taints ...core
 //
 // kwok ignores a node whose Lease has another holder.
 func (c *Cluster) StopKubelet(ctx context.Context, node string) error {
+	c.kubelets.setLost(node, true)
 	return c.handOver(ctx, node, "nobody", metav1.NowMicro(), math.MaxInt32)
 }
 
 // StartKubelet reverts StopKubelet. Pods that were marked unready stay unready: kwok makes pods ready only once.
 func (c *Cluster) StartKubelet(ctx context.Context, node string) error {
+	c.kubelets.setLost(node, false)
 	return c.handOver(ctx, node, "nobody", metav1.NewMicroTime(time.Unix(0, 0)), 1)
 }
 

@@ -4,8 +4,11 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,6 +198,61 @@ func (f *fixture) testDeletion(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pods.Delete(f.ctx, "web-1", metav1.DeleteOptions{})).To(Succeed())
 	g.Eventually(f.pod("web-1"), waitTimeout).Should(And(Satisfy(ready), Not(HaveField("UID", before.UID))))
+}
+
+// testNextOfTheName: pods change often while they terminate. None of that hits the next pod of the name, which
+// somebody creates as soon as the last one is gone. Trap: the changes are updates, which name the uid. A patch in the
+// moment of the deletion makes the API server itself delete by name.
+func (f *fixture) testNextOfTheName(t *testing.T) {
+	g := NewWithT(t)
+	pods := f.client.CoreV1().Pods(namespace)
+	changing, stop := context.WithCancel(f.ctx)
+	var busy sync.WaitGroup
+	for range 4 {
+		busy.Go(func() {
+			for n := 0; changing.Err() == nil; n++ {
+				pod, err := pods.Get(changing, "next", metav1.GetOptions{})
+				if err != nil {
+					continue // it is not there now
+				}
+				pod.Labels = map[string]string{"change": strconv.Itoa(n)}
+				_, _ = pods.Update(changing, pod, metav1.UpdateOptions{}) // often another change was first
+			}
+		})
+	}
+	defer busy.Wait()
+	defer stop()
+	for range 20 {
+		g.Eventually(func() error {
+			_, err := pods.Create(f.ctx, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "next"},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "app:v1"}}},
+			}, metav1.CreateOptions{})
+			return err
+		}, waitTimeout, time.Millisecond).Should(Succeed())
+		created, err := f.pod("next")()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Eventually(f.pod("next"), waitTimeout).Should(And(Satisfy(ready), HaveField("UID", created.UID)))
+		g.Expect(pods.Delete(f.ctx, "next", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(created.UID))})).To(Succeed())
+	}
+}
+
+// testStopKubelet: a pod that terminates on a node without a kubelet stays until the kubelet is back.
+func (f *fixture) testStopKubelet(t *testing.T) {
+	g := NewWithT(t)
+	f.createPod(t, "lost", "app:v1")
+	g.Eventually(f.pod("lost"), waitTimeout).Should(Satisfy(ready))
+	pod, err := f.pod("lost")()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.c.StopKubelet(f.ctx, pod.Spec.NodeName)).To(Succeed())
+	g.Expect(f.client.CoreV1().Pods(namespace).Delete(f.ctx, "lost", metav1.DeleteOptions{})).To(Succeed())
+	gone := func() bool {
+		_, err := f.pod("lost")()
+		return apierrors.IsNotFound(err)
+	}
+	g.Consistently(gone, calm).Should(BeFalse())
+	g.Expect(f.c.StartKubelet(f.ctx, pod.Spec.NodeName)).To(Succeed())
+	g.Eventually(gone, waitTimeout).Should(BeTrue())
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -38,11 +38,12 @@ func TestColocationOtherRatios(t *testing.T) {
 }
 
 // TestColocationBrokenTemplate checks that a failed rollout stops the growth, and that a scale-down, and
-// then a corrected template, get out of that.
+// then a corrected template, get out of that. The order is Sequential because otherwise the subset whose controller is
+// faster begins.
 func TestColocationBrokenTemplate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(9), colocated(), plain(prefill, ""), plain(decode, ""), rolling(`{maxUnavailable: 1}`)))
+	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(9), colocated(), plain(prefill, ""), plain(decode, ""), rolling(`{maxUnavailable: 1, order: Sequential}`)))
 	w.Settle()
 	w.SetImage("broken")
 	w.StallsWhole(v1alpha1.ReasonReplicaFailed, "web-prefill-5 (", "fix the template, or go back")
