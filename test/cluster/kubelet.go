@@ -23,8 +23,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// deaf is how long a pod that terminates on a node without a kubelet waits for the next look.
-const deaf = 500 * time.Millisecond
+// kubeletCheckInterval is how long a pod that terminates on a node without a kubelet waits for the next check.
+const kubeletCheckInterval = 500 * time.Millisecond
 
 // kubelets delete the pods that have terminated, as the user kwok; kwok itself does the rest of a kubelet's work. Trap:
 // kwok deletes a pod by its name. If the pod changes once more while that delete is under way, kwok deletes again,
@@ -113,7 +113,7 @@ func (k *kubelets) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	running, err := k.runsOn(ctx, pod.Spec.NodeName)
 	if err != nil || !running {
-		return ctrl.Result{RequeueAfter: deaf}, err
+		return ctrl.Result{RequeueAfter: kubeletCheckInterval}, err
 	}
 	err = k.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, and perhaps there is another one

@@ -52,7 +52,7 @@ type judged struct {
 
 	before, after [maxKids]statefulset.Set
 	written       [maxKids]bool
-	freed         [maxKids]uint8
+	deleted       [maxKids]uint8
 	said          []string
 }
 
@@ -237,8 +237,8 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 	j := c.judgedState(e, s)
 	for _, w := range pass.writes {
 		switch {
-		case w.free != 0 || w.remind != 0:
-			j.freed[w.k] = w.free
+		case w.deletedPods != 0 || w.remind != 0:
+			j.deleted[w.k] = w.deletedPods
 		case w.remove:
 			j.after[w.k] = statefulset.Set{Pods: j.after[w.k].Pods}
 			j.written[w.k] = true
@@ -254,7 +254,7 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 		if j.written[k] {
 			j.judgeWrite(k)
 		}
-		if j.freed[k] != 0 {
+		if j.deleted[k] != 0 {
 			j.judgeDeletions(k)
 		}
 		j.judgeLeft(k)
@@ -278,7 +278,7 @@ func (j *judged) unavailable() int {
 func (j *judged) unavailableOf(k int) int {
 	n := 0
 	for i := range int(j.allotted[k]) {
-		if !j.available(k, i) || j.releases(&j.after[k], i) && !j.updated(k, i) || j.freed[k]&(1<<i) != 0 {
+		if !j.available(k, i) || j.releases(&j.after[k], i) && !j.updated(k, i) || j.deleted[k]&(1<<i) != 0 {
 			n++
 		}
 	}
@@ -515,7 +515,7 @@ func (j *judged) judgeShrinking(k int) {
 	left, own := 0, 0
 	for other := range j.after {
 		for i := range min(int(j.after[other].Replicas), statefulset.MaxPods) {
-			if j.available(other, i) && j.freed[other]&(1<<i) == 0 {
+			if j.available(other, i) && j.deleted[other]&(1<<i) == 0 {
 				left++
 				if other == k {
 					own++
@@ -536,7 +536,7 @@ func (j *judged) judgeDeletions(k int) {
 	available := 0
 	for i := range statefulset.MaxPods {
 		pod := &j.s.kids[k].set.Pods[i]
-		if j.freed[k]&(1<<i) == 0 || !pod.Exists() || pod.Terminating {
+		if j.deleted[k]&(1<<i) == 0 || !pod.Exists() || pod.Terminating {
 			continue
 		}
 		if j.s.parent.paused {
@@ -585,7 +585,7 @@ func (j *judged) judgeSacrifice(k, available int) {
 	}
 	after := j.before[k]
 	for i := range statefulset.MaxPods {
-		if j.freed[k]&(1<<i) != 0 {
+		if j.deleted[k]&(1<<i) != 0 {
 			after.Delete(i)
 		}
 	}

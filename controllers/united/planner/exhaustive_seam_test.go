@@ -463,9 +463,9 @@ func podOf(k, ordinal int, pod *statefulset.Pod) *corev1.Pod {
 // smallWrite is one write of a pass.
 type smallWrite struct {
 	k int
-	// remove deletes the child, free the pods, with a bit for each ordinal; neither writes the child.
-	remove bool
-	free   uint8
+	// remove deletes the child, deletedPods are deleted, with a bit for each ordinal; neither writes the child.
+	remove      bool
+	deletedPods uint8
 	// remind patches what the child remembers; 0 if it does not.
 	remind statefulset.Version
 
@@ -525,17 +525,17 @@ func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool
 		return smallWrite{k: k, remove: true}, true
 	default:
 	}
-	free := e.deletedPods(sub)
-	return smallWrite{k: k, free: free}, free != 0
+	pods := e.deletedPods(sub)
+	return smallWrite{k: k, deletedPods: pods}, pods != 0
 }
 
-// deletedPods returns the pods that free deletes, with a bit for each ordinal.
+// deletedPods returns the pods that a pass deletes, with a bit for each ordinal.
 func (e *seam) deletedPods(sub *planner.SubsetPlan) uint8 {
-	var free uint8
+	var pods uint8
 	for _, r := range sub.Deletes {
-		free |= 1 << r.Position
+		pods |= 1 << r.Position
 	}
-	return free
+	return pods
 }
 
 // versionIn checks the pod part itself.
@@ -637,9 +637,9 @@ func (p *smallPass) everything() int { return len(p.writes) }
 func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, changed bool, done planner.Results) {
 	kid, o, name := &s.kids[write.k], done[subsetName(write.k)], subsetName(write.k)
 	switch {
-	case write.free != 0 || write.remind != 0:
+	case write.deletedPods != 0 || write.remind != 0:
 		for i := range kid.set.Pods {
-			if write.free&(1<<i) != 0 && kid.set.Pods[i].Exists() {
+			if write.deletedPods&(1<<i) != 0 && kid.set.Pods[i].Exists() {
 				kid.set.Delete(i)
 				o.DeletedStuck = append(o.DeletedStuck, fmt.Sprintf("web-%s-%d", name, i))
 			}
