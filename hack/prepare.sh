@@ -15,11 +15,10 @@ make=${MAKE:-make}
 about() {
 	case $1 in
 	kube-apiserver) echo 210 ;;
-	kube-controller-manager) echo 50 ;;
+	kube-controller-manager | united-manager | demo | playground) echo 70 ;;
 	kube-scheduler | kubectl | etcd) echo 25 ;;
 	kwok) echo 70 ;;
 	helm) echo 140 ;;
-	united-manager) echo 30 ;;
 	*) echo 15 ;;
 	esac
 }

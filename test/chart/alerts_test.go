@@ -24,7 +24,8 @@ import (
 )
 
 // TestAlertsFire has a real Prometheus scrape a real manager, as the reader that the chart names, while a rollout breaks and
-// the manager dies. Every alert waits a second instead of minutes: that they wait is for promtool to test.
+// the manager dies. Every alert waits a second instead of minutes, or days: that they wait is for promtool to test, and so are the
+// alerts that need a fault in United, in the API server or in a cache.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -59,6 +60,21 @@ func TestAlertsFire(t *testing.T) {
 		e.Expect(setImage(e.ctx, namespace, webName, "v3")).To(Succeed())
 		e.settle(namespace, webName, 4)
 		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedStalled"), HaveKey("UnitedReplicasUnavailable")))
+	})
+	e.step("a replica is never ready", func() {
+		e.Expect(p.firing()).NotTo(HaveKey("UnitedRolloutWithoutProgress"))
+		e.Expect(setImage(e.ctx, namespace, webName, "quiet-v5")).To(Succeed())
+		e.Eventually(p.firing).Should(HaveKeyWithValue("UnitedRolloutWithoutProgress", HavePrefix(web+" (RollingOut) has made no progress")))
+	})
+	e.step("a step waits for approval", func() {
+		e.Expect(p.firing()).NotTo(HaveKey("UnitedApprovalForgotten"))
+		e.Expect(patch(e.ctx, namespace, webName, `{"spec":{"updateStrategy":{"rollingUpdate":{"steps":[{"partition":"50%%","pause":{}}]}}}}`)).To(Succeed())
+		e.Expect(setImage(e.ctx, namespace, webName, "v6")).To(Succeed())
+		e.Eventually(p.firing).Should(And(HaveKeyWithValue("UnitedApprovalForgotten", HavePrefix(web+" has been waiting for approval")),
+			HaveKeyWithValue("UnitedReleaseForgotten", HavePrefix(web+" has been partly released"))))
+		e.Expect(patch(e.ctx, namespace, webName, `{"spec":{"updateStrategy":{"rollingUpdate":{"steps":null}}}}`)).To(Succeed())
+		e.settle(namespace, webName, 4)
+		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedApprovalForgotten"), HaveKey("UnitedReleaseForgotten"), HaveKey("UnitedRolloutWithoutProgress")))
 	})
 	e.step("a rollout is blocked by a replica that is not its own", func() {
 		e.crash(namespace, webName+"-zone-b-0")
@@ -119,6 +135,7 @@ func (e *env) startPrometheus(target, token string) *prometheus {
 	rules, err := os.ReadFile(filepath.Join(e.chart("united"), "rules", "alerts.yaml"))
 	e.Expect(err).NotTo(HaveOccurred())
 	rules = regexp.MustCompile(`(?m)^    for: \w+$`).ReplaceAll(rules, []byte("    for: 1s"))
+	rules = regexp.MustCompile(`> (1800|2 \* 86400)\b`).ReplaceAll(rules, []byte("> 1"))
 	config, err := yaml.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
 		"rule_files": []any{"alerts.yaml"},

@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -44,6 +45,7 @@ func TestUpgradeUnderWay(t *testing.T) {
 
 	e.step("rollouts of the earlier version", func() {
 		u.helm("install", "united", old.chart)
+		u.fieldsOfTheCRD(old)
 		u.takeOver(old)
 		u.begin()
 	})
@@ -59,9 +61,11 @@ func TestUpgradeUnderWay(t *testing.T) {
 		e.step(change.name, func() {
 			mark := e.auditMark()
 			u.helm(change.helm[0], change.helm[1:]...)
+			u.fieldsOfTheCRD(change.to)
 			u.takeOver(change.to)
 			u.rests(mark)
 			u.advances(int32(i + 1))
+			u.movesWithFewWrites(mark)
 		})
 	}
 	e.step("everything goes on", u.end)
@@ -99,6 +103,16 @@ func (u *upgraded) helm(verb string, args ...string) {
 		args = append(args, "--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms")
 	}
 	u.env.helm(args...)
+}
+
+// fieldsOfTheCRD checks that the CRD is that of the version: only this one has spec.versionLabel.
+func (u *upgraded) fieldsOfTheCRD(v version) {
+	u.t.Helper()
+	installed := crd()
+	u.Expect(u.Get(u.ctx, types.NamespacedName{Name: crdName}, installed)).To(Succeed())
+	raw, err := json.Marshal(installed)
+	u.Expect(err).NotTo(HaveOccurred())
+	u.Expect(strings.Contains(string(raw), `"versionLabel":{`)).To(Equal(v == version{}), "spec.versionLabel in the CRD")
 }
 
 // takeOver starts a manager as the release says, and stops the one before.
@@ -233,6 +247,19 @@ func (u *upgraded) rests(since int64) {
 	for what, requests := range wrote {
 		u.Expect(len(requests)).To(BeNumerically("<=", 5), "%s:\n%s", what, strings.Join(requests, "\n"))
 	}
+}
+
+// movesWithFewWrites checks that a change of the manager, with one replica that goes on, writes the status of what moves only
+// a few times.
+func (u *upgraded) movesWithFewWrites(since int64) {
+	u.t.Helper()
+	status := 0
+	for _, w := range u.writes(since) {
+		if w.Name == "moving" && w.Subresource == "status" {
+			status++
+		}
+	}
+	u.Expect(status).To(And(BeNumerically(">", 0), BeNumerically("<=", 15)))
 }
 
 // resting returns the writes to what rests.

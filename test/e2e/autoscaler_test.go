@@ -22,8 +22,8 @@ import (
 )
 
 // TestAutoscaler lets the real HorizontalPodAutoscaler of kube-controller-manager, with metrics that the test chooses,
-// scale a UnitedDeployment in the middle of a canary: up, down, to 1, and by hand to 0 and back. What is protected stays
-// so, and the split is exact.
+// scale a UnitedDeployment in the middle of a canary: up, down, to 1, and by hand to 0 and back, and while the new
+// version fails. What is protected stays so, and the split is exact.
 func TestAutoscaler(t *testing.T) {
 	t.Parallel()
 	t.Run("Manual", func(t *testing.T) {
@@ -113,6 +113,27 @@ func (w *autoscaled) count() [3]int {
 	return [3]int{w.Count("zone-a"), w.Count("zone-b"), w.Count("zone-c")}
 }
 
+// toZeroAndBack scales to 0, which the autoscaler leaves alone, and then to some, from where it scales to n.
+func (w *autoscaled) toZeroAndBack(some, n int32) {
+	w.t.Helper()
+	mark := w.AuditMark()
+	w.Scale(0)
+	w.Eventually(w.count).Should(Equal([3]int{}))
+	w.Eventually(func(g Gomega) {
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{}
+		g.Expect(w.Get(w.ctx, w.key("web"), scaler)).To(Succeed())
+		for _, c := range scaler.Status.Conditions {
+			if c.Type == autoscalingv2.ScalingActive {
+				g.Expect(c.Reason).To(Equal("ScalingDisabled"))
+			}
+		}
+	}).Should(Succeed())
+	w.Settle()
+	w.Expect(w.autoscalerWrote(mark)).To(BeEmpty())
+	w.Scale(some)
+	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(Equal(n))
+}
+
 func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
 	w := newAutoscaled(e, policy(p), hold())
 	canary := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", 2, "v1"), protect("zone-c", everything, "v1"))
@@ -139,23 +160,34 @@ func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
 		})
 	}
 	e.Step("to zero by hand, which the autoscaler leaves alone, and back", func() {
-		mark := e.AuditMark()
-		w.Scale(0)
-		w.Settle()
-		e.Eventually(func(g Gomega) {
-			scaler := &autoscalingv2.HorizontalPodAutoscaler{}
-			g.Expect(e.Get(e.ctx, e.key("web"), scaler)).To(Succeed())
-			for _, c := range scaler.Status.Conditions {
-				if c.Type == autoscalingv2.ScalingActive {
-					g.Expect(c.Reason).To(Equal("ScalingDisabled"))
-				}
-			}
-		}).Should(Succeed())
-		e.Expect(w.autoscalerWrote(mark)).To(BeEmpty())
-		w.Scale(2)
-		e.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(BeEquivalentTo(9))
+		w.toZeroAndBack(2, 9)
 		w.Settle()
 		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2 v2", "zone-c": "v1 v1 v1"}))
+		canary.Holds()
+	})
+	e.Step("while the canary has failed", func() {
+		w.SetImage("broken-v3")
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed)
+		for _, step := range []struct {
+			replicas int32
+			want     [3]int
+		}{{12, [3]int{1, 6, 5}}, {1, [3]int{1, 0, 0}}, {9, [3]int{1, 5, 3}}} {
+			if p == appsv1.OrderedReadyPodManagement { // its controller creates nothing above a broken replica
+				step.want[1] = map[int32]int{12: 5, 9: 3}[step.replicas]
+			}
+			w.load(step.replicas)
+			if step.replicas == 1 {
+				w.Scale(1) // the autoscaler goes no further down while it cannot measure the broken replicas
+			}
+			e.Eventually(w.count).Should(Equal(step.want))
+			e.Expect(*w.Parent().Spec.Replicas).To(Equal(step.replicas))
+			canary.Holds()
+		}
+	})
+	e.Step("corrected, the canary is as before", func() {
+		w.SetImage("v4")
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v4 v4 v4", "zone-c": "v1 v1 v1"}))
 		canary.Holds()
 	})
 	e.Step("to the end", func() {
@@ -169,23 +201,35 @@ func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
 // autoscaledRollout scales in a step that waits for approval, and while the rollout has failed.
 func autoscaledRollout(e *env) {
 	w := newAutoscaled(e, policy(appsv1.ParallelPodManagement), rolling(`{maxUnavailable: 2, steps: [{subsets: [zone-b], partition: "50%", pause: {}}]}`))
-	// Of one replica or more, 50% are at least one.
+	// Of two replicas or more, 50% are at least one. Of one, the step would release it: zone-b never has one here.
 	canary := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", 1, "v1"), protect("zone-c", everything, "v1"))
 	w.SetImage("v2")
 	w.AwaitApproval(0)
 	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v1 v2", "zone-c": "v1 v1"}))
 	for _, step := range []struct {
 		replicas int32
-		want     [3]int
-	}{{12, [3]int{1, 6, 5}}, {4, [3]int{1, 2, 1}}, {1, [3]int{1, 0, 0}}, {8, [3]int{1, 4, 3}}} {
+		want     images
+	}{
+		{12, images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2 v2 v2", "zone-c": "v1 v1 v1 v1 v1"}},
+		{4, images{"zone-a": "v1", "zone-b": "v1 v2", "zone-c": "v1"}},
+		{1, images{"zone-a": "v1"}},
+		{8, images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2", "zone-c": "v1 v1 v1"}},
+	} {
 		w.scales(step.replicas)
 		if step.replicas > 1 { // at one, the subset of the step has no replicas
 			w.AwaitApproval(0)
 		}
 		w.Settle()
-		e.Eventually(w.count).Should(Equal(step.want))
+		e.Eventually(w.Images).Should(Equal(step.want), "%d", step.replicas)
 		canary.Holds()
 	}
+	e.Step("to zero by hand, which the autoscaler leaves alone, and back", func() {
+		w.toZeroAndBack(4, 8)
+		w.AwaitApproval(0)
+		w.Settle()
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v2 v2 v2", "zone-c": "v1 v1 v1"}))
+		canary.Holds()
+	})
 	e.Step("while the rollout has failed", func() {
 		w.SetImage("broken-v3")
 		w.AwaitPhase(v1alpha1.RolloutFailed)

@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -195,6 +196,16 @@ func drainByHandWithBudget(d *drained) {
 		d.isCanary()
 		ledger.Within(1)
 	})
+	d.Step("the zone, with a budget of all its replicas", func() {
+		d.Kubectl("-n", d.Namespace, "patch", "pdb", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":3}}`)
+		d.allows(3)
+		d.Expect(d.try(budgetTimeout.String(), d.zone.nodes...)).To(Succeed())
+		d.waiting(3)
+		line.Holds()
+		d.uncordon()
+		d.w.Settle()
+		d.isCanary()
+	})
 	d.Step("to the end", func() {
 		d.w.SetPartitions(parts{"zone-dark": 0, "far": 0})
 		d.w.Settle()
@@ -247,6 +258,7 @@ func (d *drained) inFlight() (far *Ban) {
 // waits for what the drain has evicted.
 func drainRolloutWithBudget(d *drained) {
 	far := d.inFlight()
+	line := d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", everything, "v1"))
 	d.budget(0)
 	node := d.node(0)
 	d.Step("the drain waits for the replica that is being updated", func() {
@@ -269,6 +281,7 @@ func drainRolloutWithBudget(d *drained) {
 		}).WithTimeout(budgetTimeout).Should(Receive(BeNil()))
 		d.w.remindKubeletsUntil("zone-dark", 1)
 		ledger.Within(1)
+		line.Holds()
 	})
 	d.Step("the rollout waits for what was evicted", func() {
 		d.uncordon()
@@ -276,16 +289,25 @@ func drainRolloutWithBudget(d *drained) {
 		d.Expect(d.try("2s", d.zone.nodes...)).To(MatchError(ContainSubstring("disruption budget")))
 		d.waiting(1)
 		d.w.Patch(`{"spec":{"paused":false}}`)
-		d.w.observed()
+		d.w.observed() // from here on an evicted replica may be released: it is down anyway
 		comesToRest(d.w, "zone-dark")
 		d.waiting(1)
 		far.Holds()
 	})
+	d.Step("a budget of the whole zone lets the drain end, and the rollout waits", func() {
+		d.Kubectl("-n", d.Namespace, "patch", "pdb", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":3}}`)
+		d.Expect(d.try(budgetTimeout.String(), d.zone.nodes...)).To(Succeed())
+		d.waiting(3)
+		comesToRest(d.w, "zone-dark")
+		far.Holds()
+	})
 	d.Step("to the end", func() {
 		d.uncordon()
+		d.w.remindKubeletsUntil("zone-dark", strings.Count(d.w.Images()["zone-dark"], "quiet")) // they have been started anew
 		d.w.Waves(1, nil)
 		d.w.IsReady(v1alpha1.ReasonRolloutComplete)
 		far.Fires()
+		line.Fires()
 	})
 }
 

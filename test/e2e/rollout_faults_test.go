@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -186,7 +185,7 @@ func (w *Workload) remindKubelets() {
 			err = w.Client.Patch(w.ctx, object, client.RawPatch(types.MergePatchType,
 				fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{"example.com/seen":%q}}}`, p.UID, time.Now().String())))
 		}
-		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !podIsAnother(err) {
 			w.Expect(err).NotTo(HaveOccurred())
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -219,7 +218,7 @@ func (w *Workload) remindKubeletsOf(subset string) {
 			p.UID, time.Now().UTC().Format(time.RFC3339))
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		err := w.Client.Status().Patch(w.ctx, object, client.RawPatch(types.StrategicMergePatchType, patch))
-		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !podIsAnother(err) {
 			w.Expect(err).NotTo(HaveOccurred())
 		}
 	}
