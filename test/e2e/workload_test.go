@@ -375,9 +375,11 @@ func (e *env) describe(ctx context.Context) string {
 		{"get", "united,sts,controllerrevisions", "-o", "wide"},
 		{"get", "leaderworkersets", "--ignore-not-found"},
 		{"get", "pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image,NODE:.spec.nodeName,HASH:.metadata.labels.controller-revision-hash,READY:.status.conditions[?(@.type==\"Ready\")].status,DELETED:.metadata.deletionTimestamp"},
-		{"get", "united", "-o", "yaml"},
-		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
+		{"get", "sts", "-o", "custom-columns=NAME:.metadata.name,UID:.metadata.uid,GENERATION:.metadata.generation,OBSERVED:.status.observedGeneration,CURRENT:.status.currentRevision,UPDATE:.status.updateRevision,DELETED:.metadata.deletionTimestamp,FINALIZERS:.metadata.finalizers"},
+		{"get", "controllerrevisions", "-o", "custom-columns=NAME:.metadata.name,OWNER:.metadata.ownerReferences[*].uid"},
 		{"get", "events.events.k8s.io", "--field-selector=type=Warning"},
+		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
+		{"get", "united", "-o", "yaml"},
 	} {
 		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
 		fmt.Fprintf(&text, "$ kubectl %s\n%s\n", strings.Join(args, " "), out)
