@@ -63,7 +63,7 @@ func (c *Cluster) startProcess(p *Process, bin string, env, args []string) (*Pro
 	if _, err := os.Stat(bin); err != nil {
 		return nil, fmt.Errorf("starting %s: %w (build it with make)", p.name, err)
 	}
-	p.logPath = c.path("logs", p.name+".log")
+	p.logPath = c.LogPath(p.name)
 	logFile, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
@@ -108,6 +108,9 @@ func (c *Cluster) Pid(name string) (int, error) {
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// LogPath returns the path of the file with the output of the process of this name, such as kube-controller-manager.
+func (c *Cluster) LogPath(name string) string { return c.path("logs", name+".log") }
 
 // LogPath returns the path of the file with the output of the process.
 func (p *Process) LogPath() string { return p.logPath }

@@ -6,6 +6,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,7 +28,9 @@ import (
 // change.
 func (w *Workload) Settle() {
 	w.t.Helper()
+	unobserved := map[string]time.Time{}
 	w.Eventually(func(g Gomega) {
+		w.wakeBackedOff(g, unobserved)
 		parent := &v1alpha1.UnitedDeployment{}
 		g.Expect(w.Get(w.ctx, w.key(w.Name), parent)).To(Succeed())
 		g.Expect(fixtures.WhyNotReady(parent)).To(BeEmpty())
