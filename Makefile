@@ -323,8 +323,9 @@ demo: ## Show a canary over three zones, step by step
 	@UNITED_BIN_DIR=$(BIN) exec $(BIN)/demo
 
 build-united-manager: build
+# With -trimpath like the manager: without it, go would compile all of client-go once more.
 build-playground build-demo:
-	$(GO) build -o $(BIN)/$(patsubst build-%,%,$@) ./test/$(patsubst build-%,%,$@)
+	$(GO) build -trimpath -o $(BIN)/$(patsubst build-%,%,$@) ./test/$(patsubst build-%,%,$@)
 
 .PHONY: clean
 clean: ## Remove what was built
