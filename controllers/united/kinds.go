@@ -4,10 +4,12 @@
 package united
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,21 +18,23 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// kindRetry is how long to wait before the API server is asked again whether it serves a kind. A watch would need a
-// permission on all CustomResourceDefinitions of the cluster.
+// kindRetry is how long to wait before the API server is asked again whether it serves a kind, and whether we may read
+// it. A watch would need a permission on all CustomResourceDefinitions of the cluster.
 const kindRetry = 10 * time.Second
 
 // kinds watches the kinds of children that parents use. A kind that no parent uses, or that the API
 // server does not serve, costs nothing. It is safe for concurrent use.
 type kinds struct {
 	mapper meta.RESTMapper
-	watch  func(watched) error
+	// list reads the kind once, directly from the API server.
+	list  func(context.Context, schema.GroupVersionKind) error
+	watch func(watched) error
 
 	// starting is held while the API server is asked. mu is not, so parents of other kinds need not wait for that.
 	starting sync.Mutex
-	// missing is when a kind was last found not to be served, so that only one of a thousand parents
-	// asks. It is guarded by starting.
-	missing map[schema.GroupVersionKind]time.Time
+	// unusable is why a kind could not be used when the API server was last asked, until it is asked again, so that
+	// only one of a thousand parents asks. It is guarded by starting.
+	unusable map[schema.GroupVersionKind]*subset.Failure
 
 	mu      sync.Mutex
 	watched map[watched]bool
@@ -53,14 +57,14 @@ func watchedFor(adapter adapters.Adapter) []watched {
 	return all
 }
 
-// ensure watches the kinds of an adapter. The failure names a kind that is not served; it is nil if all
-// are.
-func (k *kinds) ensure(adapter adapters.Adapter, now time.Time) (*subset.Failure, error) {
+// ensure watches the kinds of an adapter. The failure names a kind that is not served, or that we may not read; it is nil
+// if there is none.
+func (k *kinds) ensure(ctx context.Context, adapter adapters.Adapter, now time.Time) (*subset.Failure, error) {
 	for _, w := range watchedFor(adapter) {
 		if k == nil || k.watches(w) {
 			continue
 		}
-		if failure, err := k.startWatch(w, now); failure != nil || err != nil {
+		if failure, err := k.startWatch(ctx, w, now); failure != nil || err != nil {
 			return failure, err
 		}
 	}
@@ -73,25 +77,18 @@ func (k *kinds) watches(w watched) bool {
 	return k.watched[w]
 }
 
-// startWatch watches a kind, if the API server serves it.
-func (k *kinds) startWatch(w watched, now time.Time) (*subset.Failure, error) {
+// startWatch watches a kind, if the API server serves it and we may read it.
+func (k *kinds) startWatch(ctx context.Context, w watched, now time.Time) (*subset.Failure, error) {
 	k.starting.Lock()
 	defer k.starting.Unlock()
 	if k.watches(w) {
 		return nil, nil //nolint:nilnil // another worker has started it
 	}
-	gvk := w.kind
-	served, err := k.served(gvk, now)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("look up %s: %w", gvk.Kind, err)
-	case !served:
-		return &subset.Failure{
-			Reason: v1alpha1.ReasonKindNotInstalled, Message: notInstalled(gvk), Stalled: true, RetryAt: k.missing[gvk].Add(kindRetry),
-		}, nil
+	if failure, err := k.whyUnusable(ctx, w.kind, now); failure != nil || err != nil {
+		return failure, err
 	}
 	if err := k.watch(w); err != nil {
-		return nil, fmt.Errorf("watch %s: %w", gvk.Kind, err)
+		return nil, fmt.Errorf("watch %s: %w", w.kind.Kind, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,23 +99,44 @@ func (k *kinds) startWatch(w watched, now time.Time) (*subset.Failure, error) {
 	return nil, nil //nolint:nilnil // nothing is wrong
 }
 
-func (k *kinds) served(gvk schema.GroupVersionKind, now time.Time) (bool, error) {
-	if since, ok := k.missing[gvk]; ok && now.Before(since.Add(kindRetry)) {
-		return false, nil
+// whyUnusable returns why a kind cannot be watched.
+//
+// Trap: a watch that is forbidden reports no error. It is tried again and again, and whoever reads from its cache waits
+// for it, with a worker. So a request that gets an answer comes first.
+func (k *kinds) whyUnusable(ctx context.Context, gvk schema.GroupVersionKind, now time.Time) (*subset.Failure, error) {
+	if failure := k.unusable[gvk]; failure != nil && now.Before(failure.RetryAt) {
+		return failure, nil
 	}
-	delete(k.missing, gvk)
-	_, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if !meta.IsNoMatchError(err) {
-		return true, err
+	delete(k.unusable, gvk)
+	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return k.setUnusable(gvk, v1alpha1.ReasonKindNotInstalled, notInstalled(gvk), now), nil
+	case err != nil:
+		return nil, fmt.Errorf("look up %s: %w", gvk.Kind, err)
 	}
-	if k.missing == nil {
-		k.missing = map[schema.GroupVersionKind]time.Time{}
+	switch err := k.list(ctx, gvk); {
+	case apierrors.IsForbidden(err):
+		return k.setUnusable(gvk, v1alpha1.ReasonKindNotPermitted, notPermitted(mapping.Resource.GroupResource()), now), nil
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
 	}
-	k.missing[gvk] = now
-	return false, nil
+	return nil, nil //nolint:nilnil // nothing is wrong
+}
+
+func (k *kinds) setUnusable(gvk schema.GroupVersionKind, reason, message string, now time.Time) *subset.Failure {
+	if k.unusable == nil {
+		k.unusable = map[schema.GroupVersionKind]*subset.Failure{}
+	}
+	k.unusable[gvk] = &subset.Failure{Reason: reason, Message: message, Stalled: true, RetryAt: now.Add(kindRetry)}
+	return k.unusable[gvk]
 }
 
 func notInstalled(gvk schema.GroupVersionKind) string {
 	resource, _ := meta.UnsafeGuessKindToResource(gvk)
 	return fmt.Sprintf("the API server does not serve %s of %s: install its CustomResourceDefinition %s", gvk.Kind, gvk.GroupVersion(), resource.GroupResource())
+}
+
+func notPermitted(resource schema.GroupResource) string {
+	return fmt.Sprintf("United is not permitted to list %s: the Helm chart grants the permissions for optional kinds with its values kinds", resource)
 }

@@ -101,11 +101,11 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
-	switch missing, err := r.kinds.ensure(spec.Adapter, r.Clock.Now()); {
+	switch unusable, err := r.kinds.ensure(ctx, spec.Adapter, r.Clock.Now()); {
 	case err != nil:
 		return ctrl.Result{}, err
-	case missing != nil:
-		return r.publishBlocked(ctx, parent, missing)
+	case unusable != nil:
+		return r.publishBlocked(ctx, parent, unusable)
 	}
 	in, err := r.observe(ctx, parent, spec)
 	if err != nil {

@@ -6,6 +6,8 @@ package united
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -206,7 +208,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		r.Related[kind] = cached
 	}
 	indexed := map[watched]bool{}
-	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), watch: func(w watched) error {
+	r.kinds = &kinds{mapper: mgr.GetRESTMapper(), list: listOne(mgr.GetAPIReader(), namespaces), watch: func(w watched) error {
 		from := mgr.GetCache()
 		if apart := related[w.of]; apart != nil {
 			from = apart
@@ -220,6 +222,25 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		return c.Watch(source.Kind[client.Object](from, objectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
 	}}
 	return nil
+}
+
+// listOne returns a function that lists at most one object of a kind in each of the namespaces, or in all of them. If
+// that is permitted, so is what a cache does.
+func listOne(from client.Reader, namespaces map[string]cache.Config) func(context.Context, schema.GroupVersionKind) error {
+	in := slices.Sorted(maps.Keys(namespaces))
+	if len(in) == 0 {
+		in = []string{metav1.NamespaceAll}
+	}
+	return func(ctx context.Context, gvk schema.GroupVersionKind) error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		for _, namespace := range in {
+			if err := from.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+				return err //nolint:wrapcheck // the caller says which kind
+			}
+		}
+		return nil
+	}
 }
 
 // relatedCaches returns the caches for objects that are related to children that delegate, by the kind of these

@@ -67,6 +67,9 @@ const (
 	// ReasonKindNotInstalled: The API server does not serve the kind of the child workloads. The
 	// message names the kind and its CustomResourceDefinition.
 	ReasonKindNotInstalled = "KindNotInstalled"
+	// ReasonKindNotPermitted: United is not permitted to list the kind of the child workloads, or a
+	// kind that belongs to them. The message names it.
+	ReasonKindNotPermitted = "KindNotPermitted"
 	// ReasonUnreadable: United cannot decode an object that the API server has stored: it is nested
 	// thousands of levels deep, or has a value that only an older CustomResourceDefinition allowed.
 	// If it is the UnitedDeployment, United changes nothing for it. If it is a child workload,
