@@ -390,7 +390,7 @@ func compare(r *report, peer, united *contender, parents int) error {
 			t.row(a.name, "took", seconds(a.took), seconds(b.took))
 		}
 		t.row(a.name, "child writes", verbs(a.written, "statefulsets", ""), verbs(b.written, "statefulsets", ""))
-		t.row(a.name, "status writes", a.written.of("uniteddeployments", "status"), b.written.of("uniteddeployments", "status"))
+		t.row(a.name, "status writes", verbs(a.written, "uniteddeployments", "status"), verbs(b.written, "uniteddeployments", "status"))
 		t.row(a.name, "all writes, of those refused by a conflict", ofAll(a.written), ofAll(b.written))
 		t.row(a.name, "CPU of the manager", seconds(a.cpu), seconds(b.cpu))
 	}
@@ -399,6 +399,8 @@ func compare(r *report, peer, united *contender, parents int) error {
 	}
 	touched := united.phase("touch all children during a canary")
 	t.must(touched.written.of("statefulsets", "") == 0, "%d child writes when children are touched", touched.written.of("statefulsets", ""))
+	rolled := united.phase("roll all of them out at once")
+	t.must(rolled.written.conflicts() == 0, "%d conflicts when everything is rolled out", rolled.written.conflicts())
 	var errs []error
 	memory := make([]any, 0, 2)
 	for _, c := range []*contender{peer, united} {

@@ -61,6 +61,7 @@ func TestCloneSetCounts(t *testing.T) {
 		w.SetPartitions(parts{"zone-a": 3})
 		w.comesTo("3 v1, 1 v2", "", "")
 		w.Expect(w.uids()).NotTo(HaveKey(unready))
+		w.Eventually(func() string { return w.Status("zone-a").Message }).Should(Equal("partition 3 of 4 replicas protects 3; the CloneSet chooses which"))
 	})
 	w.Step("what is missing comes back as the count says", func() {
 		w.SetPartitions(parts{"zone-a": 2})

@@ -193,7 +193,15 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > in.floor(s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.Decision.Reason
+	return v1alpha1.PhaseHeld, s.Decision.Reason + in.whoChooses(s)
+}
+
+// whoChooses says, for kinds without ordinals, that a partition does not determine which replicas stay.
+func (in *Input) whoChooses(s *SubsetPlan) string {
+	if !in.counts() || s.Decision.Partition <= 0 || s.Decision.Partition >= s.Desired {
+		return ""
+	}
+	return "; the " + in.Spec.Adapter.GroupVersionKind().Kind + " chooses which"
 }
 
 // replacing reports whether the subset still moves released replicas, as it did in the last pass. A replica that
