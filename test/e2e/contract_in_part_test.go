@@ -15,14 +15,15 @@ import (
 
 // TestContractInPart checks a subset of which a part is released, for every kind that can be released in
 // part: two of its replicas stay on v1, the others run v2. Whatever happens to it, it comes back like
-// that, and no protected replica runs v2 in between.
+// that: no protected replica runs v2 in between, and no released one starts on v1.
 func TestContractInPart(t *testing.T) {
 	t.Parallel()
 	byHand, coordinated := partitions(parts{"zone-a": 2}), rolling(`{"partition":2}`)
 	run := func(name string, k kind, first []int, edits ...edit) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &inPart{k.contractOf(t, append(edits, replicas(3), zones(""))...), first}
+			w := &inPart{contracted: k.contractOf(t, append(edits, replicas(3), zones(""))...), first: first}
+			w.coordinated = w.Parent().Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 			w.isMadeAgain()
 		})
 	}
@@ -44,13 +45,19 @@ type inPart struct {
 	*contracted
 	// first are the ordinals of the first replicas.
 	first []int
+	// coordinated: its strategy is RollingUpdate.
+	coordinated bool
 }
 
 func (w *inPart) isMadeAgain() {
 	var line *Ban
 	w.Step("released in part", func() {
+		early := w.History.Forbid(w.startsOnEarlier)
 		w.comesTo("3 v1", "", "")
-		line = w.History.Forbid(w.protected)
+		if w.startsReleased() {
+			early.Fires() // the control
+		}
+		line = w.History.Forbid(w.protected, w.startsOnEarlier)
 		w.setImage("v2")
 		w.is(3)
 		line.Holds()
@@ -103,7 +110,7 @@ func (w *inPart) isMadeAgain() {
 	step("and up again", 3, 3, func() { w.Scale(3) })
 	w.Step("the control: all released", func() {
 		from := len(w.History.Events(w.Name))
-		if w.Parent().Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		if w.coordinated {
 			w.SetRolling(`{"partition":0}`)
 		} else {
 			w.SetPartitions(parts{"zone-a": 0})
@@ -123,6 +130,18 @@ func (w *inPart) protected(i incarnation) string {
 		return "" // it has no ordinals
 	}
 	return protect("zone-a", w.first[2], "v1")(i)
+}
+
+// startsReleased reports whether released replicas start on v2. In a coordinated rollout, they start on
+// v1 while maxUnavailable is used up.
+func (w *inPart) startsReleased() bool { return !w.counts && !w.growsOnEarlier && !w.coordinated }
+
+// startsOnEarlier forbids v1 on a released ordinal.
+func (w *inPart) startsOnEarlier(i incarnation) string {
+	if i.Ordinal >= w.first[2] && i.Image == "v1" && w.startsReleased() {
+		return "it is released, and starts on v1"
+	}
+	return ""
 }
 
 // is waits until so many replicas are there, the first two of them on v1.

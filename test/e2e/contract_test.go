@@ -47,7 +47,9 @@ type kind struct {
 	// costs a replica, as with one that does not come up. waitsForAny: its API accepts such a template
 	// too, but its controller then does nothing. touchesAreObserved: another annotation of a child is a
 	// new generation, which its controller has to observe, and the status shows that for a moment.
-	leavesOrphans, admitsAny, waitsForAny, touchesAreObserved bool
+	// growsOnEarlier: a released replica that a scale-up adds may start on the earlier version, see
+	// TestLeaderWorkerSetGrowsReleased.
+	leavesOrphans, admitsAny, waitsForAny, touchesAreObserved, growsOnEarlier bool
 }
 
 // contractOf creates a UnitedDeployment of the kind, and starts its manager.
@@ -84,7 +86,7 @@ func kinds() []kind {
 		{
 			name: "LeaderWorkerSet", member: "leaderWorkerSetTemplate", resource: "leaderworkersets",
 			gvk:   schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"},
-			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true,
+			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true, growsOnEarlier: true,
 			pods: []string{"leaderWorkerTemplate/leaderTemplate", "leaderWorkerTemplate/workerTemplate"},
 		},
 	}
