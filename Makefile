@@ -237,7 +237,7 @@ on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version
 test-image-tool = cd hack/image && $(GO) test ./...
 
 # What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
-KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment
+KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
 
 # Of kinds whose small worlds have an oracle of their own.

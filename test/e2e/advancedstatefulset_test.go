@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
@@ -37,12 +38,50 @@ func TestAdvancedStatefulSetSample(t *testing.T) {
 	w.deletePods("zone-a")
 	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")
 	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2"}))
+	before := w.uids()
 	w.Scale(9)
 	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
+	for uid := range before {
+		w.Expect(w.uids()).To(HaveKey(uid), "a scale-up restarts nothing")
+	}
 	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2", 3: "v2"}))
+	stay := w.uidsOf(0)
+	w.Expect(stay).To(HaveLen(3))
 	w.JSONPatch(`[{"op":"replace","path":"/spec/template/advancedStatefulSetTemplate/spec/reserveOrdinals","value":["2-3"]}]`)
-	w.Eventually(func() map[int]string { return w.ordinals("zone-a") }).Should(Equal(map[int]string{0: "v1", 1: "v2", 4: "v2"}), "another ordinal restarts no replica that may stay")
+	w.Eventually(func() map[int]string { return w.ordinals("zone-a") }).Should(Equal(map[int]string{0: "v1", 1: "v2", 4: "v2"}), "those that are not reserved")
 	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
+	w.Expect(w.uidsOf(0)).To(Equal(stay), "another ordinal restarts no replica that may stay")
+}
+
+// uidsOf returns the UIDs of the replicas with an ordinal, by subset.
+func (w *contracted) uidsOf(ordinal int) map[string]types.UID {
+	w.t.Helper()
+	uids := map[string]types.UID{}
+	for _, p := range w.Pods() {
+		if p.Ordinal == ordinal {
+			uids[p.Subset] = p.UID
+		}
+	}
+	return uids
+}
+
+// TestAdvancedStatefulSetInPlace checks an update in place, see updatesInPlace. OpenKruise requires a
+// readiness gate in the pod template for that, and the status quotes its refusal of a template without.
+func TestAdvancedStatefulSetInPlace(t *testing.T) {
+	t.Parallel()
+	k := kindNamed("AdvancedStatefulSet")
+	inPlace := templateField("InPlaceIfPossible", "spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy")
+	gate := templateField([]any{map[string]any{"conditionType": "InPlaceUpdateReady"}}, "spec", "template", "spec", "readinessGates")
+	t.Run("with the gate", func(t *testing.T) {
+		t.Parallel()
+		k.updatesInPlace(t, inPlace, gate)
+	})
+	t.Run("without", func(t *testing.T) {
+		t.Parallel()
+		w := k.contractOf(t, replicas(1), zones(""), inPlace)
+		w.Stalls("zone-a", v1alpha1.ReasonApplyRefused, "readinessGates", "must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible")
+		w.Expect(w.Pods()).To(BeEmpty())
+	})
 }
 
 // TestAdvancedStatefulSetPace checks that the template sets maxUnavailable under manualUpdate, where an

@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,6 +96,38 @@ func TestCloneSetCounts(t *testing.T) {
 	})
 }
 
+// TestCloneSetScalesDownUnreadyFirst checks that a CloneSet which scales down deletes, of the pods that
+// are updated, the one that is not ready, even if it is the oldest.
+func TestCloneSetScalesDownUnreadyFirst(t *testing.T) {
+	t.Parallel()
+	w := kindNamed("CloneSet").contractOf(t, replicas(5), zones(""), partitions(parts{"zone-a": 1}))
+	w.comesTo("5 v1", "", "")
+	w.setImage("v2")
+	w.comesTo("1 v1, 4 v2", "", "")
+	for left := 4; left > 2; left-- { // more than once, because any of them could be the one by chance
+		oldest, want := w.byAge("v2")[0], w.uids()
+		delete(want, oldest.UID)
+		w.markPod(oldest.Name, corev1.ConditionFalse)
+		w.Eventually(func() int32 { return w.Status("zone-a").ReadyReplicas }).Should(Equal(int32(left)))
+		w.Scale(int32(left))
+		w.comesTo(fmt.Sprintf("1 v1, %d v2", left-1), "", "")
+		w.Expect(w.uids()).To(Equal(want))
+	}
+}
+
+// byAge returns the pods that run an image, beginning with the one that has been ready for the longest
+// time.
+func (w *contracted) byAge(tag string) (pods []pod) {
+	w.t.Helper()
+	for _, p := range w.Pods() {
+		if p.Image == tag {
+			pods = append(pods, p)
+		}
+	}
+	slices.SortFunc(pods, func(a, b pod) int { return a.ReadySince.Compare(b.ReadySince) })
+	return pods
+}
+
 // TestCloneSetIsHasty checks that United still knows the previous version when a CloneSet has forgotten
 // it. A CloneSet does so as soon as all of its pods are updated, ready or not.
 func TestCloneSetIsHasty(t *testing.T) {
@@ -160,12 +194,17 @@ func (w *contracted) deleteImage(tag string) {
 	}).Should(Succeed())
 }
 
-// TestCloneSetInPlace checks that a pod which is updated in place keeps its place, and counts as not
-// ready until its kubelet has finished. Here the test plays the kubelet.
+// TestCloneSetInPlace checks an update in place, see updatesInPlace.
 func TestCloneSetInPlace(t *testing.T) {
 	t.Parallel()
-	inPlace := templateField("InPlaceIfPossible", "spec", "updateStrategy", "type")
-	w := kindNamed("CloneSet").contractOf(t, replicas(3), zones(""), rolling(`{"maxUnavailable":1}`), inPlace)
+	kindNamed("CloneSet").updatesInPlace(t, templateField("InPlaceIfPossible", "spec", "updateStrategy", "type"))
+}
+
+// updatesInPlace checks that a pod which is updated in place keeps its place, and counts as not ready
+// until its kubelet has finished. Here the test plays the kubelet.
+func (k kind) updatesInPlace(t *testing.T, edits ...edit) {
+	t.Helper()
+	w := k.contractOf(t, append(edits, replicas(3), zones(""), rolling(`{"maxUnavailable":1}`))...)
 	w.comesTo("3 v1", "", "")
 	before := w.uids()
 	w.setImage("v2")

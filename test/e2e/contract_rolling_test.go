@@ -4,13 +4,16 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -63,17 +66,11 @@ func TestContractRolling(t *testing.T) {
 			})
 			w.Step("one zone after the other", func() {
 				w.SetRolling(`{"maxUnavailable":1,"order":"Sequential","steps":null}`)
-				ledger := w.Ledger(9)
+				ledger, from := w.Ledger(9), len(w.History.Events(w.Name))
 				w.setImage("v3")
 				w.comesTo("3 v3", "3 v3", "3 v3")
 				ledger.Within(1)
-				var order []string
-				for _, event := range w.History.Events(w.Name) {
-					if event.Image == "v3" && !slices.Contains(order, event.Subset) {
-						order = append(order, event.Subset)
-					}
-				}
-				w.Expect(order).To(Equal([]string{"zone-a", "zone-b", "zone-c"}))
+				w.Expect(outOfOrder(w.History.Events(w.Name), from, "v3", 3, "zone-a", "zone-b", "zone-c")).To(BeEmpty())
 			})
 			w.Step("moves between zones keep to it", func() {
 				ledger := w.Ledger(9)
@@ -81,7 +78,132 @@ func TestContractRolling(t *testing.T) {
 				w.comesTo("5 v3", "2 v3", "2 v3")
 				w.Expect(ledger.Most()).To(BeNumerically("<=", 1))
 			})
+			w.keepsTheFloor()
 		})
+	}
+}
+
+// keepsTheFloor checks that no replica below the partition of the strategy moves, in a workload with 5,
+// 2 and 2 replicas on v3.
+func (w *contracted) keepsTheFloor() {
+	if w.whole {
+		return // it is refused, see TestKindsAdmission
+	}
+	w.Step("no replica below the floor moves", func() {
+		w.SetRolling(`{"maxUnavailable":2,"partition":2}`)
+		before := w.uids("zone-b", "zone-c")
+		from, below := len(w.History.Events(w.Name)), w.History.Forbid(protect("zone-a", 2, "v3"), outside("zone-a"))
+		w.setImage("v4")
+		w.comesTo("2 v3, 3 v4", "2 v3", "2 v3")
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		atLeast, _ := extremes(w.History.Events(w.Name), from, "v3")
+		w.Expect(atLeast).To(Equal(map[string]int{"zone-a": 2, "zone-b": 2, "zone-c": 2}))
+		if !w.counts {
+			below.Holds()
+		}
+		w.Step("the control: a lower floor", func() {
+			w.SetRolling(`{"partition":1}`)
+			w.comesTo("1 v3, 4 v4", "1 v3, 1 v4", "1 v3, 1 v4")
+			atLeast, _ := extremes(w.History.Events(w.Name), from, "v3")
+			w.Expect(atLeast).To(Equal(map[string]int{"zone-a": 1, "zone-b": 1, "zone-c": 1}))
+			below.Fires()
+		})
+	})
+}
+
+// outOfOrder returns where a zone lost a replica, or got one of an image, before all replicas of the
+// zone before it were ready on that image; "" if that did not happen since a place in the events.
+func outOfOrder(events []podEvent, from int, image string, size int, zones ...string) string {
+	living, begun := map[types.UID]pod{}, map[string]bool{}
+	for i, event := range events {
+		at := slices.Index(zones, event.Subset)
+		begins := event.Gone || event.Terminating || strings.HasPrefix(event.Image, image)
+		if i >= from && begins && !begun[event.Subset] {
+			begun[event.Subset] = true
+			ready := 0
+			for _, p := range living {
+				if at > 0 && p.Subset == zones[at-1] && p.Image == image && p.Ready && !p.Terminating {
+					ready++
+				}
+			}
+			if at > 0 && ready < size {
+				return fmt.Sprintf("%s on %s moves while %d of %d replicas of %s are ready on %s", event.Name, event.Image, ready, size, zones[at-1], image)
+			}
+		}
+		living[event.UID] = event.pod
+		if event.Gone {
+			delete(living, event.UID)
+		}
+	}
+	if len(begun) != len(zones) {
+		return fmt.Sprintf("only %d of %d zones moved", len(begun), len(zones))
+	}
+	return ""
+}
+
+// extremes returns the smallest and the largest number of replicas that ran an image at once, of each
+// subset, since a place in the events. Replicas that are being deleted do not count.
+func extremes(events []podEvent, from int, image string) (least, most map[string]int) {
+	living := map[types.UID]pod{}
+	least, most = map[string]int{}, map[string]int{}
+	for i, event := range events {
+		if i >= from {
+			note(living, image, least, most)
+		}
+		living[event.UID] = event.pod
+		if event.Gone || event.Terminating {
+			delete(living, event.UID)
+		}
+	}
+	note(living, image, least, most)
+	return least, most
+}
+
+func note(living map[types.UID]pod, image string, least, most map[string]int) {
+	now := map[string]int{}
+	for _, p := range living {
+		if p.Image == image {
+			now[p.Subset]++
+		}
+	}
+	for subset := range now {
+		if _, known := least[subset]; !known {
+			least[subset] = now[subset]
+		}
+	}
+	for subset := range least {
+		least[subset], most[subset] = min(least[subset], now[subset]), max(most[subset], now[subset])
+	}
+}
+
+// TestOrderIsSeen checks that outOfOrder and extremes see what they should see.
+func TestOrderIsSeen(t *testing.T) {
+	t.Parallel()
+	at := func(name, uid, image string, ready bool) podEvent {
+		return podEvent{pod: pod{Name: name, UID: types.UID(uid), Subset: name[:1], Image: image, Ready: ready}}
+	}
+	gone := func(e podEvent) podEvent { e.Gone = true; return e }
+	a0, a1, b0 := at("a0", "1", "v1", true), at("a1", "2", "v1", true), at("b0", "3", "v1", true)
+	before := []podEvent{a0, a1, b0}
+	first := []podEvent{gone(a1), at("a1", "4", "v2", false), at("a1", "4", "v2", true), gone(a0), at("a0", "5", "v2", false)}
+	ready := at("a0", "5", "v2", true)
+	for name, tc := range map[string]struct {
+		more []podEvent
+		want string
+	}{
+		"in order":           {[]podEvent{ready, gone(b0), at("b0", "6", "v2", true)}, ""},
+		"deleted too early":  {[]podEvent{gone(b0), ready}, "b0 on v1 moves while 1 of 2 replicas of a are ready on v2"},
+		"beside the old one": {[]podEvent{at("b0", "6", "v2", false)}, "b0 on v2 moves while 1 of 2 replicas of a are ready on v2"},
+		"not at all":         {[]podEvent{ready}, "only 1 of 2 zones moved"},
+	} {
+		events := slices.Concat(before, first, tc.more)
+		if got := outOfOrder(events, len(before), "v2", 2, "a", "b"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	least, most := extremes(slices.Concat(before, first), len(before), "v1")
+	if least["a"] != 0 || most["a"] != 2 || least["b"] != 1 || most["b"] != 1 {
+		t.Error(least, most)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,6 +35,8 @@ type kind struct {
 	pods []string
 	// whole: a child can be protected and released only as a whole.
 	whole bool
+	// counts: replicas have no ordinals, and a partition says only how many of them stay.
+	counts bool
 	// manager starts the controller of the kind, if it is not part of Kubernetes.
 	manager func(testing.TB)
 	// memory returns the object whose status remembers what the replicas of zone-a ran before, as that
@@ -44,8 +45,11 @@ type kind struct {
 	// What a kind cannot do. leavesOrphans: a recreated child does not adopt the pods of an orphaned
 	// one. admitsAny: its API accepts a pod template that no pod can be created from, so a release
 	// costs a replica, as with one that does not come up. waitsForAny: its API accepts such a template
-	// too, but its controller then does nothing.
-	leavesOrphans, admitsAny, waitsForAny bool
+	// too, but its controller then does nothing. touchesAreObserved: another annotation of a child is a
+	// new generation, which its controller has to observe, and the status shows that for a moment.
+	// growsOnEarlier: a released replica that a scale-up adds may start on the earlier version, see
+	// TestLeaderWorkerSetGrowsReleased.
+	leavesOrphans, admitsAny, waitsForAny, touchesAreObserved, growsOnEarlier bool
 }
 
 // contractOf creates a UnitedDeployment of the kind, and starts its manager.
@@ -67,12 +71,12 @@ func kinds() []kind {
 		},
 		{
 			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
-			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true,
+			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true, touchesAreObserved: true,
 		},
 		{
 			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
-			draft: cloneSets, manager: kruise, memory: itself, leavesOrphans: true,
+			draft: cloneSets, manager: kruise, memory: itself, counts: true, leavesOrphans: true,
 		},
 		{
 			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
@@ -82,7 +86,7 @@ func kinds() []kind {
 		{
 			name: "LeaderWorkerSet", member: "leaderWorkerSetTemplate", resource: "leaderworkersets",
 			gvk:   schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"},
-			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true,
+			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true, growsOnEarlier: true,
 			pods: []string{"leaderWorkerTemplate/leaderTemplate", "leaderWorkerTemplate/workerTemplate"},
 		},
 	}
@@ -243,17 +247,20 @@ func TestContract(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			w := k.contractOf(t, replicas(6), zones("", "", ""), hold())
-			w.holds()
-			w.isMadeAgain()
-			w.moves()
-			w.failsAlone()
+			held := w.holds()
 			w.rests()
+			w.isMadeAgain(held)
+			w.moves()
+			held.Fires()
+			w.failsAlone()
 		})
 	}
 }
 
-// holds checks that a release goes zone by zone, and does not move held replicas.
-func (w *contracted) holds() {
+// holds checks that a release goes zone by zone, and does not move held replicas, not even for a moment.
+// It returns a ban of everything that the subsets, in the state that it leaves, must not run.
+func (w *contracted) holds() (held *Ban) {
+	var unreleased *Ban
 	w.Step("comes up", func() {
 		w.comesTo("2 v1", "2 v1", "2 v1")
 		for _, p := range w.Pods() {
@@ -261,32 +268,42 @@ func (w *contracted) holds() {
 		}
 	})
 	w.Step("a held revision moves nothing", func() {
-		before := w.uids()
+		before, none := w.uids(), w.History.Forbid(anyNewPod)
+		unreleased = w.History.Forbid(protect("zone-a", everything, "v1"))
 		w.setImage("v2")
 		w.comesTo("2 v1", "2 v1", "2 v1")
 		w.Expect(w.uids()).To(Equal(before))
+		none.Holds()
 		w.Expect(w.Parent().Status.UpdatedReplicas).To(BeZero())
 	})
 	w.Step("one zone is released", func() {
-		before := w.uids("zone-b", "zone-c")
+		unreleased.Holds()
+		before, others := w.uids("zone-b", "zone-c"), w.History.Forbid(outside("zone-a"))
 		w.SetPartitions(parts{"zone-a": 0})
 		w.comesTo("2 v2", "2 v1", "2 v1")
 		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		others.Holds()
+		unreleased.Fires()
 		w.Expect(w.Parent().Status.UpdatedReplicas).To(Equal(int32(2)))
 		w.Expect(w.Status("zone-a").CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision), "it has finished")
 		w.Expect(w.Status("zone-b").CurrentRevision).To(Equal(w.Parent().Status.CurrentRevision))
+		held = w.History.Forbid(protect("zone-a", everything, "v2"),
+			protect("zone-b", everything, "v1"), protect("zone-c", everything, "v1"), protect("zone-d", everything, "v1"))
 	})
+	return held
 }
 
-// isMadeAgain checks that held replicas come back as they were.
-func (w *contracted) isMadeAgain() {
+// isMadeAgain checks that held replicas come back as they were, and were nothing else in between.
+func (w *contracted) isMadeAgain(held *Ban) {
 	w.Step("held pods that are deleted", func() {
 		w.deletePods("zone-b")
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 	w.Step("a held child that is deleted", func() {
 		w.remake("zone-b", metav1.DeletePropagationBackground)
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 	w.Step("a held child that is orphaned", func() {
 		before := w.uids()
@@ -299,28 +316,33 @@ func (w *contracted) isMadeAgain() {
 			}
 			w.deleteOrphans("zone-c")
 			w.comesTo("2 v2", "2 v1", "2 v1")
+			held.Holds()
 			return
 		}
 		w.comesTo("2 v2", "2 v1", "2 v1")
 		w.Expect(w.uids()).To(Equal(before), "its pods are adopted")
+		held.Holds()
 	})
 	w.Step("to zero and back", func() {
 		w.Scale(0)
 		w.comesTo("", "", "")
 		w.Scale(6)
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 	w.Step("scaled up", func() {
 		w.Scale(9)
 		w.comesTo("3 v2", "3 v1", "3 v1")
 		w.Scale(6)
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 	w.Step("a new subset", func() {
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":{"name":"zone-d"}},{"op":"replace","path":"/spec/replicas","value":8}]`)
 		w.comesTo("2 v2", "2 v1", "2 v1", "2 v1")
 		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/3"},{"op":"replace","path":"/spec/replicas","value":6}]`)
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 	w.Step("each zone protects what it finished", func() {
 		w.SetPartitions(parts{"zone-a": "100%"})
@@ -329,6 +351,7 @@ func (w *contracted) isMadeAgain() {
 		w.deletePods("zone-a")
 		w.deletePods("zone-b")
 		w.comesTo("2 v2", "2 v1", "2 v1")
+		held.Holds()
 	})
 }
 
@@ -411,22 +434,77 @@ func (w *contracted) failsAlone() {
 	})
 }
 
-// rests checks that nothing is written when there is nothing to do.
+// rests checks that nothing is written when there is nothing to do, in mid-canary: not to the children,
+// nor to anything else of this workload, whatever somebody touches.
 func (w *contracted) rests() {
 	w.Step("at rest", func() {
-		mark := w.AuditMark()
-		for _, subset := range []string{"zone-a", "zone-b", "zone-c"} {
-			child := w.object(subset)
-			w.Expect(w.Client.Patch(w.ctx, child, client.RawPatch(types.MergePatchType,
-				fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":%q}}}`, time.Now())))).To(Succeed())
+		runs, before := w.mix(), w.uids()
+		mark := w.untilQuiet()
+		w.touch("pods", "controllerrevisions.apps", "replicasets.apps", "statefulsets.apps")
+		if !w.touchesAreObserved {
+			w.touchChildren()
 		}
-		touched := &corev1.Pod{}
-		w.Expect(w.Get(w.ctx, w.key(w.Pods()[0].Name), touched)).To(Succeed())
-		w.SetPartitions(parts{"zone-a": "0%"}) // the control: something for the manager to write
-		w.Eventually(func(g Gomega) { g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty()) }).Should(Succeed())
-		w.Expect(w.Writes(mark, w.resource)).To(BeEmpty())
-		w.Expect(w.Writes(mark, statuses)).NotTo(BeEmpty())
+		w.Consistently(func() []string { return w.written(mark) }, 3*time.Second).Should(BeEmpty())
+		if w.touchesAreObserved {
+			w.Step("the exception: the status follows what its controller observes", func() {
+				w.Eventually(func() []string { w.touchChildren(); return w.written(mark) }).Should(ContainElement(statuses + " web"))
+				w.untilQuiet()
+				w.Expect(w.written(mark)).To(HaveEach(statuses + " web"))
+			})
+		}
+		w.Step("the control: what has to be written is seen", func() {
+			w.Patch(`{"spec":{"template":{%q:{"metadata":{"annotations":{"example.com/control":"x"}}}}}}`, w.member)
+			w.Eventually(func() []string { return w.written(mark) }).Should(ContainElements(statuses+" web",
+				w.resource+" web-zone-a", w.resource+" web-zone-b", w.resource+" web-zone-c"))
+			w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+		})
+		w.Expect(w.mix()).To(Equal(runs))
+		w.Expect(w.uids()).To(Equal(before))
 	})
+}
+
+// touch annotates all objects of some resources in the namespace: pods, and what the controllers of the
+// children keep for them, such as revisions, and the StatefulSets of the leaders of LeaderWorkerSets.
+// A kind does not have all of them.
+func (w *contracted) touch(resources ...string) {
+	w.t.Helper()
+	for _, resource := range resources {
+		if w.Kubectl("get", resource, "-o", "name", "--ignore-not-found") != "" {
+			w.Kubectl("annotate", resource, "--all", "--overwrite", "example.com/touched="+time.Now().Format(time.RFC3339Nano))
+		}
+	}
+}
+
+// touchChildren annotates the children, and checks that they have the annotation.
+func (w *contracted) touchChildren() {
+	w.t.Helper()
+	w.touch(w.resource + "." + w.gvk.Group)
+	for _, subset := range []string{"zone-a", "zone-b", "zone-c"} {
+		w.Expect(w.child(subset).GetAnnotations()).To(HaveKey("example.com/touched"))
+	}
+}
+
+// untilQuiet waits until the manager has written nothing in the namespace for a while, and returns the
+// place in the audit log.
+func (w *contracted) untilQuiet() (mark int64) {
+	w.t.Helper()
+	polled := false
+	w.Eventually(func(g Gomega) {
+		earlier, first := mark, !polled
+		mark, polled = w.AuditMark(), true
+		g.Expect(first).To(BeFalse(), "nothing to compare with yet")
+		g.Expect(w.written(earlier)).To(BeEmpty())
+	}).WithPolling(2 * time.Second).Should(Succeed())
+	return mark
+}
+
+// written returns what the manager wrote in the namespace since a mark, as "statefulsets web-zone-a".
+func (w *contracted) written(mark int64) (list []string) {
+	w.t.Helper()
+	for _, write := range w.Writes(mark) {
+		list = append(list, strings.TrimSuffix(write.Resource+"/"+write.Subresource, "/")+" "+write.Name)
+	}
+	return list
 }
 
 // TestKindsAdmission checks what is refused for one kind but not for another.

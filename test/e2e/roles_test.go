@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/unitedworkloads/united/test/fixtures"
 )
@@ -29,14 +30,21 @@ func TestRoles(t *testing.T) {
 			members[p.Subset]++
 		}
 		w.Expect(members).To(Equal(map[string]int{prefill: 40, decode: 40}), "a decoder has a worker")
+		for role := range members {
+			for _, p := range w.podsOf(role) {
+				w.Expect(p.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "ROLE", Value: role}), p.Name)
+			}
+		}
 		w.Scale(30)
 		w.come("20 v1", "10 v1")
 	})
+	floor := w.History.Forbid(belowTheFloor)
 	w.Step("scaled in the middle", func() {
-		from := len(w.History.Events(w.Name))
+		from, ledger := len(w.History.Events(w.Name)), w.Ledger(30)
 		w.setImage("quiet-2")
 		w.waves(3, "quiet-2", 10, 5)
 		w.inProportion(from, "quiet-2", 10, 5)
+		w.Expect(ledger.Taken()).To(And(BeNumerically(">", 0), BeNumerically("<=", 6)), "%s", ledger)
 		w.Scale(60)
 		scaled := len(w.History.Events(w.Name))
 		w.rollOn("quiet-2")
@@ -63,6 +71,22 @@ func TestRoles(t *testing.T) {
 		w.inProportion(from, "quiet-5", 20, 10)
 		w.keepsTheLedger(from, nil)
 	})
+	w.Step("the floor", func() {
+		floor.Holds()
+		w.SetRolling(`{"partition":"40%"}`) // the control
+		w.Eventually(floor.Broken).ShouldNot(BeEmpty())
+	})
+}
+
+// belowTheFloor forbids a new version for the lower half of a role: of 10 prefills and 5 decodes before
+// the scale-up, which only the first new version saw, and of 20 and 10 after it.
+func belowTheFloor(i incarnation) string {
+	half := map[string]int{prefill: 20, decode: 10}[i.Subset]
+	switch {
+	case i.Image == "v1", i.Ordinal >= half, i.Image == "quiet-2" && i.Ordinal >= half/2:
+		return ""
+	}
+	return "it is below the floor"
 }
 
 // roles is the UnitedDeployment of the sample.
