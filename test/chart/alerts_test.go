@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -29,7 +30,7 @@ import (
 
 // TestAlertsFire has a real Prometheus scrape a real manager, as the reader that the chart names, while a rollout breaks and
 // the manager dies. Every alert waits a second instead of minutes, or days: that they wait is for promtool to test, and so are the
-// alerts that need a fault in United, in the API server or in a cache.
+// alerts that need a fault in United, in the API server or in a cache, except for UnitedErrors.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -113,6 +114,16 @@ func TestAlertsFire(t *testing.T) {
 		e.crash(namespace, webName+"-zone-b-0")
 		e.Expect(setImage(e.ctx, namespace, webName, "v4")).To(Succeed())
 		e.Eventually(p.firing).Should(HaveKeyWithValue("UnitedRolloutBlocked", HavePrefix("the rollout of "+web+" is blocked")))
+	})
+	e.step("a UnitedDeployment fails, because the manager has lost its permissions", func() {
+		e.Expect(p.firing()).NotTo(HaveKey("UnitedErrors"))
+		binding := &rbacv1.RoleBinding{}
+		e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: namespace, Name: "alerts-manager"}, binding)).To(Succeed())
+		e.Expect(e.Delete(e.ctx, binding)).To(Succeed())
+		e.Expect(setImage(e.ctx, namespace, webName, "v7")).To(Succeed())
+		e.Eventually(p.firing).Should(HaveKeyWithValue("UnitedErrors", ContainSubstring("fails to reconcile")))
+		e.Expect(e.Create(e.ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: binding.Name},
+			RoleRef: binding.RoleRef, Subjects: binding.Subjects})).To(Succeed(), "without it, the next manager does not ask for the Lease")
 	})
 	e.step("the manager dies", func() {
 		e.Expect(p.firing()).NotTo(HaveKey("UnitedDown"))
