@@ -21,7 +21,10 @@ type Metrics struct {
 	lastProgress *prometheus.GaugeVec
 	stalled      *prometheus.GaugeVec
 	ready        *prometheus.GaugeVec
+	readySince   *prometheus.GaugeVec
+	initialized  *prometheus.GaugeVec
 	restoring    *prometheus.GaugeVec
+	released     *prometheus.GaugeVec
 	unreadable   *prometheus.GaugeVec
 
 	mu sync.Mutex
@@ -42,7 +45,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		lastProgress: gauge("last_progress_timestamp_seconds", "When a replica last got closer to what the spec asks for, or the spec changed."),
 		stalled:      gauge("stalled", "1 when the condition Stalled is True."),
 		ready:        gauge("ready", "1 when the condition Ready is True, else 0; the label reason is its reason.", "reason"),
+		readySince:   gauge("ready_transition_timestamp_seconds", "When the condition Ready last changed between True and False."),
+		initialized:  gauge("initialized", "1 when the condition Initialized is True: a replica has been ready at least once."),
 		restoring:    gauge("subset_restoring", "1 while the child workload of a subset has forgotten what its protected replicas run, and United restores it.", "subset"),
+		released:     gauge("subset_released", "1 while an entry of its own in manualUpdate.partitions releases all replicas of a subset.", "subset"),
 		reasons:      map[types.NamespacedName]string{},
 		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; United leaves it unchanged."),
 	}
@@ -53,7 +59,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) vectors() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.restoring, m.unreadable}
+	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.readySince, m.initialized, m.restoring, m.released, m.unreadable}
 }
 
 // Observe updates the metrics from a status that was written.
@@ -70,6 +76,7 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 		}
 		m.partition.WithLabelValues(namespace, name, s.Name).Set(float64(s.Partition))
 		m.restoring.WithLabelValues(namespace, name, s.Name).Set(oneIf(s.Phase == v1alpha1.PhaseRestoring))
+		m.released.WithLabelValues(namespace, name, s.Name).Set(oneIf(releasedByName(parent, &s)))
 	}
 	for _, s := range parent.Status.Subsets {
 		if !kept[s.Name] {
@@ -77,15 +84,29 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 			m.replicas.DeletePartialMatch(gone)
 			m.partition.DeletePartialMatch(gone)
 			m.restoring.DeletePartialMatch(gone)
+			m.released.DeletePartialMatch(gone)
 		}
 	}
 	if status.LastProgressTime != nil {
 		m.lastProgress.WithLabelValues(namespace, name).Set(float64(status.LastProgressTime.Unix()))
 	}
 	m.stalled.WithLabelValues(namespace, name).Set(oneIf(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled)))
+	m.initialized.WithLabelValues(namespace, name).Set(oneIf(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized)))
 	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		m.setReady(types.NamespacedName{Namespace: namespace, Name: name}, ready)
+		m.readySince.WithLabelValues(namespace, name).Set(float64(ready.LastTransitionTime.Unix()))
 	}
+}
+
+// releasedByName reports whether the user has named a subset to release all of it. A subset that a RollingUpdate has
+// released, or that nothing ever holds, because there are no partitions or the default is 0, is not left over from a release.
+func releasedByName(parent *v1alpha1.UnitedDeployment, s *v1alpha1.SubsetStatus) bool {
+	strategy := parent.Spec.UpdateStrategy
+	if strategy.Type == v1alpha1.RollingUpdateStrategy || strategy.ManualUpdate == nil || s.Partition > 0 {
+		return false
+	}
+	_, named := strategy.ManualUpdate.Partitions[s.Name]
+	return named
 }
 
 // setReady keeps one series for each UnitedDeployment: that of its current reason.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -50,7 +51,8 @@ func TestMetrics(t *testing.T) {
 		LastProgressTime: ptr.To(metav1.NewTime(time.Unix(1767225600, 0))),
 		Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue},
-			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Blocked"},
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Blocked", LastTransitionTime: metav1.NewTime(time.Unix(1767225500, 0))},
+			{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue},
 		},
 		Subsets: []v1alpha1.SubsetStatus{
 			{Name: "a", DesiredReplicas: 6, Partition: 7, Phase: v1alpha1.PhaseRestoring, ReplicaCounts: v1alpha1.ReplicaCounts{
@@ -63,13 +65,17 @@ func TestMetrics(t *testing.T) {
 		"united_last_progress_timestamp_seconds{name=web,namespace=shop} 1767225600",
 		"united_stalled{name=web,namespace=shop} 1",
 		"united_ready{name=web,namespace=shop,reason=Blocked} 0",
+		"united_ready_transition_timestamp_seconds{name=web,namespace=shop} 1767225500",
+		"united_initialized{name=web,namespace=shop} 1",
 		"united_subset_partition{name=web,namespace=shop,subset=a} 7",
 		"united_subset_restoring{name=web,namespace=shop,subset=a} 1",
+		"united_subset_released{name=web,namespace=shop,subset=a} 0",
 	}
 	for state, n := range map[string]int{"desired": 6, "existing": 5, "ready": 4, "available": 3, "updated": 2, "updated_ready": 1} {
 		ofA = append(ofA, fmt.Sprintf("united_subset_replicas{name=web,namespace=shop,state=%s,subset=a} %d", state, n))
 	}
-	ofB := []string{"united_subset_partition{name=web,namespace=shop,subset=b} 0", "united_subset_restoring{name=web,namespace=shop,subset=b} 0"}
+	ofB := []string{"united_subset_partition{name=web,namespace=shop,subset=b} 0", "united_subset_restoring{name=web,namespace=shop,subset=b} 0",
+		"united_subset_released{name=web,namespace=shop,subset=b} 0"}
 	for _, state := range []string{"desired", "existing", "ready", "available", "updated", "updated_ready"} {
 		ofB = append(ofB, "united_subset_replicas{name=web,namespace=shop,state="+state+",subset=b} 0")
 	}
@@ -82,9 +88,11 @@ func TestMetrics(t *testing.T) {
 	// A removed subset no longer has metrics, and a parent without problems is not stalled.
 	parent.Status = *status
 	m.Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: status.Subsets[:1], LastProgressTime: status.LastProgressTime,
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "RolloutComplete"}}})
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "RolloutComplete", LastTransitionTime: metav1.NewTime(time.Unix(1767225700, 0))}}})
 	ofA[1] = "united_stalled{name=web,namespace=shop} 0"
 	ofA[2] = "united_ready{name=web,namespace=shop,reason=RolloutComplete} 1" // and no series of the earlier reason
+	ofA[3] = "united_ready_transition_timestamp_seconds{name=web,namespace=shop} 1767225700"
+	ofA[4] = "united_initialized{name=web,namespace=shop} 0"
 	slices.Sort(ofA)
 	if diff := cmp.Diff(ofA, scraped(t, registry)); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -92,7 +100,7 @@ func TestMetrics(t *testing.T) {
 
 	m.Observe(other, &v1alpha1.UnitedDeploymentStatus{})
 	m.Forget(types.NamespacedName{Namespace: "shop", Name: "web"})
-	if diff := cmp.Diff([]string{"united_stalled{name=web,namespace=other} 0"}, scraped(t, registry)); diff != "" {
+	if diff := cmp.Diff([]string{"united_initialized{name=web,namespace=other} 0", "united_stalled{name=web,namespace=other} 0"}, scraped(t, registry)); diff != "" {
 		t.Error("of another namespace: want -, have +\n", diff)
 	}
 	m.Forget(types.NamespacedName{Namespace: "other", Name: "web"})
@@ -102,12 +110,41 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestReleasedByName: only what a user has named and released counts as left released.
+func TestReleasedByName(t *testing.T) {
+	zero, half := intstr.FromInt32(0), intstr.FromString("50%")
+	named := &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"a": zero}}
+	for name, c := range map[string]struct {
+		strategy  v1alpha1.UpdateStrategy
+		partition int32
+		want      string
+	}{
+		"named, with partition 0":            {v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: named}, 0, "1"},
+		"named, without a type":              {v1alpha1.UpdateStrategy{ManualUpdate: named}, 0, "1"},
+		"named, with half of it protected":   {v1alpha1.UpdateStrategy{ManualUpdate: &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"a": half}}}, 2, "0"},
+		"another one is named":               {v1alpha1.UpdateStrategy{ManualUpdate: &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"b": zero}}}, 4, "0"},
+		"released by the default":            {v1alpha1.UpdateStrategy{ManualUpdate: &v1alpha1.ManualUpdate{DefaultPartition: &zero}}, 0, "0"},
+		"nothing is ever held":               {v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}, 0, "0"},
+		"RollingUpdate":                      {v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}, 0, "0"},
+		"RollingUpdate, with old partitions": {v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, ManualUpdate: named}, 0, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1alpha1.UnitedDeploymentSpec{UpdateStrategy: c.strategy}}
+			united.NewMetrics(registry).Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 4, Partition: c.partition}}})
+			if have := scraped(t, registry); !slices.Contains(have, "united_subset_released{name=web,namespace=shop,subset=a} "+c.want) {
+				t.Error(have)
+			}
+		})
+	}
+}
+
 func TestMetricsGoWithTheirParent(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newScene(t)
 	s.Reconciler.Metrics = united.NewMetrics(registry)
 	s.settled()
-	if len(scraped(t, registry)) != 2*8+3 {
+	if len(scraped(t, registry)) != 2*9+5 {
 		t.Error(scraped(t, registry))
 	}
 	delete(s.API.Cached.Parents, "web")

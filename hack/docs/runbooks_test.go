@@ -63,6 +63,26 @@ func TestRunbooks(t *testing.T) {
 	g.Expect(pages).To(ConsistOf(names))
 }
 
+// TestAlertsCanBeDisabled checks that the schema of the values has the name of each alert, and no other: a misspelt name would
+// leave the alert in.
+func TestAlertsCanBeDisabled(t *testing.T) {
+	g := NewWithT(t)
+	text, err := os.ReadFile(filepath.Join(root, "charts", "united", "values.schema.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var schema any
+	g.Expect(json.Unmarshal(text, &schema)).To(Succeed())
+	for _, key := range []string{"properties", "metrics", "properties", "prometheusRule", "properties", "disabled", "items", "enum"} {
+		object, _ := schema.(map[string]any)
+		g.Expect(object).To(HaveKey(key))
+		schema = object[key]
+	}
+	var names []any
+	for _, a := range alerts(g) {
+		names = append(names, a.Alert)
+	}
+	g.Expect(schema).To(Equal(names))
+}
+
 // TestAlertsAreTested checks that each alert has a test in which it fires, and one in which it does not.
 func TestAlertsAreTested(t *testing.T) {
 	g := NewWithT(t)

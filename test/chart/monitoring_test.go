@@ -58,6 +58,10 @@ func TestMonitoringObjects(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(groups).To(HaveLen(1))
 
+	withSecret := e.helm("template", "united", e.chart("united"), "--namespace="+namespace, "--show-only=templates/metrics.yaml",
+		"--set=metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.authorization.credentials.name=prometheus-token,metrics.serviceMonitor.authorization.credentials.key=token")
+	e.Expect(apply(withSecret)).To(Succeed())
+
 	wrong := "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: wrong, namespace: " + namespace + "}\nspec: {groups: [{name: united, rules: [{alert: A, expresion: up}]}]}\n"
 	e.Expect(apply(wrong)).NotTo(Succeed(), "the control: the schemas are in force")
 }
