@@ -12,16 +12,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/test/cluster"
@@ -30,7 +34,7 @@ import (
 
 // TestAlertsFire has a real Prometheus scrape a real manager, as the reader that the chart names, while a rollout breaks and
 // the manager dies. Every alert waits a second instead of minutes, or days: that they wait is for promtool to test, and so are the
-// alerts that need a fault in United, in the API server or in a cache, except for UnitedErrors.
+// alerts that need a fault in United, in the API server or in a cache, except for UnitedErrors and UnitedProtectionLost.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -83,6 +87,21 @@ func TestAlertsFire(t *testing.T) {
 		e.kubectl(append([]string{"-n", namespace, "delete", "pod"}, lost...)...)
 		e.settle(namespace, webName, 4)
 		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedSubsetDown"), HaveKey("UnitedStalled"), HaveKey("UnitedReplicasUnavailable")))
+	})
+	e.step("a child workload forgets what is protected, and the manager may not restore it", func() {
+		e.Expect(setImage(e.ctx, namespace, webName, "v1-next")).To(Succeed())
+		e.settle(namespace, webName, 4)
+		e.Expect(p.firing()).NotTo(HaveKey("UnitedProtectionLost"))
+		restore := e.revoke(namespace, "alerts-manager", "apps", "statefulsets/status", "patch")
+		set := &appsv1.StatefulSet{}
+		e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: namespace, Name: webName + "-zone-a"}, set)).To(Succeed())
+		e.Expect(set.Status.CurrentRevision).NotTo(Equal(set.Status.UpdateRevision))
+		e.Expect(e.Status().Patch(e.ctx, set, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, set.Status.UpdateRevision)))).To(Succeed())
+		e.Eventually(p.firing).Should(HaveKeyWithValue("UnitedProtectionLost", HavePrefix("zone-a of "+web+" has forgotten")))
+		restore()
+		e.settle(namespace, webName, 4)
+		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedProtectionLost"), HaveKey("UnitedStalled")))
 	})
 	e.step("a broken rollout", func() {
 		e.Expect(patch(e.ctx, namespace, webName, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).To(Succeed())
@@ -140,6 +159,36 @@ func TestAlertsFire(t *testing.T) {
 		e.Expect(e.Delete(e.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: install.Lease}})).To(Succeed())
 		e.Eventually(p.firing).ShouldNot(HaveKey("UnitedDown"))
 	})
+}
+
+// revoke takes a permission from a role, and waits until its first subject does not have it any more. The function that
+// it returns gives it back.
+func (e *env) revoke(namespace, name, group, resource, verb string) (restore func()) {
+	e.t.Helper()
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	for _, object := range []client.Object{role, binding} {
+		e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)).To(Succeed())
+	}
+	rules := role.Rules
+	role.Rules = slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource)
+	})
+	e.Expect(e.Update(e.ctx, role)).To(Succeed())
+	resource, subresource, _ := strings.Cut(resource, "/")
+	e.Eventually(func(g Gomega) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + binding.Subjects[0].Namespace + ":" + binding.Subjects[0].Name,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Verb: verb,
+			},
+		}}
+		g.Expect(e.Create(e.ctx, review)).To(Succeed())
+		g.Expect(review.Status.Allowed).To(BeFalse())
+	}).Should(Succeed())
+	return func() {
+		role.Rules = rules
+		e.Expect(e.Update(e.ctx, role)).To(Succeed())
+	}
 }
 
 // occupyLease makes another identity the holder of the Lease of a manager, for an hour.
