@@ -14,8 +14,8 @@ make=${MAKE:-make}
 # How long it takes on 2 cores, in seconds, if nothing is in the build cache, after those before it; without downloads.
 about() {
 	case $1 in
-	kube-apiserver) echo 210 ;;
-	kube-controller-manager | united-manager | demo | playground) echo 70 ;;
+	kube-apiserver) echo 240 ;;
+	kube-controller-manager | united-manager) echo 85 ;;
 	kube-scheduler | kubectl | etcd) echo 25 ;;
 	kwok) echo 70 ;;
 	helm) echo 140 ;;

@@ -43,9 +43,9 @@ case $target in *kwok) exit 1 ;; build-*) touch "$BIN/${target#build-}" ;; stamp
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	g.Expect(out).To(MatchRegexp(fmt.Sprintf(`^kube-apiserver: %[1]s/assets/kube-apiserver
 kubectl: %[1]s/other/kubectl
-Building into bin/ from pinned Go modules, once: etcd demo\. About 2 min on 2 cores, and the downloads\.
+Building into bin/ from pinned Go modules, once: etcd demo\. About 40 s on 2 cores, and the downloads\.
 \[1/2\] etcd, about 25 s \.\.\. \d+ s
-\[2/2\] demo, about 70 s \.\.\. \d+ s
+\[2/2\] demo, about 15 s \.\.\. \d+ s
 $`, p.dir)))
 	g.Expect(p.targets()).To(ContainElements("stamp-kube-apiserver", "stamp-kubectl", p.dir+"/bin/etcd", "build-demo"))
 	g.Expect(p.targets()).NotTo(ContainElement(p.dir + "/bin/kubectl"))
