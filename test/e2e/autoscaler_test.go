@@ -184,6 +184,16 @@ func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
 			canary.Holds()
 		}
 	})
+	e.Step("to zero by hand, and back to where it fails again", func() {
+		w.toZeroAndBack(2, 9)
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed)
+		want := images{"zone-a": "v1", "zone-b": "v1 v1 broken-v3 broken-v3 broken-v3", "zone-c": "v1 v1 v1"}
+		if p == appsv1.OrderedReadyPodManagement {
+			want["zone-b"] = "v1 v1 broken-v3"
+		}
+		e.Eventually(w.Images).Should(Equal(want))
+		canary.Holds()
+	})
 	e.Step("corrected, the canary is as before", func() {
 		w.SetImage("v4")
 		w.Settle()
@@ -251,6 +261,19 @@ func autoscaledRollout(e *env) {
 			canary.Holds()
 		}
 	})
+	e.Step("to one by hand, where what failed is gone, and back to where it fails again", func() {
+		w.load(1)
+		w.Scale(1) // as above, the autoscaler goes no further down by itself
+		e.Eventually(w.Images).Should(Equal(images{"zone-a": "v1"}))
+		w.scales(8)
+		w.failsAgain()
+		canary.Holds()
+	})
+	e.Step("to zero by hand, and back to where it fails again", func() {
+		w.toZeroAndBack(4, 8)
+		w.failsAgain()
+		canary.Holds()
+	})
 	e.Step("corrected, it goes on, and the autoscaler too", func() {
 		w.SetImage("v4")
 		key := w.AwaitApproval(0)
@@ -262,4 +285,18 @@ func autoscaledRollout(e *env) {
 		e.Eventually(w.count).Should(Equal([3]int{1, 5, 4}))
 		canary.Fires()
 	})
+}
+
+// failsAgain waits until the rollout of broken-v3 has failed with 8 replicas. Its step releases one or two of zone-b, as
+// maxUnavailable allows; which ones depends on whether they fail before zone-b has all its replicas, because what is added
+// after a failure is protected.
+func (w *autoscaled) failsAgain() {
+	w.t.Helper()
+	w.AwaitPhase(v1alpha1.RolloutFailed)
+	w.Eventually(w.count).Should(Equal([3]int{1, 4, 3}))
+	w.Expect(*w.Parent().Spec.Replicas).To(BeEquivalentTo(8))
+	now := w.Images()
+	w.Expect(now["zone-b"]).To(MatchRegexp(`^v1( v1| broken-v3){3}$`))
+	w.Expect(strings.Count(now["zone-b"], "broken-v3")).To(BeElementOf(1, 2), now["zone-b"])
+	w.Expect(now).To(Equal(images{"zone-a": "v1", "zone-b": now["zone-b"], "zone-c": "v1 v1 v1"}))
 }
