@@ -149,6 +149,10 @@ IMAGE_TOOL := $(BIN)/united-image
 $(IMAGE_TOOL): $(wildcard hack/image/*.go) hack/image/go.mod hack/image/go.sum
 	cd hack/image && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ .
 
+.PHONY: version
+version: ## Print the version that image and release have
+	@echo '$(VERSION)'
+
 # Without the state of the repository in the binary, the same sources give the same binary in every clone.
 .PHONY: image image-push release
 image: $(IMAGE_TOOL) ## Build the image into dist/image, for PLATFORMS (linux/amd64 linux/arm64), without a container engine
@@ -243,6 +247,14 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 # Of kinds whose small worlds have an oracle of their own.
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
+# go test says nothing of a test that skips a part of itself. This does.
+.PHONY: skipped-tests
+skipped-tests: ## Say which tests do not run here, and why
+	@test "$$(uname)" = Linux || echo 'skipped (TestImage): this is not Linux: the image is neither built nor run'
+	@test "$$(id -u)" = 0 || echo 'skipped (a part of TestImage): not run as root: the image is not run under chroot'
+	@git cat-file -e '$(EARLIER)^{commit}' 2>/dev/null || echo 'skipped (TestUpgradeUnderWay): git does not find commit $(EARLIER) here: git fetch --unshallow'
+say-what-is-skipped = $(MAKE) --no-print-directory skipped-tests
+
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
 test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, then those on the real control plane
 	@rc=0; \
@@ -252,6 +264,7 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IM
 	$(test-alerts) || rc=1; \
 	{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
 	{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
+	$(say-what-is-skipped); \
 	exit $$rc
 
 test-unit: ## Run the tests that need no control plane
@@ -267,7 +280,7 @@ test-alerts: $(BIN)/promtool ## Run the tests of the alerts and of the dashboard
 	$(test-alerts)
 
 test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane
-	@$(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m)
+	@rc=0; { $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; $(say-what-is-skipped); exit $$rc
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
 	@$(test-kinds-on)
@@ -278,7 +291,7 @@ test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest
 	$(large-worlds)
 
 test-oldest: build control-plane-oldest kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
-	@$(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m)
+	@rc=0; { $(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m); } || rc=1; $(say-what-is-skipped); exit $$rc
 
 # Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
 LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$

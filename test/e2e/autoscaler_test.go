@@ -130,6 +130,7 @@ func (w *autoscaled) toZeroAndBack(some, n int32) {
 	}).Should(Succeed())
 	w.Settle()
 	w.Expect(w.autoscalerWrote(mark)).To(BeEmpty())
+	w.load(n)
 	w.Scale(some)
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(Equal(n))
 }
@@ -184,6 +185,16 @@ func autoscaledByHand(e *env, p appsv1.PodManagementPolicyType) {
 			canary.Holds()
 		}
 	})
+	e.Step("to zero by hand, and back to where it fails again", func() {
+		w.toZeroAndBack(2, 9)
+		w.StallsWhole(v1alpha1.ReasonReplicaFailed)
+		want := images{"zone-a": "v1", "zone-b": "v1 v1 broken-v3 broken-v3 broken-v3", "zone-c": "v1 v1 v1"}
+		if p == appsv1.OrderedReadyPodManagement {
+			want["zone-b"] = "v1 v1 broken-v3"
+		}
+		e.Eventually(w.Images).Should(Equal(want))
+		canary.Holds()
+	})
 	e.Step("corrected, the canary is as before", func() {
 		w.SetImage("v4")
 		w.Settle()
@@ -224,10 +235,14 @@ func autoscaledRollout(e *env) {
 		canary.Holds()
 	}
 	e.Step("to zero by hand, which the autoscaler leaves alone, and back", func() {
-		w.toZeroAndBack(4, 8)
+		w.toZeroAndBack(4, 4) // what the step has released of 4 stays so with 8, so the autoscaler must not be faster
 		w.AwaitApproval(0)
 		w.Settle()
-		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v2 v2 v2", "zone-c": "v1 v1 v1"}))
+		e.Expect(w.Images()).To(Equal(images{"zone-a": "v1", "zone-b": "v1 v2", "zone-c": "v1"}))
+		w.scales(8)
+		w.AwaitApproval(0)
+		w.Settle()
+		e.Eventually(w.Images).Should(Equal(images{"zone-a": "v1", "zone-b": "v1 v2 v2 v2", "zone-c": "v1 v1 v1"}))
 		canary.Holds()
 	})
 	e.Step("while the rollout has failed", func() {
@@ -250,6 +265,28 @@ func autoscaledRollout(e *env) {
 			failing.Holds()
 			canary.Holds()
 		}
+	})
+	e.Step("to one by hand, where what failed is gone, and back to where it fails again", func() {
+		w.load(1)
+		w.Scale(1) // as above, the autoscaler goes no further down by itself
+		e.Eventually(w.Images).Should(Equal(images{"zone-a": "v1"}))
+		w.scales(8)
+		w.AwaitPhase(v1alpha1.RolloutFailed)
+		// maxUnavailable allows two, unless the first one fails before the second one is released.
+		e.Eventually(w.Images).Should(BeElementOf(
+			images{"zone-a": "v1", "zone-b": "v1 v1 v1 broken-v3", "zone-c": "v1 v1 v1"},
+			images{"zone-a": "v1", "zone-b": "v1 v1 broken-v3 broken-v3", "zone-c": "v1 v1 v1"},
+		))
+		canary.Holds()
+	})
+	e.Step("to zero by hand, and back to where it fails again", func() {
+		w.toZeroAndBack(4, 4)
+		w.AwaitPhase(v1alpha1.RolloutFailed)
+		e.Eventually(w.Images).Should(Equal(images{"zone-a": "v1", "zone-b": "v1 broken-v3", "zone-c": "v1"}))
+		w.scales(8) // what is added after a failure is protected
+		e.Eventually(w.Images).Should(Equal(images{"zone-a": "v1", "zone-b": "v1 broken-v3 v1 v1", "zone-c": "v1 v1 v1"}))
+		w.AwaitPhase(v1alpha1.RolloutFailed)
+		canary.Holds()
 	})
 	e.Step("corrected, it goes on, and the autoscaler too", func() {
 		w.SetImage("v4")

@@ -150,6 +150,7 @@ func (d *drained) waiting(n int) {
 
 func drainByHand(d *drained) {
 	line := d.canary()
+	rest, whole := d.w.Ledger(3).Of("far"), d.w.Ledger(6)
 	d.Step("a node", func() {
 		d.empty(d.node(0))
 		d.w.Settle()
@@ -162,11 +163,15 @@ func drainByHand(d *drained) {
 		d.Expect(condition(d.w.Parent(), v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionFalse))
 		d.isCanary()
 		line.Holds()
+		rest.TookNothing()
+		whole.Within(3)
 	})
 	d.Step("a release by hand in another zone is not held back", func() {
 		far := d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", 2, "v1"))
 		d.w.SetPartitions(parts{"far": 2})
 		d.Eventually(d.w.Images).Should(Equal(images{"zone-dark": "v1 v1 v2", "far": "v1 v1 v2"}))
+		rest.TakenWithin(1)
+		whole.Within(4)
 		d.uncordon()
 		d.w.Settle()
 		far.Holds()
@@ -217,6 +222,7 @@ func drainByHandWithBudget(d *drained) {
 func drainRollout(d *drained) {
 	far := d.inFlight()
 	line := d.History.Forbid(protect("zone-dark", 2, "v1"), protect("far", everything, "v1"))
+	rest, whole := d.w.Ledger(3).Of("far"), d.w.Ledger(6)
 	d.Step("a node", func() {
 		d.empty(d.node(0))
 		d.w.AwaitWaiting("web-zone-dark-2")
@@ -230,6 +236,8 @@ func drainRollout(d *drained) {
 		comesToRest(d.w, "zone-dark")
 		line.Holds()
 		far.Holds()
+		rest.TookNothing()
+		whole.Within(3) // the zone: maxUnavailable is used up, so the rollout took nothing more
 	})
 	d.Step("it goes on when the zone is back", func() {
 		d.uncordon()
@@ -239,6 +247,7 @@ func drainRollout(d *drained) {
 		d.w.Waves(1, nil)
 		d.w.IsReady(v1alpha1.ReasonRolloutComplete)
 		ledger.Within(1)
+		rest.TakenWithin(1)
 		line.Fires()
 		far.Fires()
 	})

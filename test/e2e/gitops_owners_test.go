@@ -121,12 +121,15 @@ func (e *env) ownAllOfKubectl(live client.Object, flux string) {
 	e.Expect(e.Client.Patch(e.ctx, live, client.RawPatch(types.JSONPatchType, patch))).To(Succeed())
 }
 
-// keeping returns the manifest with the live values of some fields, as Argo CD applies it with
+// keeping returns the manifest with the live values of the fields that JSON pointers name, as Argo CD applies it with
 // RespectIgnoreDifferences=true.
-func (m git) keeping(live *unstructured.Unstructured, fields ...string) git {
+func (m git) keeping(live *unstructured.Unstructured, pointers ...string) git {
 	kept := (&unstructured.Unstructured{Object: m}).DeepCopy().Object
-	for _, field := range fields {
-		path := strings.Split(field, ".")
+	for _, pointer := range pointers {
+		path := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		for i := range path {
+			path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(path[i])
+		}
 		if value, found, _ := unstructured.NestedFieldCopy(live.Object, path...); found {
 			_ = unstructured.SetNestedField(kept, value, path...)
 		} else {
@@ -136,12 +139,15 @@ func (m git) keeping(live *unstructured.Unstructured, fields ...string) git {
 	return kept
 }
 
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
 // byHand is what people and autoscalers change in the cluster.
 func (w *Workload) byHand(args ...string) {
 	w.t.Helper()
 	manager := append([]string{"patch", "united", "web", "--type=merge"}, args...)
-	w.Kubectl(append(manager, "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}`)...)
-	w.Kubectl(append([]string{"annotate", "--overwrite", "united", "web", "note=by-hand"}, args...)...)
+	w.Kubectl(append(manager, "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}},
+		"template":{"statefulSetTemplate":{"spec":{"template":{"metadata":{"annotations":{"`+restartedAt+`":"by-hand"}}}}}}}}`)...)
+	w.Kubectl(append([]string{"annotate", "--overwrite", "united", "web", v1alpha1.AnnotationApproved + "=by-hand"}, args...)...)
 	w.Kubectl("scale", "united", "web", "--replicas=4")
 }
 
@@ -157,11 +163,20 @@ func (w *Workload) partitionsNow() map[string]string {
 	return now
 }
 
+// annotated reports whether the annotations of byHand are there: all of them, or none.
+func (w *Workload) annotated() bool {
+	w.t.Helper()
+	template, _, err := unstructured.NestedString(w.object().Object, "spec", "template", "statefulSetTemplate", "spec", "template", "metadata", "annotations", restartedAt)
+	w.Expect(err).NotTo(HaveOccurred())
+	approved := w.Parent().Annotations[v1alpha1.AnnotationApproved]
+	w.Expect(template).To(Equal(approved), "the annotation of the pod template, and that of the object")
+	return approved == "by-hand"
+}
+
 // TestGitOpsOwners checks which changes in the cluster survive the next sync of Argo CD and of Flux, as
 // docs/gitops.md says.
 func TestGitOpsOwners(t *testing.T) {
 	t.Parallel()
-	const note = "note"
 	released := map[string]string{"zone-a": "0"}
 	for name, c := range map[string]struct {
 		sync  func(*env, git)
@@ -175,7 +190,7 @@ func TestGitOpsOwners(t *testing.T) {
 		"Argo CD server-side: what Git does not have stays":        {sync: argoServerSide, after: released, noted: true},
 		"Argo CD: what Git has is reset":                           {sync: argoSync, git: heldInGit(), after: map[string]string{"zone-a": "100%"}, noted: true},
 		"Argo CD server-side: what Git has is reset":               {sync: argoServerSide, git: heldInGit(), after: map[string]string{"zone-a": "100%"}, noted: true},
-		"Argo CD with RespectIgnoreDifferences":                    {sync: argoServerSide, git: heldInGit(), after: released, noted: true, keeps: []string{"spec.updateStrategy.manualUpdate.partitions"}},
+		"Argo CD with RespectIgnoreDifferences":                    {sync: argoServerSide, git: heldInGit(), after: released, noted: true, keeps: []string{"/spec/updateStrategy/manualUpdate/partitions"}},
 		"Flux: what kubectl changed is undone":                     {sync: fluxReconcile, after: map[string]string{}},
 		"Flux: what kubectl changed under another name stays":      {sync: fluxReconcile, args: []string{"--field-manager=flux-client-side-apply"}, after: released, noted: true},
 		"Flux with the policy Merge: what Git does not have stays": {sync: fluxReconcile, git: []string{"about: git", "kustomize.toolkit.fluxcd.io/ssa: Merge"}, after: released, noted: true},
@@ -190,13 +205,13 @@ func TestGitOpsOwners(t *testing.T) {
 			w.byHand(c.args...)
 			w.Settle()
 			e.Expect(w.partitionsNow()).To(HaveKeyWithValue("zone-a", "0"))
+			e.Expect(w.annotated()).To(BeTrue())
 
 			next := e.git(append([]string{"web:v1", "web:v2"}, c.git...)...)
 			c.sync(e, next.keeping(w.object(), c.keeps...))
 			w.Settle()
 			e.Expect(w.partitionsNow()).To(Equal(c.after))
-			_, noted := w.Parent().Annotations[note]
-			e.Expect(noted).To(Equal(c.noted), "the annotation")
+			e.Expect(w.annotated()).To(Equal(c.noted), "the annotations")
 			e.Expect(*w.Parent().Spec.Replicas).To(BeEquivalentTo(4), "the scale subresource belongs to nobody else")
 			want := images{"zone-a": "v1 v1", "zone-b": "v1 v1"}
 			if c.after["zone-a"] == "0" {
