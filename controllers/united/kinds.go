@@ -138,5 +138,5 @@ func notInstalled(gvk schema.GroupVersionKind) string {
 }
 
 func notPermitted(resource schema.GroupResource) string {
-	return fmt.Sprintf("United is not permitted to list %s: the Helm chart grants the permissions for optional kinds with its values kinds", resource)
+	return fmt.Sprintf("United is not permitted to list %s: enable the kind in the values of the Helm chart (kinds), or grant the permissions yourself", resource)
 }
