@@ -60,6 +60,7 @@ func TestAtRest(t *testing.T) {
 	for _, w := range all {
 		w.Settle()
 	}
+	all = append(all, coordinatedAtRest(e)...)
 	look := e.newIdleProbe()
 	touched := 0
 	touch := func() {
@@ -95,7 +96,7 @@ func TestAtRest(t *testing.T) {
 	e.Step("positive control: a roll is seen", func() {
 		paused.Patch(`{"spec":{"paused":false}}`)
 		for _, w := range all {
-			w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null,"defaultPartition":0}}}}`)
+			w.Patch(`{"spec":{"updateStrategy":{"type":"Manual","rollingUpdate":null,"manualUpdate":{"partitions":null,"defaultPartition":0}}}}`)
 			w.SetImage("v4")
 		}
 		for _, w := range all {
@@ -114,6 +115,25 @@ func TestAtRest(t *testing.T) {
 		}
 	})
 	e.restartManager(func() {}) // with the arguments of the chart
+}
+
+// coordinatedAtRest returns coordinated rollouts that wait for a person: one that is complete, one at a step that needs
+// an approval, and one that has failed.
+func coordinatedAtRest(e *env) []*Workload {
+	e.t.Helper()
+	create := func(name, strategy, tag string) *Workload {
+		w := e.Create(draft(name, replicas(6), zones("", ""), policy(appsv1.ParallelPodManagement), rolling(strategy)))
+		w.Settle()
+		w.SetImage(tag)
+		return w
+	}
+	complete := create("web-complete", `{maxUnavailable: 2}`, "v2")
+	gated := create("web-gated", `{maxUnavailable: 2, steps: [{subsets: [zone-a], pause: {}}]}`, "v2")
+	failed := create("web-failed", `{maxUnavailable: 1}`, "broken-v2")
+	complete.Settle()
+	gated.AwaitApproval(0)
+	failed.StallsWhole(v1alpha1.ReasonReplicaFailed)
+	return []*Workload{complete, gated, failed}
 }
 
 // touchUnseen touches the children while no manager runs.
