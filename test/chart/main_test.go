@@ -40,6 +40,7 @@ var shared struct {
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyPollingInterval(interval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{
 			Log: os.Stderr, AuditReads: true,

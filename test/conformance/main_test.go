@@ -53,6 +53,7 @@ var policies = []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyPollingInterval(interval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{Log: os.Stderr},
 		Timeout: startTimeout, Parallel: "12", SetUp: setUp,

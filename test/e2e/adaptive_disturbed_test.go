@@ -22,7 +22,7 @@ import (
 // close removes the label from the node. Pods that are there stay.
 func (p *nodePool) close() {
 	p.t.Helper()
-	node := slices.Sorted(maps.Keys(shared.zones))[0]
+	node := slices.Sorted(maps.Keys(p.zones))[0]
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, p.label))
 	p.Expect(p.Client.Patch(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)).To(Succeed())
 }
@@ -30,7 +30,8 @@ func (p *nodePool) close() {
 // TestAdaptiveDisturbed checks that nodes which come and go, edits of a capped subset, and a killed manager do not keep
 // a rollout from ending, nor a split from being what the spec asks for.
 func TestAdaptiveDisturbed(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	a := e.pool("a")
 	a.open()
 	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(3), adaptive(3, 3), rolling(`{maxUnavailable: 1}`),
@@ -95,7 +96,8 @@ func TestAdaptiveDisturbed(t *testing.T) {
 
 // TestReserveDisturbed checks the same of replicas that are kept without a node, and that enough replicas are always ready.
 func TestReserveDisturbed(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	a := e.pool("a")
 	w := e.Create(draft("web", policy(appsv1.ParallelPodManagement), replicas(2), adaptive(3, 1), reserving, rolling(`{maxUnavailable: 1}`),
 		between("a", "", a), between("b", "", nil)))

@@ -68,7 +68,7 @@ func (e *env) pool(name string) *nodePool {
 // open sets the label on a node.
 func (p *nodePool) open() {
 	p.t.Helper()
-	node := slices.Sorted(maps.Keys(shared.zones))[0]
+	node := slices.Sorted(maps.Keys(p.zones))[0]
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"yes"}}}`, p.label))
 	p.Expect(p.Client.Patch(p.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)).To(Succeed())
 }
@@ -137,6 +137,7 @@ var adaptiveStrategies = map[string]edit{
 // TestAdaptiveOrder checks that the subsets are filled in order, and that replicas which fit on no node
 // move on to the next subset. A replica that has a node stays.
 func TestAdaptiveOrder(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range adaptiveStrategies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +192,7 @@ func TestAdaptiveOrder(t *testing.T) {
 // TestAdaptiveMinimum checks that the first subset keeps its minimum, whether its replicas have a node
 // or not.
 func TestAdaptiveMinimum(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range adaptiveStrategies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,6 +233,7 @@ func TestAdaptiveMinimum(t *testing.T) {
 
 // TestAdaptiveKinds checks that replicas without a node are created elsewhere, for every kind of child.
 func TestAdaptiveKinds(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -288,6 +291,7 @@ func (w *Workload) isContent() {
 // Replicas without a node stay, and substitutes come up elsewhere; a new image reaches all; when there is a node, the
 // substitutes go.
 func TestAdaptiveReserve(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range adaptiveStrategies {
 		t.Run(name, func(t *testing.T) { testReserve(t, strategy) })
 	}
@@ -369,7 +373,7 @@ func (w *Workload) readyFloor(least int) (end func()) {
 			}
 			ready := 0
 			for i := range pods.Items {
-				if p := readPod(&pods.Items[i]); p.Ready && !p.Terminating {
+				if p := readPod(&pods.Items[i], w.zones); p.Ready && !p.Terminating {
 					ready++
 				}
 			}

@@ -22,11 +22,11 @@ import (
 func TestAdvancedStatefulSetSample(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("AdvancedStatefulSet")
-	k.manager(t)
+	k.manager(shared, t)
 	e := newEnv(t)
 	root, err := cluster.Root()
 	e.Expect(err).NotTo(HaveOccurred())
-	_, err = shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "advancedstatefulset.yaml"))
+	_, err = e.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "advancedstatefulset.yaml"))
 	e.Expect(err).NotTo(HaveOccurred())
 	w := &contracted{e.Workload("advanced"), k}
 	w.comesTo("2 v1", "2 v1", "2 v1")

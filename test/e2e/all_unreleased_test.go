@@ -16,6 +16,7 @@ import (
 // finished its update, so it would forget the seeded revision again at once. United deletes only the
 // two protected replicas, even if a replica is gone and ready again within a tenth of a second.
 func TestAllUnreleased(t *testing.T) {
+	t.Parallel()
 	for _, image := range []string{"v2", "slow-2"} {
 		t.Run(image, func(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {
@@ -34,6 +35,7 @@ func TestAllUnreleased(t *testing.T) {
 // TestAllUnreleasedAndBack checks the same if the spec asks for the previous template, or for a third
 // one, by the time United can write again.
 func TestAllUnreleasedAndBack(t *testing.T) {
+	t.Parallel()
 	for asked, runs := range map[string]string{"v1": "v1 v1 v1", "v3": "v1 v1 v3"} {
 		t.Run(asked, func(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {

@@ -69,7 +69,7 @@ func newAutoscaled(e *env, edits ...edit) *autoscaled {
 // load makes the pods use as much CPU as n replicas should.
 func (w *autoscaled) load(n int32) {
 	w.t.Helper()
-	w.Expect(shared.metrics.Use(w.Namespace, v1alpha1.LabelName+"="+w.Name, *resource.NewMilliQuantity(int64(n)*100, resource.DecimalSI))).To(Succeed())
+	w.Expect(w.metrics.Use(w.Namespace, v1alpha1.LabelName+"="+w.Name, *resource.NewMilliQuantity(int64(n)*100, resource.DecimalSI))).To(Succeed())
 }
 
 // scales waits until the autoscaler has set the replicas for a load. On its way down it may go further for a moment,
@@ -97,7 +97,7 @@ func (w *autoscaled) allCount() {
 func (w *autoscaled) autoscalerWrote(since int64) (wrote []int32) {
 	w.t.Helper()
 	autoscaler := cluster.ByServiceAccount(metav1.NamespaceSystem, "horizontal-pod-autoscaler")
-	writes, err := shared.cluster.Writes(w.ctx, since, func(e cluster.Event) bool {
+	writes, err := w.cluster.Writes(w.ctx, since, func(e cluster.Event) bool {
 		return autoscaler(e) && e.Namespace == w.Namespace && e.Resource == "uniteddeployments" && e.Subresource == "scale" && e.Code < 300
 	})
 	w.Expect(err).NotTo(HaveOccurred())

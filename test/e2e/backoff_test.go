@@ -44,7 +44,7 @@ func (w *Workload) wakeBackedOff(g Gomega, unobserved map[string]time.Time) {
 		if time.Since(since) < 20*time.Second {
 			continue
 		}
-		log, err := os.ReadFile(shared.cluster.LogPath("kube-controller-manager"))
+		log, err := os.ReadFile(w.cluster.LogPath("kube-controller-manager"))
 		g.Expect(err).NotTo(HaveOccurred())
 		line := lastSyncError(log, set.Namespace+"/"+set.Name)
 		if line == "" {
@@ -70,6 +70,7 @@ func lastSyncError(log []byte, key string) string {
 }
 
 func TestLastSyncError(t *testing.T) {
+	t.Parallel()
 	const log = `E1124 16:49:04.442913 3911 stateful_set.go:509] "Error syncing StatefulSet, requeuing" err="read version: 404 is not as new as written version: 414 for group resource statefulsets.apps" logger="UnhandledError" key="ns/web-zone-a"
 E1124 16:49:05.493816 3911 stateful_set.go:509] "Error syncing StatefulSet, requeuing" err="resource name may not be empty" logger="UnhandledError" key="ns/web-zone-b"
 I1124 16:49:06.493816 3911 stateful_set.go:600] "StatefulSet has been deleted" key="ns/web-zone-a"

@@ -34,11 +34,11 @@ func kindNamed(name string) kind {
 func TestCloneSetSample(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("CloneSet")
-	k.manager(t)
+	k.manager(shared, t)
 	e := newEnv(t)
 	root, err := cluster.Root()
 	e.Expect(err).NotTo(HaveOccurred())
-	_, err = shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "cloneset.yaml"))
+	_, err = e.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "cloneset.yaml"))
 	e.Expect(err).NotTo(HaveOccurred())
 	w := &contracted{e.Workload("clones"), k}
 	w.comesTo("2 v1", "2 v1", "2 v1")

@@ -59,9 +59,10 @@ func TestColocationBrokenTemplate(t *testing.T) {
 }
 
 // TestColocationPolicyInGrowth checks a policy that is removed while groups wait, and comes back in
-// mid-rollout. It runs alone, because all tests share the policy.
+// mid-rollout. The policy is that of the whole control plane.
 func TestColocationPolicyInGrowth(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{}
 	e.Expect(e.Get(e.ctx, client.ObjectKey{Name: "united-colocation"}, binding)).To(Succeed())
 	restore := func(ctx context.Context) error {

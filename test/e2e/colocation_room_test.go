@@ -190,6 +190,7 @@ func TestColocationIsARollout(t *testing.T) {
 // TestColocationKinds checks the groups of other kinds with ordinals. All pods of a group of a
 // LeaderWorkerSet are in the domain.
 func TestColocationKinds(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds() {
 		if k.name != "AdvancedStatefulSet" && k.name != "LeaderWorkerSet" {
 			continue
@@ -213,9 +214,10 @@ func TestColocationKinds(t *testing.T) {
 }
 
 // TestColocationWithoutPolicy checks that no pod is scheduled without its group, and that the status says
-// what is missing. It runs alone, because all tests share the policy.
+// what is missing. The policy is that of the whole control plane.
 func TestColocationWithoutPolicy(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{}
 	e.Expect(e.Get(e.ctx, client.ObjectKey{Name: "united-colocation"}, binding)).To(Succeed())
 	restore := func(ctx context.Context) error {

@@ -104,8 +104,8 @@ func (w *Workload) groups(domain func(*corev1.Pod) string) map[int]string {
 	return groups
 }
 
-func onNode(p *corev1.Pod) string { return p.Spec.NodeName }
-func ofZone(p *corev1.Pod) string { return shared.zones[p.Spec.NodeName] }
+func onNode(p *corev1.Pod) string              { return p.Spec.NodeName }
+func (p *plane) zoneOf(pod *corev1.Pod) string { return p.zones[pod.Spec.NodeName] }
 
 // nodesOf returns the nodes that have pods of the workload.
 func (w *Workload) nodesOf() map[string]int {
@@ -195,7 +195,7 @@ func TestColocationZones(t *testing.T) {
 	second.comeTo("20,1,10")
 	second.Settle()
 	for _, w := range []*Workload{first, second} {
-		groups := w.groups(ofZone)
+		groups := w.groups(w.zoneOf)
 		e.Expect(groups).To(HaveLen(10))
 		e.Expect(groups[9]).To(Equal("decode-9 prefill-18 prefill-19"))
 	}

@@ -213,15 +213,16 @@ func (w *contracted) turnAll(tag, a, b string) {
 // replicas run. That can happen after a restart of the API server (TestForgottenRevisions restarts it;
 // here the test writes what the controller would write). A replica that comes up wrong while no manager
 // runs comes back right. A replica that is deleted afterwards comes back right at once, because United
-// has seeded the child again. The test does not run in parallel with other tests, because they share
-// the manager.
+// has seeded the child again.
 func TestContractForgotten(t *testing.T) {
+	t.Parallel()
+	p := newPlaneOf(t)
 	for _, k := range kinds() {
 		if k.memory == nil {
 			continue // it does not get the new version before it is released
 		}
 		t.Run(k.name, func(t *testing.T) {
-			w := k.contractOf(t, replicas(3), zones("3"), partitions(parts{"zone-a": 2}))
+			w := k.contractOn(p, t, replicas(3), zones("3"), partitions(parts{"zone-a": 2}))
 			w.comesTo("3 v1", "", "")
 			w.setImage("v2")
 			w.comesTo("2 v1, 1 v2", "", "")
@@ -237,7 +238,7 @@ func TestContractForgotten(t *testing.T) {
 			w.comesTo("2 v1, 1 v2", "", "")
 		})
 	}
-	newEnv(t).restartManager(func() {})
+	p.newEnv(t).restartManager(func() {})
 }
 
 // losesOne makes the child forget, deletes a protected replica, and returns what runs then. A

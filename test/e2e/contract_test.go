@@ -38,7 +38,7 @@ type kind struct {
 	// counts: replicas have no ordinals, and a partition says only how many of them stay.
 	counts bool
 	// manager starts the controller of the kind, if it is not part of Kubernetes.
-	manager func(testing.TB)
+	manager func(*plane, testing.TB)
 	// memory returns the object whose status remembers what the replicas of zone-a ran before, as that
 	// of a StatefulSet does; nil if no object has to.
 	memory func(*contracted) *unstructured.Unstructured
@@ -55,10 +55,15 @@ type kind struct {
 // contractOf creates a UnitedDeployment of the kind, and starts its manager.
 func (k kind) contractOf(t *testing.T, edits ...edit) *contracted {
 	t.Helper()
+	return k.contractOn(shared, t, edits...)
+}
+
+func (k kind) contractOn(p *plane, t *testing.T, edits ...edit) *contracted {
+	t.Helper()
 	if k.manager != nil {
-		k.manager(t)
+		k.manager(p, t)
 	}
-	e := newEnv(t)
+	e := p.newEnv(t)
 	return &contracted{e.Create(draft("web", append(edits, k.draft)...)), k}
 }
 
@@ -76,17 +81,17 @@ func kinds() []kind {
 		{
 			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
-			draft: cloneSets, manager: kruise, memory: itself, counts: true, leavesOrphans: true,
+			draft: cloneSets, manager: (*plane).withKruise, memory: itself, counts: true, leavesOrphans: true,
 		},
 		{
 			name: "AdvancedStatefulSet", member: "advancedStatefulSetTemplate", resource: "statefulsets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
-			draft: advancedStatefulSets, manager: kruise, memory: itself, admitsAny: true,
+			draft: advancedStatefulSets, manager: (*plane).withKruise, memory: itself, admitsAny: true,
 		},
 		{
 			name: "LeaderWorkerSet", member: "leaderWorkerSetTemplate", resource: "leaderworkersets",
 			gvk:   schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"},
-			draft: leaderWorkerSets, manager: lws, memory: leadersOf, waitsForAny: true, growsOnEarlier: true,
+			draft: leaderWorkerSets, manager: (*plane).withLWS, memory: leadersOf, waitsForAny: true, growsOnEarlier: true,
 			pods: []string{"leaderWorkerTemplate/leaderTemplate", "leaderWorkerTemplate/workerTemplate"},
 		},
 	}

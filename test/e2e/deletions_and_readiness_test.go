@@ -52,7 +52,7 @@ const statefulSets = "system:serviceaccount:kube-system:statefulset-controller"
 // DeletedBy returns the pods that a user deleted since a mark of AuditMark, according to the audit log.
 func (e *env) DeletedBy(since int64, user string) []string {
 	e.t.Helper()
-	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
+	writes, err := e.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
 		return w.User == user && w.Namespace == e.Namespace && w.Resource == "pods" && w.Verb == "delete" && w.Code < 300
 	})
 	e.Expect(err).NotTo(HaveOccurred())

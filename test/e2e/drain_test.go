@@ -89,7 +89,7 @@ func (d *drained) node(ordinal int) string {
 func (d *drained) try(timeout string, nodes ...string) error {
 	d.t.Helper()
 	d.w.Disturbed()
-	_, err := shared.cluster.Kubectl(d.ctx, append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + timeout}, nodes...)...)
+	_, err := d.cluster.Kubectl(d.ctx, append([]string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=" + timeout}, nodes...)...)
 	return err
 }
 

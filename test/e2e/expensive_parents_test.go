@@ -52,17 +52,19 @@ func expensive(name string) *Draft {
 }
 
 // TestExpensiveParents checks that ten parents that take as long as possible delay nobody else, and
-// that all work on them ends when they are deleted. It does not run in parallel with other tests,
-// because these would wait for the API server.
+// that all work on them ends when they are deleted. Other tests would wait for the
+// API server.
 func TestExpensiveParents(t *testing.T) {
-	e := soundEnv(t)
+	t.Parallel()
+	p := newPlaneOf(t)
+	e := p.soundEnv(t)
 	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", "", ""), hold()))
 	w.Settle()
 	w.SetImage("v2")
 	w.Settle()
 	held := e.History.Forbid(protect("zone-a", 2, "v1"), protect("zone-c", 2, "v1"))
 
-	theirs := newEnv(t)
+	theirs := p.newEnv(t)
 	made := func() int {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSetList"))

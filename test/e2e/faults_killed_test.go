@@ -12,7 +12,7 @@ import (
 
 // killedAtAPoint kills the leading manager with SIGKILL at chosen points of its work. The other manager
 // takes over, and a new one is started in place of the killed one.
-func killedAtAPoint(t *testing.T) {
+func killedAtAPoint(t *testing.T, c *plane) {
 	t.Parallel()
 	for _, run := range []struct {
 		seeding  point // in the situations in which it seeds
@@ -29,7 +29,7 @@ func killedAtAPoint(t *testing.T) {
 		}
 		t.Run(run.seeding.name, func(t *testing.T) {
 			t.Parallel()
-			withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
+			c.withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 				w := k.canary(p)
 				playScenario(w, want, func(s situation) func() {
 					point := k.KillAt(at[s.name])

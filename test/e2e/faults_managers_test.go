@@ -38,10 +38,10 @@ type managerPair struct {
 	kills int
 }
 
-// newManagerPair creates a namespace with its own managers. The shared manager must not run.
-func newManagerPair(t *testing.T) *managerPair {
+// newManagerPair creates a namespace with its own managers. The manager of the control plane must not run.
+func (p *plane) newManagerPair(t *testing.T) *managerPair {
 	t.Helper()
-	k := &managerPair{env: newEnv(t), hook: pass}
+	k := &managerPair{env: p.newEnv(t), hook: pass}
 	k.copyElectionRights()
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, name := range []string{"a", "b"} {
@@ -134,8 +134,8 @@ func (r *replica) prepare(ctx context.Context) error {
 		return err
 	}
 	r.proxy = proxy
-	path := filepath.Join(shared.cluster.Dir(), r.name+".kubeconfig")
-	if err := shared.cluster.WriteServiceAccountKubeconfig(ctx, install.Namespace, install.ServiceAccount, path); err != nil {
+	path := filepath.Join(r.pair.cluster.Dir(), r.name+".kubeconfig")
+	if err := r.pair.cluster.WriteServiceAccountKubeconfig(ctx, install.Namespace, install.ServiceAccount, path); err != nil {
 		return err
 	}
 	config, err := clientcmd.LoadFromFile(path)
@@ -162,7 +162,7 @@ func (r *replica) prepare(ctx context.Context) error {
 func (r *replica) run(ctx context.Context) {
 	defer close(r.gone)
 	for ctx.Err() == nil {
-		process, err := shared.cluster.StartProcess(r.name, "united-manager", r.args...)
+		process, err := r.pair.cluster.StartProcess(r.name, "united-manager", r.args...)
 		if err != nil {
 			r.err = err
 			return

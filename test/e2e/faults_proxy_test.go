@@ -43,7 +43,7 @@ var errCut = errors.New("the connection is cut")
 // startProxy starts a reverse proxy to the API server for a replica. It forwards the token of the
 // replica, and with it the replica's rights. (Trap: clients do not send tokens over plain HTTP.)
 func startProxy(r *replica) (*httptest.Server, error) {
-	config := shared.cluster.Config()
+	config := r.pair.cluster.Config()
 	server, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 // killedAtRandom kills managers with SIGKILL at random moments of the scenario, both the leader and the
 // other one. Both renew or read their Lease five times a second, so a random call is also a random
 // moment.
-func killedAtRandom(t *testing.T) {
+func killedAtRandom(t *testing.T, c *plane) {
 	t.Parallel()
-	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
+	c.withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 		seed := seedOfTest(k.env)
 		random := &dice{random: rand.New(rand.NewPCG(seed, 1))}
 		w := k.canary(p)
@@ -51,9 +51,9 @@ func killedAtRandom(t *testing.T) {
 
 // badServer makes a share of the calls fail, in all the ways in which an API server and the network can
 // fail.
-func badServer(t *testing.T) {
+func badServer(t *testing.T, c *plane) {
 	t.Parallel()
-	withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
+	c.withManagerPair(t, func(k *managerPair, p appsv1.PodManagementPolicyType, want []end) {
 		seed := seedOfTest(k.env)
 		random := &dice{random: rand.New(rand.NewPCG(seed, 2))}
 		ofChildren := &deck{dice: random, share: 2, seen: map[string]int{}}

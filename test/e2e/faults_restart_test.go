@@ -11,11 +11,11 @@ import (
 )
 
 // apiServerKilled kills kube-apiserver with SIGKILL, and restarts it, while a manager is between two
-// writes. It does not run in parallel with other tests.
-func apiServerKilled(t *testing.T) {
+// writes. No other test may use the control plane meanwhile.
+func apiServerKilled(t *testing.T, c *plane) {
 	const p = appsv1.OrderedReadyPodManagement
-	want := endsUndisturbed(t, p)
-	k := newManagerPair(t)
+	want := c.endsUndisturbed(t, p)
+	k := c.newManagerPair(t)
 	w := k.canary(p)
 	at := map[string]point{
 		"a deleted child": seedBeforeRelease,

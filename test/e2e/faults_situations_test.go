@@ -168,14 +168,14 @@ var undisturbed = struct {
 }{ends: map[appsv1.PodManagementPolicyType][]end{}}
 
 // endsUndisturbed runs the scenario once for each policy, on the first call.
-func endsUndisturbed(t *testing.T, p appsv1.PodManagementPolicyType) []end {
+func (c *plane) endsUndisturbed(t *testing.T, p appsv1.PodManagementPolicyType) []end {
 	t.Helper()
 	undisturbed.Lock()
 	defer undisturbed.Unlock()
 	if _, tried := undisturbed.ends[p]; !tried {
 		undisturbed.ends[p] = nil
 		t.Run("undisturbed", func(t *testing.T) {
-			w := newManagerPair(t).canary(p)
+			w := c.newManagerPair(t).canary(p)
 			var ends []end
 			eachSituation(w, wellBehaved, func(int) { ends = append(ends, w.endAtRest()) })
 			undisturbed.ends[p] = ends

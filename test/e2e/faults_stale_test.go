@@ -157,12 +157,12 @@ func ofSeed(name string, seeds bool) staleWrite {
 // staleLeader stops the leading manager (SIGSTOP) when it has decided on a write, and delays that
 // write. The Lease expires, the other manager takes over, and the users continue. Then the write
 // reaches the API server, and the stopped manager continues too (SIGCONT).
-func staleLeader(t *testing.T) {
+func staleLeader(t *testing.T, c *plane) {
 	t.Parallel()
 	for _, s := range staleWrites {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			k := newManagerPair(t)
+			k := c.newManagerPair(t)
 			w := k.canary(appsv1.OrderedReadyPodManagement)
 			s.before(w)
 			line := w.History.Forbid(s.forbidden...)

@@ -14,29 +14,30 @@ import (
 // wrong: no protected ordinal is ever created on another revision, or moved to one, and the end equals
 // that of an undisturbed run.
 //
-// Each test has two managers of its own (managerPair). The shared manager, which would work in their
-// namespaces too, is stopped in the meantime, so the other tests do not run either.
+// Each test has two managers of its own (managerPair). The manager of the control plane, which would work
+// in their namespaces too, is stopped in the meantime.
 func TestFaults(t *testing.T) {
-	e := newEnv(t)
-	e.Expect(shared.manager.Stop()).To(Succeed())
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
+	e.Expect(e.manager.Stop()).To(Succeed())
 	t.Run("beside each other", func(t *testing.T) {
-		t.Run("killed at a point", killedAtAPoint)
-		t.Run("killed at random", killedAtRandom)
-		t.Run("bad server", badServer)
-		t.Run("stale leader", staleLeader)
+		t.Run("killed at a point", func(t *testing.T) { killedAtAPoint(t, e.plane) })
+		t.Run("killed at random", func(t *testing.T) { killedAtRandom(t, e.plane) })
+		t.Run("bad server", func(t *testing.T) { badServer(t, e.plane) })
+		t.Run("stale leader", func(t *testing.T) { staleLeader(t, e.plane) })
 	})
-	t.Run("API server killed", apiServerKilled)
+	t.Run("API server killed", func(t *testing.T) { apiServerKilled(t, e.plane) })
 	e.startManager()
 }
 
 // withManagerPair runs a test with both pod management policies, in parallel with others.
-func withManagerPair(t *testing.T, run func(k *managerPair, p appsv1.PodManagementPolicyType, want []end)) {
+func (c *plane) withManagerPair(t *testing.T, run func(k *managerPair, p appsv1.PodManagementPolicyType, want []end)) {
 	t.Helper()
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
-			want := endsUndisturbed(t, p)
-			run(newManagerPair(t), p, want)
+			want := c.endsUndisturbed(t, p)
+			run(c.newManagerPair(t), p, want)
 		})
 	}
 }

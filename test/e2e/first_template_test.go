@@ -16,6 +16,7 @@ import (
 // TestFirstTemplateNeverCameUp checks that a template that never worked is not protected, although
 // every zone is held.
 func TestFirstTemplateNeverCameUp(t *testing.T) {
+	t.Parallel()
 	for _, tag := range []string{"broken-1", "pull-1"} {
 		t.Run(tag, func(t *testing.T) {
 			eachPolicy(t, func(e *env, p appsv1.PodManagementPolicyType) {

@@ -24,8 +24,10 @@ import (
 )
 
 const (
-	// restarts is the number of API server restarts in TestForgottenRevisions.
-	restarts = 20
+	// restarts is the number of API server restarts in TestForgottenRevisions, and disturbedAtOnce how many
+	// UnitedDeployments of each pod management policy get a disturbance after each.
+	restarts        = 10
+	disturbedAtOnce = 8
 	// soon and late bound, in turn, the wait between two restarts for the disturbance after the first
 	// of them. Trap: the controllers resume their watches after a delay that grows with each failure
 	// and differs for each kind, which is how one watch gets ahead of another. If the next restart
@@ -42,17 +44,19 @@ const (
 // A pod of such a child can come up on the update revision: United does not cause that, and cannot
 // prevent it. No pod stays on it.
 //
-// The test does not run in parallel with other tests. The manager keeps its Lease over the restarts.
+// The manager keeps its Lease over the restarts.
 func TestForgottenRevisions(t *testing.T) {
-	newEnv(t).restartManager(func() {}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
-	asInTheChart := newEnv(t)
+	t.Parallel()
+	plane := newPlaneOf(t)
+	plane.newEnv(t).restartManager(func() {}, "--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s")
+	asInTheChart := plane.newEnv(t)
 	asInTheChart.ctx = context.WithoutCancel(t.Context())
 	t.Cleanup(func() { asInTheChart.restartManager(func() {}) }) // also if the test fails: other tests follow
 	var all []*disturbed
 	var bans []*Ban
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
-		e := newEnv(t)
-		for i := range len(disturbances) {
+		e := plane.newEnv(t)
+		for i := range disturbedAtOnce {
 			all = append(all, e.disturbed(fmt.Sprint("web", i), p, i))
 		}
 		bans = append(bans, e.History.Forbid(protect("one", 2, "v1"), protect("two", everything, "v1"), protect("three", everything, "v1")))
@@ -80,7 +84,7 @@ func TestForgottenRevisions(t *testing.T) {
 	}
 	for i, ban := range bans {
 		ban.history.e.tellForgotten(mark, ban)
-		all[i*len(disturbances)].forgetUnseen(ban)
+		all[i*disturbedAtOnce].forgetUnseen(ban)
 	}
 }
 
@@ -236,7 +240,7 @@ func (d *disturbed) astray() string {
 // tellForgotten logs how often a child forgot, and the consequences.
 func (e *env) tellForgotten(mark int64, ban *Ban) {
 	e.t.Helper()
-	log, err := os.ReadFile(shared.manager.LogPath())
+	log, err := os.ReadFile(e.manager.LogPath())
 	e.Expect(err).NotTo(HaveOccurred())
 	reminded := 0
 	for line := range bytes.Lines(log) {

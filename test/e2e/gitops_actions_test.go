@@ -43,11 +43,11 @@ func (e *env) newActor() *actor {
 		ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: named.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.Namespace, Name: named.Name}},
 	})).To(Succeed())
-	admin, err := kubernetes.NewForConfig(shared.cluster.Config())
+	admin, err := kubernetes.NewForConfig(e.cluster.Config())
 	e.Expect(err).NotTo(HaveOccurred())
 	token, err := admin.CoreV1().ServiceAccounts(e.Namespace).CreateToken(e.ctx, named.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	e.Expect(err).NotTo(HaveOccurred())
-	config := rest.AnonymousClientConfig(shared.cluster.Config())
+	config := rest.AnonymousClientConfig(e.cluster.Config())
 	config.BearerToken = token.Status.Token
 	client, err := dynamic.NewForConfig(config)
 	e.Expect(err).NotTo(HaveOccurred())

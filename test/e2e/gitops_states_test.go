@@ -222,7 +222,7 @@ func movingStates() map[string]bringAbout {
 // now on.
 func (e *env) watchFor(reason string) func() *unstructured.Unstructured {
 	e.t.Helper()
-	d, err := dynamic.NewForConfig(shared.cluster.Config())
+	d, err := dynamic.NewForConfig(e.cluster.Config())
 	e.Expect(err).NotTo(HaveOccurred())
 	events, err := d.Resource(v1alpha1.GroupVersion.WithResource("uniteddeployments")).Namespace(e.Namespace).Watch(e.ctx, metav1.ListOptions{})
 	e.Expect(err).NotTo(HaveOccurred())

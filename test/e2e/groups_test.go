@@ -117,6 +117,7 @@ func ofReplicas(events []podEvent) (list []podEvent) {
 
 // TestGroupsAreReplicas checks that the tests see groups correctly.
 func TestGroupsAreReplicas(t *testing.T) {
+	t.Parallel()
 	leader := pod{Name: "web-0", UID: "l", Leader: "web-0", Members: 2, Image: "v1", Ready: true}
 	worker := pod{Name: "web-0-1", UID: "w", Leader: "web-0", Image: "v1", Ready: true}
 	old := worker

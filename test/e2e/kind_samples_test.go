@@ -14,7 +14,7 @@ func applySampleOf(t *testing.T, kind, file, name string) *contracted {
 	t.Helper()
 	k := kindNamed(kind)
 	if k.manager != nil {
-		k.manager(t)
+		k.manager(shared, t)
 	}
 	e := newEnv(t)
 	e.Kubectl("apply", "-f", filepath.Join(samplesDir(t), file))

@@ -4,9 +4,7 @@
 package e2e
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -18,14 +16,11 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// startKruise starts kruise-manager for all tests, on the first call: the other tests run without its
-// kinds.
-var startKruise = sync.OnceValue(func() error { return shared.cluster.StartKruise(context.Background()) })
-
-// kruise ensures that kruise-manager runs.
-func kruise(t testing.TB) {
+// withKruise ensures that kruise-manager runs. It starts on the first call: until then the tests run without
+// its kinds.
+func (p *plane) withKruise(t testing.TB) {
 	t.Helper()
-	if err := startKruise(); err != nil {
+	if err := p.startKruise(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,7 +141,7 @@ func TestAdvancedStatefulSetAdmission(t *testing.T) {
 // where OpenKruise's UnitedDeployment, of the same kind and in the same namespace, is installed too.
 func TestKruiseShortName(t *testing.T) {
 	t.Parallel()
-	kruise(t)
+	shared.withKruise(t)
 	e := newEnv(t)
 	w := e.Create(draft("web", replicas(4), zones("", ""), partitions(parts{"zone-a": "100%"})))
 	w.Settle()

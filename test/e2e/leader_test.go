@@ -18,9 +18,9 @@ import (
 )
 
 // TestLeader checks which manager leads: the process of these tests, run with the chart's arguments,
-// not the simulated pods of the chart's Deployment, which are Ready all the same. It does not run in
-// parallel with other tests, because some of them replace the manager.
+// not the simulated pods of the chart's Deployment, which are Ready all the same.
 func TestLeader(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	// Trap: if another test restarted the API server while a pod was unready, kwok does not make the
 	// pod ready again.
@@ -34,15 +34,15 @@ func TestLeader(t *testing.T) {
 	}).Should(Succeed())
 	e.Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(install.ServiceAccount))
 
-	e.Expect(shared.manager.Leads()).To(BeTrue())
+	e.Expect(e.manager.Leads()).To(BeTrue())
 	lease := &coordinationv1.Lease{}
 	e.Expect(e.Get(e.ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)).To(Succeed())
-	e.Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal(shared.manager.Identity)))
+	e.Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal(e.manager.Identity)))
 	host, err := os.Hostname()
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(shared.manager.Identity).To(HavePrefix(host + "_"))
+	e.Expect(e.manager.Identity).To(HavePrefix(host + "_"))
 	for _, p := range pods.Items {
-		e.Expect(shared.manager.Identity).NotTo(HavePrefix(p.Name))
+		e.Expect(e.manager.Identity).NotTo(HavePrefix(p.Name))
 	}
 	e.Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--leader-election-lease-duration=15s"))
 	e.Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(15)), "an argument of the chart's Deployment")

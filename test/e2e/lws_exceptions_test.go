@@ -92,7 +92,7 @@ func TestLeaderWorkerSetExclusiveTopology(t *testing.T) {
 		placed := map[int]bool{}
 		for _, p := range w.podsOf("zone-a") {
 			if p.Labels[workerIndexLabel] == "0" && p.DeletionTimestamp == nil {
-				read := readPod(&p)
+				read := readPod(&p, w.zones)
 				placed[read.Ordinal] = p.Annotations["leaderworkerset.sigs.k8s.io/exclusive-topology"] != ""
 			}
 		}

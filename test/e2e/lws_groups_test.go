@@ -88,7 +88,7 @@ func (w *contracted) subdomains() map[int][]string {
 	w.t.Helper()
 	groups := map[int][]string{}
 	for _, p := range w.podsOf("zone-a") {
-		ordinal := readPod(&p).Ordinal
+		ordinal := readPod(&p, w.zones).Ordinal
 		groups[ordinal] = append(groups[ordinal], p.Spec.Subdomain)
 	}
 	return groups

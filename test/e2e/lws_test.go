@@ -4,9 +4,7 @@
 package e2e
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -23,13 +21,11 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// startLWS starts lws-manager for all tests, on the first call: the other tests run without its kind.
-var startLWS = sync.OnceValue(func() error { return shared.cluster.StartLWS(context.Background()) })
-
-// lws ensures that lws-manager runs.
-func lws(t testing.TB) {
+// withLWS ensures that lws-manager runs. It starts on the first call: until then the tests run without its
+// kind.
+func (p *plane) withLWS(t testing.TB) {
 	t.Helper()
-	if err := startLWS(); err != nil {
+	if err := p.startLWS(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -214,7 +210,7 @@ func TestLeaderWorkerSetLosesAWorker(t *testing.T) {
 func TestLeaderWorkerSetTakesNoStatefulSet(t *testing.T) {
 	t.Parallel()
 	k := kindNamed("LeaderWorkerSet")
-	k.manager(t)
+	k.manager(shared, t)
 	e := newEnv(t)
 	labels := map[string]string{"of": "theirs"}
 	theirs := &appsv1.StatefulSet{

@@ -3,7 +3,8 @@
 
 // Package e2e tests United end to end: the real manager binary, as the Helm chart runs it, with the
 // real Kubernetes controllers around it. The tests share one control plane; each test has its own
-// namespace.
+// namespace. A test that disturbs more than its namespace, such as the manager or the API server, has a
+// control plane for itself (newPlaneOf).
 //
 //	func TestSomething(t *testing.T) {
 //		t.Parallel()
@@ -37,12 +38,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
-	"github.com/unitedworkloads/united/test/podmetrics"
 )
 
 const (
@@ -53,60 +51,21 @@ const (
 	interval    = 100 * time.Millisecond
 )
 
-// shared is the state that all tests of the package use.
-var shared struct {
-	cluster *cluster.Cluster
-	manager *install.Manager
-	client  client.Client
-	watch   *podWatch
-	metrics *podmetrics.Server
-	// zones has the zone of each node.
-	zones map[string]string
-}
+// shared is the control plane of the tests that do not need one for themselves.
+var shared *plane
 
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(waitTimeout)
 	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyPollingInterval(interval)
 	os.Exit(install.Suite{
-		Cluster: cluster.Options{Log: os.Stderr, APIServerArgs: []string{
-			// A restarted API server does not know the past of the objects that it caches. The watch of
-			// the pods must not miss any event, so it reads from etcd.
-			"--watch-cache-sizes=pods#0",
-		}},
-		Timeout: startTimeout, Parallel: "6", SetUp: setUp, TearDown: tearDown,
+		Cluster: cluster.Options{Log: os.Stderr}, Timeout: startTimeout, Parallel: "10",
+		SetUp: func(ctx context.Context, c *cluster.Cluster) (err error) {
+			shared, err = newPlane(ctx, c)
+			return err
+		},
+		TearDown: func() error { return errors.Join(shared.stop(), stopIdle()) },
 	}.Run(m))
-}
-
-func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
-	shared.cluster = c
-	if err := install.Chart(ctx, c, values...); err != nil {
-		return err
-	}
-	if shared.client, err = install.NewClient(c); err != nil {
-		return err
-	}
-	nodes := &corev1.NodeList{}
-	if err := shared.client.List(ctx, nodes); err != nil {
-		return err
-	}
-	shared.zones = map[string]string{}
-	for _, node := range nodes.Items {
-		shared.zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
-	}
-	if shared.watch, err = startPodWatch(ctx, c); err != nil {
-		return err
-	}
-	if shared.metrics, err = podmetrics.Start(ctx, c); err != nil {
-		return err
-	}
-	shared.manager, err = install.Start(ctx, c, "united-manager")
-	return err
-}
-
-// tearDown stops the manager, the watch and the metrics: graceful shutdown is part of the test.
-func tearDown() error {
-	defer shared.watch.stop()
-	return errors.Join(shared.manager.Stop(), shared.metrics.Stop(context.Background()))
 }
 
 // values make the manager log what the log of a failed test needs, and take over the Lease of a killed

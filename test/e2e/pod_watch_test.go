@@ -46,6 +46,7 @@ type podEvent struct {
 // ended. If that is no longer possible (410), it may have missed events, and every test fails.
 type podWatch struct {
 	client kubernetes.Interface
+	zones  map[string]string // of each node
 	cancel context.CancelFunc
 	ended  chan struct{}
 
@@ -66,7 +67,7 @@ const (
 	tickKey    = "united.dev/e2e-tick"
 )
 
-func startPodWatch(ctx context.Context, c *cluster.Cluster) (*podWatch, error) {
+func startPodWatch(ctx context.Context, c *cluster.Cluster, zones map[string]string) (*podWatch, error) {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return nil, fmt.Errorf("pod watch: %w", err)
@@ -87,7 +88,7 @@ func startPodWatch(ctx context.Context, c *cluster.Cluster) (*podWatch, error) {
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	w := &podWatch{
-		client: client, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}),
+		client: client, zones: zones, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}),
 		living: map[types.UID]*incarnation{},
 	}
 	for i := range list.Items {
@@ -164,7 +165,7 @@ func (w *podWatch) note(event watch.EventType, p *corev1.Pod) {
 		}
 		return
 	}
-	seen, now := w.living[p.UID], readPod(p)
+	seen, now := w.living[p.UID], readPod(p, w.zones)
 	w.events = append(w.events, podEvent{pod: now, Gone: event == watch.Deleted, At: time.Now()})
 	switch {
 	case event == watch.Deleted && seen != nil:
@@ -229,13 +230,13 @@ type History struct {
 // Since returns the incarnations since a mark in the order of their creation.
 func (h History) Since(mark int) []incarnation {
 	h.e.t.Helper()
-	if err := shared.watch.sync(h.e.ctx); err != nil {
+	if err := h.e.watch.sync(h.e.ctx); err != nil {
 		h.e.t.Fatal(err)
 	}
-	shared.watch.mu.Lock()
-	defer shared.watch.mu.Unlock()
+	h.e.watch.mu.Lock()
+	defer h.e.watch.mu.Unlock()
 	var list []incarnation
-	for _, i := range shared.watch.history[mark:] {
+	for _, i := range h.e.watch.history[mark:] {
 		if i.Namespace == h.e.Namespace {
 			list = append(list, *i)
 		}
@@ -246,13 +247,13 @@ func (h History) Since(mark int) []incarnation {
 // Events returns everything that happened to the replicas of a UnitedDeployment, in order.
 func (h History) Events(parent string) []podEvent {
 	h.e.t.Helper()
-	if err := shared.watch.sync(h.e.ctx); err != nil {
+	if err := h.e.watch.sync(h.e.ctx); err != nil {
 		h.e.t.Fatal(err)
 	}
-	shared.watch.mu.Lock()
-	defer shared.watch.mu.Unlock()
+	h.e.watch.mu.Lock()
+	defer h.e.watch.mu.Unlock()
 	var list []podEvent
-	for _, event := range shared.watch.events {
+	for _, event := range h.e.watch.events {
 		if event.Namespace == h.e.Namespace && event.Parent == parent {
 			list = append(list, event)
 		}
@@ -264,9 +265,9 @@ func (h History) Events(parent string) []podEvent {
 func (h History) Mark() int {
 	h.e.t.Helper()
 	h.Since(0)
-	shared.watch.mu.Lock()
-	defer shared.watch.mu.Unlock()
-	return len(shared.watch.history)
+	h.e.watch.mu.Lock()
+	defer h.e.watch.mu.Unlock()
+	return len(h.e.watch.history)
 }
 
 // CreatedOn returns the images that the incarnations of a pod had, in order: "v1 v2".

@@ -107,7 +107,7 @@ func (e *env) Deny(name string) (lift func()) {
 	e.Expect(e.Client.Create(e.ctx, policy)).To(Succeed())
 	e.Expect(e.Client.Create(e.ctx, binding)).To(Succeed())
 	e.Eventually(func() error {
-		_, err := shared.cluster.Kubectl(e.ctx, "-n", e.Namespace, "patch", children, name, "--as="+account, "--dry-run=server",
+		_, err := e.cluster.Kubectl(e.ctx, "-n", e.Namespace, "patch", children, name, "--as="+account, "--dry-run=server",
 			"--type=merge", "-p", `{"metadata":{"annotations":{"example.com/probe":"x"}}}`)
 		return err
 	}).Should(MatchError(ContainSubstring("change freeze")))

@@ -124,7 +124,7 @@ func (c *chaos) deletePod() {
 	}
 	victim := pods[c.random.IntN(len(pods))]
 	c.note("delete %s", victim.Name)
-	_, err := shared.cluster.Kubectl(c.ctx, "-n", c.Namespace, "delete", "pod", victim.Name, "--wait=false", "--ignore-not-found")
+	_, err := c.cluster.Kubectl(c.ctx, "-n", c.Namespace, "delete", "pod", victim.Name, "--wait=false", "--ignore-not-found")
 	c.Expect(err).NotTo(HaveOccurred())
 }
 

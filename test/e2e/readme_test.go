@@ -181,7 +181,7 @@ func (e *env) shell(dir string) func(command string) string {
 	bin, err := cluster.BinDir()
 	e.Expect(err).NotTo(HaveOccurred())
 	home := e.t.TempDir()
-	config, err := os.ReadFile(shared.cluster.Kubeconfig())
+	config, err := os.ReadFile(e.cluster.Kubeconfig())
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(os.WriteFile(filepath.Join(home, "config"), config, 0o600)).To(Succeed())
 	run := func(command string) string {
@@ -222,6 +222,7 @@ func shape(output string) string {
 
 // TestShape checks that shape keeps everything that matters.
 func TestShape(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	const pod = "web-zone-b-1   0/1     CrashLoopBackOff   1 (6s ago)     6s"
 	g.Expect(shape("web-zone-b-1 0/1 CrashLoopBackOff 2 (1m5s ago)  1m10s")).To(Equal(shape(pod)))

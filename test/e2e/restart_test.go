@@ -15,10 +15,10 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestRestart stops the manager in mid-canary. It does not run in parallel with other tests, because
-// they share the manager.
+// TestRestart stops the manager in mid-canary.
 func TestRestart(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	var all []*Workload
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		w := e.Create(draft("web-"+map[appsv1.PodManagementPolicyType]string{
@@ -90,7 +90,7 @@ func TestRestart(t *testing.T) {
 // those of the chart.
 func (e *env) restartManager(meanwhile func(), args ...string) *install.Deployed {
 	e.t.Helper()
-	e.Expect(shared.manager.Stop()).To(Succeed())
+	e.Expect(e.manager.Stop()).To(Succeed())
 	meanwhile()
 	return e.startManager(args...)
 }
@@ -98,17 +98,17 @@ func (e *env) restartManager(meanwhile func(), args ...string) *install.Deployed
 // killManager kills the manager and starts another, which waits for the Lease.
 func (e *env) killManager(args ...string) *install.Deployed {
 	e.t.Helper()
-	e.Expect(shared.manager.Kill()).To(Succeed())
+	e.Expect(e.manager.Kill()).To(Succeed())
 	return e.startManager(args...)
 }
 
 func (e *env) startManager(args ...string) *install.Deployed {
 	e.t.Helper()
 	began := time.Now()
-	d, err := install.FromChart(e.ctx, shared.cluster, install.Namespace, install.Deployment)
+	d, err := install.FromChart(e.ctx, e.cluster, install.Namespace, install.Deployment)
 	e.Expect(err).NotTo(HaveOccurred())
 	d.Args = append(d.Args, args...)
-	shared.manager, err = d.Start(e.ctx, shared.cluster, "united-manager")
+	e.manager, err = d.Start(e.ctx, e.cluster, "united-manager")
 	e.Expect(err).NotTo(HaveOccurred())
 	e.t.Logf("a manager works after %s", time.Since(began).Round(time.Millisecond))
 	return d

@@ -19,6 +19,7 @@ import (
 // TestRolloutOfBroken checks that replicas which were broken before the rollout do not keep it from
 // replacing them, as long as healthy replicas stay.
 func TestRolloutOfBroken(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		broken []int

@@ -125,7 +125,7 @@ func (e *env) editing(edits ...func(i int) error) (stop func() int) {
 // by selects.
 func (e *env) statusWrites(since int64, by func(cluster.Event) bool) []cluster.Event {
 	e.t.Helper()
-	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
+	writes, err := e.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
 		return by(w) && w.Namespace == e.Namespace && w.Resource+"/"+w.Subresource == statuses
 	})
 	e.Expect(err).NotTo(HaveOccurred())

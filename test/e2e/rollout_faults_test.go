@@ -26,10 +26,10 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// TestRolloutKilled kills the manager at random in mid-rollout. It does not run in parallel with other
-// tests, because they share the manager.
+// TestRolloutKilled kills the manager at random in mid-rollout.
 func TestRolloutKilled(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	seed := seedOfTest(e)
 	random := rand.New(rand.NewPCG(seed, 4))
 	r := newRolls(e)
@@ -105,10 +105,10 @@ func (r *rolls) end() {
 	}
 }
 
-// TestRolloutAPIServerKilled kills kube-apiserver in mid-rollout, at random. It does not run in
-// parallel with other tests.
+// TestRolloutAPIServerKilled kills kube-apiserver in mid-rollout, at random.
 func TestRolloutAPIServerKilled(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	seed := seedOfTest(e)
 	random := rand.New(rand.NewPCG(seed, 5))
 	r := newRolls(e)
@@ -134,7 +134,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 // does not end before that.
 func (e *env) restartAPIServer() {
 	e.t.Helper()
-	e.Expect(shared.cluster.RestartAPIServer(e.ctx)).To(Succeed())
+	e.Expect(e.cluster.RestartAPIServer(e.ctx)).To(Succeed())
 	since := time.Now()
 	e.t.Cleanup(func() {
 		ctx, eventually := context.WithoutCancel(e.ctx), NewWithT(e.t).Eventually
@@ -160,7 +160,7 @@ func (e *env) reviveManager() {
 	now := time.Now()
 	e.Eventually(func() bool {
 		select {
-		case <-shared.manager.Done():
+		case <-e.manager.Done():
 			e.startManager()
 			return true
 		default:
@@ -281,7 +281,7 @@ func (e *env) newDarkZone(nodes int) *darkZone {
 	for i := range nodes {
 		node := fmt.Sprintf("%s-%d", zone, i)
 		// The taint keeps pods of other tests away.
-		e.Expect(shared.cluster.AddNode(e.ctx, zone, node, corev1.Taint{Key: zone, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
+		e.Expect(e.cluster.AddNode(e.ctx, zone, node, corev1.Taint{Key: zone, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
 		d.nodes = append(d.nodes, node)
 	}
 	three := intstr.FromInt32(3)
@@ -297,7 +297,7 @@ func (e *env) newDarkZone(nodes int) *darkZone {
 func (d *darkZone) switchOff(all ...*Workload) {
 	d.e.t.Helper()
 	for _, node := range d.nodes {
-		d.e.Expect(shared.cluster.StopKubelet(d.e.ctx, node)).To(Succeed())
+		d.e.Expect(d.e.cluster.StopKubelet(d.e.ctx, node)).To(Succeed())
 	}
 	for _, w := range all {
 		w.Disturbed()
@@ -312,6 +312,6 @@ func (d *darkZone) switchOff(all ...*Workload) {
 func (d *darkZone) switchOn() {
 	d.e.t.Helper()
 	for _, node := range d.nodes {
-		d.e.Expect(shared.cluster.StartKubelet(d.e.ctx, node)).To(Succeed())
+		d.e.Expect(d.e.cluster.StartKubelet(d.e.ctx, node)).To(Succeed())
 	}
 }

@@ -58,6 +58,7 @@ func TestSamples(t *testing.T) {
 
 // TestSamplesAreTested checks that every sample has a test, and every test a sample.
 func TestSamplesAreTested(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	entries, err := os.ReadDir(samplesDir(t))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -178,7 +179,7 @@ func testSampleSpot(t *testing.T) {
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/tolerations","value":[{"key":%q,"operator":"Exists"}]}]`, w.Namespace)
 	for pool, taints := range taints {
 		name := w.Namespace + "-" + pool
-		w.Expect(shared.cluster.AddNode(w.ctx, "elsewhere", name, taints...)).To(Succeed())
+		w.Expect(w.cluster.AddNode(w.ctx, "elsewhere", name, taints...)).To(Succeed())
 		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"karpenter.sh/capacity-type":"`+pool+`"}}}`))
 		w.Expect(w.Client.Patch(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, label)).To(Succeed())
 	}
@@ -199,7 +200,7 @@ func testSampleSpotFirst(t *testing.T) {
 	w := applySample(t, "spot-first.yaml", "crawler")
 	addNode := func(pool, label, taint string) {
 		name := w.Namespace + "-" + pool
-		w.Expect(shared.cluster.AddNode(w.ctx, "elsewhere", name, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
+		w.Expect(w.cluster.AddNode(w.ctx, "elsewhere", name, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})).To(Succeed())
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"eks.amazonaws.com/capacityType":"`+label+`"}}}`))
 		w.Expect(w.Client.Patch(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch)).To(Succeed())
 	}
@@ -352,7 +353,7 @@ func testSampleHelm(t *testing.T) {
 	e := newEnv(t)
 	chart, err := install.ChartDir("zone-canary")
 	e.Expect(err).NotTo(HaveOccurred())
-	_, err = install.Helm(e.ctx, shared.cluster, "install", "web", chart, "--namespace="+e.Namespace,
+	_, err = install.Helm(e.ctx, e.cluster, "install", "web", chart, "--namespace="+e.Namespace,
 		"-f", filepath.Join(samplesDir(t), "helm", "values.yaml"), "--wait", "--timeout=2m")
 	e.Expect(err).NotTo(HaveOccurred())
 	w := e.Workload("web")

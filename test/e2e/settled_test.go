@@ -39,7 +39,7 @@ func (w *Workload) Settle() {
 			return
 		}
 		w.Expect(w.unsettled(w, parent)).To(BeEmpty(), "the status says Ready=True, but:")
-	}).Should(Succeed())
+	}).WithTimeout(rolloutTimeout).Should(Succeed())
 	w.disturbed = false
 }
 

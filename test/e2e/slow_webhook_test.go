@@ -104,15 +104,17 @@ func TestSlowWebhook(t *testing.T) {
 }
 
 // TestSlowNamespaces checks webhooks that are slow in more namespaces than it takes to use all workers,
-// half of the rest each. The last worker is for namespaces whose passes are short. The test does not run
-// in parallel with others, because they would have that worker only.
+// half of the rest each. The last worker is for namespaces whose passes are short. Other tests
+// would have that worker only.
 func TestSlowNamespaces(t *testing.T) {
-	control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	t.Parallel()
+	p := newPlaneOf(t)
+	control := p.newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
 	control.Settle()
 	var webhooks []slowWebhook
 	var slow []*Workload
 	for range 5 {
-		e := newEnv(t)
+		e := p.newEnv(t)
 		webhooks = append(webhooks, e.DelayChildren(20*time.Second))
 		for i := range 4 {
 			slow = append(slow, e.Create(draft(fmt.Sprintf("slow-%d", i), replicas(0), zones("", ""), hold())))

@@ -193,9 +193,9 @@ func TestHeldByAFinalizer(t *testing.T) {
 
 // TestStrippedWhileNoManagerRuns lowers the partition of a child while no manager runs, and removes or
 // forges the annotations that United wrote on it. The child's controller moves protected replicas. That
-// is not a release: the protected replicas come back as they were. The test does not run in parallel
-// with other tests, because they share the manager.
+// is not a release: the protected replicas come back as they were.
 func TestStrippedWhileNoManagerRuns(t *testing.T) {
+	t.Parallel()
 	open := `"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}`
 	patches := map[string]string{
 		"stripped":      fmt.Sprintf(`{"metadata":{%s},%s}`, removes(append(slices.Clone(recorded), v1alpha1.AnnotationRecordChecksum)...), open),
@@ -203,13 +203,14 @@ func TestStrippedWhileNoManagerRuns(t *testing.T) {
 		"forged":        fmt.Sprintf(`{"metadata":{"annotations":{%q:"0",%q:"0"}},%s}`, v1alpha1.AnnotationPartition, v1alpha1.AnnotationReleasedFrom, open),
 		"lowered alone": fmt.Sprintf(`{%s}`, open), // the control
 	}
+	p := newPlaneOf(t)
 	all := map[string][]*Workload{}
 	for _, patch := range slices.Sorted(maps.Keys(patches)) {
 		for _, coordinated := range []bool{false, true} {
-			all[patch] = append(all[patch], midCanary(newEnv(t), appsv1.ParallelPodManagement, coordinated))
+			all[patch] = append(all[patch], midCanary(p.newEnv(t), appsv1.ParallelPodManagement, coordinated))
 		}
 	}
-	newEnv(t).restartManager(func() {
+	p.newEnv(t).restartManager(func() {
 		for name, workloads := range all {
 			for _, w := range workloads {
 				w.Disturbed()

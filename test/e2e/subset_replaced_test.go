@@ -58,10 +58,10 @@ func TestSubsetReplaced(t *testing.T) {
 
 // TestSubsetReplacedUnseen removes a subset and adds it again on other nodes while no manager runs. A
 // manager that comes back cannot know that, and does not delete anything on a guess: held replicas stay
-// where they are, released ones move. The test does not run in parallel with others, because they share
-// the manager.
+// where they are, released ones move.
 func TestSubsetReplacedUnseen(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newPlaneOf(t).newEnv(t)
 	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", "", ""), hold()))
 	w.Settle()
 	others, none := e.History.Forbid(outside("zone-b")), e.History.Forbid(anyNewPod)

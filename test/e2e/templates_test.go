@@ -349,9 +349,9 @@ func (w *Workload) isRefused(what string) {
 func (e *env) Unchecked() {
 	e.t.Helper()
 	const label = "united.dev/e2e-unchecked"
-	_, err := shared.cluster.Kubectl(e.ctx, "label", "namespace", e.Namespace, label+"=")
+	_, err := e.cluster.Kubectl(e.ctx, "label", "namespace", e.Namespace, label+"=")
 	e.Expect(err).NotTo(HaveOccurred())
-	_, err = shared.cluster.Kubectl(e.ctx, "patch", "validatingadmissionpolicybinding", "united-templates", "--type=merge", "-p",
+	_, err = e.cluster.Kubectl(e.ctx, "patch", "validatingadmissionpolicybinding", "united-templates", "--type=merge", "-p",
 		`{"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":"`+label+`","operator":"DoesNotExist"}]}}}}`)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Eventually(func() error {

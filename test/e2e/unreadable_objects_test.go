@@ -30,12 +30,14 @@ import (
 
 // TestUnreadable checks that an object which a tenant can store but Go cannot decode affects only that
 // object. The control is another parent, which reacts while the object exists, also after a start of
-// the manager. The test does not run in parallel with others: it restarts the manager, and temporarily
+// the manager. The test restarts the manager, and temporarily
 // removes the checks that refuse such objects.
 func TestUnreadable(t *testing.T) {
-	control := soundEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
+	t.Parallel()
+	p := newPlaneOf(t)
+	control := p.soundEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
 	control.Settle()
-	e, junk := newEnv(t), newEnv(t)
+	e, junk := p.newEnv(t), p.newEnv(t)
 	aged := e.Create(draft("aged", replicas(2), zones("", ""), hold()))
 	deep := e.Create(draft("deep", replicas(2), zones("", ""), hold()))
 	aged.Settle()
@@ -151,7 +153,7 @@ func (w *Workload) tellsUnreadable() {
 		}
 		g.Expect(said).To(BeNumerically(">=", 1))
 	}).Should(Succeed())
-	log, err := os.ReadFile(shared.manager.LogPath())
+	log, err := os.ReadFile(w.manager.LogPath())
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(string(log)).To(MatchRegexp(`cannot decode UnitedDeployment.*"name": ?"%s"`, w.Name))
 }
@@ -190,7 +192,7 @@ func (e *env) withoutChecks(do func()) {
 	defer func() {
 		e.Kubectl("create", "-f", bound)
 		e.Kubectl("replace", "-f", strict)
-		e.Expect(install.WaitPolicy(e.ctx, shared.cluster)).To(Succeed())
+		e.Expect(install.WaitPolicy(e.ctx, e.cluster)).To(Succeed())
 	}()
 	do()
 }
@@ -208,7 +210,7 @@ func (w *Workload) deepen(levels int) {
 	w.Eventually(func() error {
 		var object map[string]any
 		parent := w.Parent()
-		raw, err := shared.cluster.Kubectl(w.ctx, "get", "--raw", w.path(parent))
+		raw, err := w.cluster.Kubectl(w.ctx, "get", "--raw", w.path(parent))
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(json.Unmarshal([]byte(raw), &object)).To(Succeed())
 		object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{}}
@@ -260,7 +262,7 @@ func (e *env) send(method, path, body string) error {
 }
 
 func (e *env) rest() rest.Interface {
-	clients, err := kubernetes.NewForConfig(shared.cluster.Config())
+	clients, err := kubernetes.NewForConfig(e.cluster.Config())
 	e.Expect(err).NotTo(HaveOccurred())
 	return clients.RESTClient()
 }

@@ -100,7 +100,7 @@ func (e *env) addNodeWithoutZone(suffix string) string {
 	e.t.Helper()
 	name := e.Namespace + "-" + suffix
 	taint := corev1.Taint{Key: e.Namespace, Effect: corev1.TaintEffectNoSchedule}
-	e.Expect(shared.cluster.AddNode(e.ctx, "elsewhere", name, taint)).To(Succeed())
+	e.Expect(e.cluster.AddNode(e.ctx, "elsewhere", name, taint)).To(Succeed())
 	return name
 }
 

@@ -27,10 +27,10 @@ const earlierFingerprint = "0123456789abcdef"
 // the record, and with another fingerprint. Each of them is written once, no pod is restarted, and then
 // nothing is written. A rollout that was under way goes on. It happens twice, as after a rollback to the
 // earlier version. (TestUpgradeUnderWay in test/chart has a real earlier version, but only one.)
-//
-// The test does not run in parallel with others, because they share the manager.
 func TestUpgrade(t *testing.T) {
-	e, busy := newEnv(t), newEnv(t)
+	t.Parallel()
+	p := newPlaneOf(t)
+	e, busy := p.newEnv(t), p.newEnv(t)
 	began := map[*env]int64{e: e.AuditMark(), busy: busy.AuditMark()}
 	var resting, all []*contracted
 	for _, k := range kinds()[:2] {

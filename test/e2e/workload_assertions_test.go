@@ -83,7 +83,7 @@ func (w *Workload) Runs(want images) {
 func (e *env) Raw(kind, name string) string {
 	e.t.Helper()
 	path := fmt.Sprintf("/apis/apps/v1/namespaces/%s/%s/%s", e.Namespace, kind, name)
-	raw, err := shared.cluster.Kubectl(e.ctx, "get", "--raw", path)
+	raw, err := e.cluster.Kubectl(e.ctx, "get", "--raw", path)
 	e.Expect(err).NotTo(HaveOccurred())
 	return raw
 }
@@ -91,7 +91,7 @@ func (e *env) Raw(kind, name string) string {
 // Kubectl runs kubectl in the namespace of the test.
 func (e *env) Kubectl(args ...string) string {
 	e.t.Helper()
-	out, err := shared.cluster.Kubectl(e.ctx, append([]string{"-n", e.Namespace}, args...)...)
+	out, err := e.cluster.Kubectl(e.ctx, append([]string{"-n", e.Namespace}, args...)...)
 	e.Expect(err).NotTo(HaveOccurred())
 	return out
 }

@@ -32,6 +32,7 @@ import (
 // to the current step.
 type env struct {
 	*WithT
+	*plane
 	t   *testing.T
 	ctx context.Context // of the whole test, not of the step
 	client.Client
@@ -39,11 +40,17 @@ type env struct {
 	History   History
 }
 
-// newEnv creates a namespace in which pods can be created. If the test fails, it logs the objects in
-// the namespace.
+// newEnv creates a namespace on the shared control plane.
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	e := &env{WithT: NewWithT(t), t: t, ctx: t.Context(), Client: shared.client}
+	return shared.newEnv(t)
+}
+
+// newEnv creates a namespace in which pods can be created. If the test fails, it logs the objects in
+// the namespace.
+func (p *plane) newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{WithT: NewWithT(t), plane: p, t: t, ctx: t.Context(), Client: p.client}
 	e.History = History{e}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	e.Expect(e.Client.Create(e.ctx, namespace)).To(Succeed())
@@ -272,12 +279,13 @@ type pod struct {
 	Members int
 }
 
-func readPod(p *corev1.Pod) pod {
+// readPod reads a pod. zones has the zone of each node.
+func readPod(p *corev1.Pod, zones map[string]string) pod {
 	read := pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 		Subset: p.Labels[v1alpha1.LabelSubset], Ordinal: -1,
 		Hash: p.Labels[appsv1.ControllerRevisionHashLabelKey],
-		Node: p.Spec.NodeName, Zone: shared.zones[p.Spec.NodeName],
+		Node: p.Spec.NodeName, Zone: zones[p.Spec.NodeName],
 		Terminating: p.DeletionTimestamp != nil, Parent: p.Labels[v1alpha1.LabelName],
 		Running: p.Status.Phase == corev1.PodRunning,
 	}
@@ -313,7 +321,7 @@ func (w *Workload) members() []pod {
 	w.Expect(w.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelName: w.Name})).To(Succeed())
 	pods := make([]pod, 0, len(list.Items))
 	for i := range list.Items {
-		pods = append(pods, readPod(&list.Items[i]))
+		pods = append(pods, readPod(&list.Items[i], w.zones))
 	}
 	slices.SortFunc(pods, func(a, b pod) int {
 		return cmp.Or(cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.Ordinal, b.Ordinal))
@@ -345,7 +353,7 @@ func (w *Workload) Images() images {
 func (e *env) Writes(since int64, kinds ...string) []cluster.Event {
 	e.t.Helper()
 	manager := cluster.ByServiceAccount(install.Namespace, install.ServiceAccount)
-	writes, err := shared.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
+	writes, err := e.cluster.Writes(e.ctx, since, func(w cluster.Event) bool {
 		kind := strings.TrimSuffix(w.Resource+"/"+w.Subresource, "/")
 		wanted := slices.Contains(kinds, kind) || len(kinds) == 0 && w.Resource != "events"
 		return manager(w) && w.Namespace == e.Namespace && wanted
@@ -363,7 +371,7 @@ const (
 // AuditMark returns the place in the audit log after everything that was written so far.
 func (e *env) AuditMark() int64 {
 	e.t.Helper()
-	mark, err := shared.cluster.AuditMark(e.ctx)
+	mark, err := e.cluster.AuditMark(e.ctx)
 	e.Expect(err).NotTo(HaveOccurred())
 	return mark
 }
@@ -381,13 +389,13 @@ func (e *env) describe(ctx context.Context) string {
 		{"get", "events.events.k8s.io", "--field-selector=regarding.kind=UnitedDeployment"},
 		{"get", "united", "-o", "yaml"},
 	} {
-		out, err := shared.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
+		out, err := e.cluster.Kubectl(ctx, append([]string{"-n", e.Namespace}, args...)...)
 		fmt.Fprintf(&text, "$ kubectl %s\n%s\n", strings.Join(args, " "), out)
 		if err != nil {
 			fmt.Fprintln(&text, err) // the cluster need not serve LeaderWorkerSets
 		}
 	}
-	log, err := os.ReadFile(shared.manager.LogPath())
+	log, err := os.ReadFile(e.manager.LogPath())
 	if err != nil {
 		fmt.Fprintln(&text, err)
 	}

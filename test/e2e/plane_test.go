@@ -1,0 +1,169 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/install"
+	"github.com/unitedworkloads/united/test/podmetrics"
+)
+
+// plane is a control plane with a manager.
+type plane struct {
+	cluster *cluster.Cluster
+	manager *install.Manager
+	client  client.Client
+	watch   *podWatch
+	metrics *podmetrics.Server
+	// zones has the zone of each node.
+	zones map[string]string
+	// startKruise and startLWS start the managers of other kinds, once.
+	startKruise, startLWS func() error
+}
+
+// forDisturbance lets a test restart the API server. A restarted one does not know the past of the objects
+// that it caches, and the watch of the pods must not miss any event, so it reads from etcd.
+func forDisturbance() cluster.Options {
+	return cluster.Options{Log: os.Stderr, APIServerArgs: []string{"--watch-cache-sizes=pods#0"}}
+}
+
+// newPlane installs United in a cluster, and starts its manager.
+func newPlane(ctx context.Context, c *cluster.Cluster) (p *plane, err error) {
+	p = &plane{
+		cluster: c, zones: map[string]string{},
+		startKruise: sync.OnceValue(func() error { return c.StartKruise(context.Background()) }),
+		startLWS:    sync.OnceValue(func() error { return c.StartLWS(context.Background()) }),
+	}
+	if err := install.Chart(ctx, c, values...); err != nil {
+		return nil, err
+	}
+	if p.client, err = install.NewClient(c); err != nil {
+		return nil, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := p.client.List(ctx, nodes); err != nil {
+		return nil, err
+	}
+	for _, node := range nodes.Items {
+		p.zones[node.Name] = node.Labels[corev1.LabelTopologyZone]
+	}
+	if p.watch, err = startPodWatch(ctx, c, p.zones); err != nil {
+		return nil, err
+	}
+	if p.metrics, err = podmetrics.Start(ctx, c); err != nil {
+		return nil, err
+	}
+	p.manager, err = install.Start(ctx, c, "united-manager")
+	return p, err
+}
+
+// stop stops the manager, the watch and the metrics: graceful shutdown is part of the test.
+func (p *plane) stop() error {
+	defer p.watch.stop()
+	return errors.Join(p.manager.Stop(), p.metrics.Stop(context.Background()))
+}
+
+// own are the control planes that are started for one test.
+var own = struct {
+	turns chan struct{} // bounds how many there are
+	sync.Mutex
+	idle []*plane // those that no test uses now
+}{turns: make(chan struct{}, 4)}
+
+// newPlaneOf returns a control plane that no other test uses until this one ends, an idle one or a new
+// one, as soon as there are not too many. It may have objects of tests that have ended, in other namespaces. If the test fails, no other
+// test gets the control plane.
+func newPlaneOf(t *testing.T) *plane {
+	t.Helper()
+	awaitTurn(t)
+	if p := takeIdle(); p != nil {
+		p.leaveIdle(t)
+		return p
+	}
+	return startPlane(t)
+}
+
+// newestPlaneOf is newPlaneOf, but the control plane is always a new one.
+func newestPlaneOf(t *testing.T) *plane {
+	t.Helper()
+	awaitTurn(t)
+	if p := takeIdle(); p != nil {
+		if err := p.stopAll(); err != nil {
+			t.Error(err)
+		}
+	}
+	return startPlane(t)
+}
+
+func awaitTurn(t *testing.T) {
+	t.Helper()
+	select {
+	case own.turns <- struct{}{}:
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+	t.Cleanup(func() { <-own.turns })
+}
+
+func startPlane(t *testing.T) *plane {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	c, err := cluster.Start(ctx, forDisturbance())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlane(ctx, c)
+	if err != nil {
+		t.Fatal(errors.Join(err, c.Stop()))
+	}
+	p.leaveIdle(t)
+	return p
+}
+
+// leaveIdle makes the control plane idle when the test ends, or stops it if the test fails.
+func (p *plane) leaveIdle(t *testing.T) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			own.Lock()
+			defer own.Unlock()
+			own.idle = append(own.idle, p)
+			return
+		}
+		if err := p.stopAll(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func takeIdle() *plane {
+	own.Lock()
+	defer own.Unlock()
+	if len(own.idle) == 0 {
+		return nil
+	}
+	p := own.idle[0]
+	own.idle = own.idle[1:]
+	return p
+}
+
+// stopIdle stops the control planes that were started for one test.
+func stopIdle() error {
+	var errs []error
+	for p := takeIdle(); p != nil; p = takeIdle() {
+		errs = append(errs, p.stopAll())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *plane) stopAll() error { return errors.Join(p.stop(), p.cluster.Stop()) }
