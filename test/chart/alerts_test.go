@@ -158,7 +158,7 @@ func TestAlertsFire(t *testing.T) {
 		e.Eventually(func() []string { return p.query(`sum(leader_election_master_status{name="united-manager"}) == 0`) }).Should(HaveLen(1), "scraped")
 		e.Expect(p.firing()).To(HaveKey("UnitedDown"))
 		e.Expect(e.Delete(e.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: install.Lease}})).To(Succeed())
-		e.Expect(p.firing()).NotTo(HaveKey("UnitedDown"))
+		e.Eventually(p.firing).ShouldNot(HaveKey("UnitedDown"))
 	})
 }
 
