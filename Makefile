@@ -225,9 +225,11 @@ vulnerabilities: $(BIN)/govulncheck
 		echo 'govulncheck: the vulnerability database cannot be reached, skipped: $(GOVULNDB)'; \
 	fi
 
-# Packages that start a control plane: they must not overlap, and their inputs (the binaries) are not known to the test
-# cache.
-HEAVY := /test/(cluster|integration|e2e|chart|conformance)(/|$$)
+# Packages that start a control plane: their inputs (the binaries) are not known to the test cache. Those of each variable
+# run one after the other.
+E2E := /test/e2e(/|$$)
+SHORTER := /test/(cluster|integration|chart|conformance)(/|$$)
+HEAVY := $(E2E)|$(SHORTER)
 
 # The environment of the tests, and of the control planes that they start. With less garbage collection kube-apiserver
 # and the walks of small worlds take a tenth less time; the limit is for each process, and not a hard one.
@@ -260,28 +262,29 @@ skipped-tests: ## Say which tests do not run here, and why
 say-what-is-skipped = $(MAKE) --no-print-directory skipped-tests
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, and beside them those on the real control plane
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, and at the same time those on the real control plane
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-unit test-part-control-plane || rc=1; \
+	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-e2e test-part-others || rc=1; \
 	$(say-what-is-skipped); \
 	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
 	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
 	exit $$rc
 
-# The parts run at the same time: the tests on a control plane also wait, and the others only compute.
+# The parts run at the same time: e2e takes as long as all others, and waits now and then.
 TEST_LOGS := $(BIN)/test-logs
-.PHONY: test-part-unit test-part-control-plane
-test-part-unit:
+.PHONY: test-part-e2e test-part-others
+test-part-e2e:
+	@set -o pipefail; { $(call run-tests,'$(E2E)',-count 1 -timeout 60m); } 2>&1 | tee $(TEST_LOGS)/e2e.txt
+
+test-part-others:
 	@set -o pipefail; { rc=0; \
 		{ $(call run-tests,-v '$(HEAVY)',-timeout 40m); } || rc=1; \
 		( $(test-image-tool) ) || rc=1; \
 		$(BIN)/helm-unittest $(CHARTS) || rc=1; \
-		$(test-alerts) || rc=1; exit $$rc; } 2>&1 | tee $(TEST_LOGS)/unit.txt
-
-test-part-control-plane:
-	@set -o pipefail; { rc=0; \
-		{ $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; \
-		{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; exit $$rc; } 2>&1 | tee $(TEST_LOGS)/control-plane.txt
+		$(test-alerts) || rc=1; \
+		{ $(call run-tests,'$(SHORTER)',-p 1 -count 1 -timeout 60m); } || rc=1; \
+		{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
+		exit $$rc; } 2>&1 | tee $(TEST_LOGS)/others.txt
 
 test-unit: ## Run the tests that need no control plane
 	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
