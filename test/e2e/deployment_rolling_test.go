@@ -84,20 +84,28 @@ func TestDeploymentRollingDisturbed(t *testing.T) {
 // again within maxUnavailable, whatever a template sets for surplus, history and readiness.
 func TestDeploymentRollingTemplates(t *testing.T) {
 	t.Parallel()
-	for name, field := range map[string]edit{
-		"no history":                templateField(int64(0), "spec", "revisionHistoryLimit"),
-		"ready for a while":         templateField(int64(2), "spec", "minReadySeconds"),
-		"a surplus replica":         templateField(int64(1), "spec", "strategy", "rollingUpdate", "maxSurge"),
-		"twice as many for a while": templateField("100%", "spec", "strategy", "rollingUpdate", "maxSurge"),
+	for name, tc := range map[string]struct {
+		field   edit
+		surplus bool // no replica has to be down at any time
+	}{
+		"no history":                {templateField(int64(0), "spec", "revisionHistoryLimit"), false},
+		"ready for a while":         {templateField(int64(2), "spec", "minReadySeconds"), false},
+		"a surplus replica":         {templateField(int64(1), "spec", "strategy", "rollingUpdate", "maxSurge"), true},
+		"twice as many for a while": {templateField("100%", "spec", "strategy", "rollingUpdate", "maxSurge"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
-			w := e.deploymentsOf(replicas(4), zones("", ""), rolling(`{maxUnavailable: 1}`), field)
+			w := e.deploymentsOf(replicas(4), zones("", ""), rolling(`{maxUnavailable: 1}`), tc.field)
 			ledger := w.Ledger(4)
 			for _, tag := range []string{"v2", "v1", "v3"} {
 				w.setImage(tag)
 				w.comesTo("2 "+tag, "2 "+tag, "")
+			}
+			if tc.surplus {
+				e.Expect(ledger.Most()).To(BeNumerically("<=", 1), "%s", ledger)
+				e.Expect(ledger.Least()).To(BeNumerically("<", 0), "positive control: %s", ledger)
+				return
 			}
 			ledger.Within(1)
 		})

@@ -116,6 +116,16 @@ func (l *Ledger) Most() int {
 	return most
 }
 
+// Least is the opposite of Most: it is negative if more replicas were available than were asked for.
+func (l *Ledger) Least() int {
+	l.history.e.t.Helper()
+	least := 0
+	for _, m := range l.moments() {
+		least = min(least, m.down)
+	}
+	return least
+}
+
 // Taken returns the largest number of replicas that were down right after an available one was deleted.
 // Replicas that go down by themselves increase Most, but not Taken.
 func (l *Ledger) Taken() int {
