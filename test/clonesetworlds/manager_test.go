@@ -22,10 +22,21 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 		if !s.Children[k].Exists {
 			continue
 		}
-		have := w.dependents(theirs, k)
-		in.Pods[worlds.SubsetName(k)] = have.Pods
-		in.Children[worlds.SubsetName(k)] = w.observe(s, k, have)
+		read := w.read(s, theirs, k)
+		in.Pods[worlds.SubsetName(k)], in.Children[worlds.SubsetName(k)] = read.Have.Pods, read.Child
 	}
+}
+
+// read reads a child, and the objects that belong to it from theirs, which may be an earlier state.
+func (w *world) read(s, theirs *state, k int) worlds.Read {
+	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
+	return w.reads.Of(key, func() worlds.Read {
+		have := w.dependents(theirs, k)
+		if !s.Children[k].Exists {
+			return worlds.Read{Have: have}
+		}
+		return worlds.Read{Have: have, Child: w.observe(s, k, have)}
+	})
 }
 
 // observe reads a child through the adapter.
@@ -39,7 +50,7 @@ func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Chil
 	return &planner.Child{Object: u, Observed: o}
 }
 
-func (w *world) Observed(s *state, k int) *planner.Child { return w.observe(s, k, w.dependents(s, k)) }
+func (w *world) Observed(s *state, k int) *planner.Child { return w.read(s, s, k).Child }
 
 // DeletionsOf parses the deletions of a subset from the names of the pods.
 func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {

@@ -109,12 +109,13 @@ type ways struct {
 // world is a setting with caches.
 type world struct {
 	*worlds.World
+	reads worlds.Reads[child]
 	ways
 	templates map[[2]uint8]map[string]any
 }
 
 func newWorld(c *setting) *world {
-	w := &world{ways: c.ways, templates: map[[2]uint8]map[string]any{}}
+	w := &world{reads: worlds.Reads[child]{}, ways: c.ways, templates: map[[2]uint8]map[string]any{}}
 	w.World = worlds.NewWorld(&c.Setting, cloneset.New(), w.template)
 	return w
 }
@@ -134,13 +135,18 @@ func (w *world) Base() *worlds.World         { return w.World }
 func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
 func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
 
+// seen returns a child without what only the oracle uses.
+func (c child) seen() child {
+	c.Protects, c.Released = 0, 0
+	return c
+}
+
 // Seen returns the part of a state that a pass can see.
 func (w *world) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
-		c := &of.Children[k]
-		c.Protects, c.Released = 0, 0
+		of.Children[k] = of.Children[k].seen()
 	}
 	return of
 }

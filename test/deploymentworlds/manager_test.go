@@ -22,12 +22,24 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 		if !c.Exists && !c.Orphaned {
 			continue
 		}
-		have := w.dependents(theirs, k)
-		in.Pods[name], in.Related[name] = have.Pods, have.Related
+		read := w.read(s, theirs, k)
+		in.Pods[name], in.Related[name] = read.Have.Pods, read.Have.Related
 		if c.Exists {
-			in.Children[name] = w.observe(s, k, have)
+			in.Children[name] = read.Child
 		}
 	}
+}
+
+// read reads a child, and the objects that belong to it from theirs, which may be an earlier state.
+func (w *world) read(s, theirs *state, k int) worlds.Read {
+	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
+	return w.reads.Of(key, func() worlds.Read {
+		have := w.dependents(theirs, k)
+		if !s.Children[k].Exists {
+			return worlds.Read{Have: have}
+		}
+		return worlds.Read{Have: have, Child: w.observe(s, k, have)}
+	})
 }
 
 // observe reads a child through the adapter.
@@ -41,7 +53,7 @@ func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Chil
 	return &planner.Child{Object: u, Observed: o}
 }
 
-func (w *world) Observed(s *state, k int) *planner.Child { return w.observe(s, k, w.dependents(s, k)) }
+func (w *world) Observed(s *state, k int) *planner.Child { return w.read(s, s, k).Child }
 
 // DeletionsOf returns nothing: United deletes no pods of a Deployment.
 func (w *world) DeletionsOf(sub *planner.SubsetPlan) []worlds.Deletion {

@@ -106,13 +106,14 @@ type groups struct{ workers, restarts, older bool }
 // world is a setting with caches.
 type world struct {
 	*worlds.World
+	reads worlds.Reads[child]
 	groups
 	templates map[[2]uint8]*lwsv1.LeaderWorkerTemplate
 	rendered  map[string]map[string]any
 }
 
 func newWorld(c *setting) *world {
-	w := &world{groups: c.groups, templates: map[[2]uint8]*lwsv1.LeaderWorkerTemplate{}, rendered: map[string]map[string]any{}}
+	w := &world{reads: worlds.Reads[child]{}, groups: c.groups, templates: map[[2]uint8]*lwsv1.LeaderWorkerTemplate{}, rendered: map[string]map[string]any{}}
 	w.World = worlds.NewWorld(&c.Setting, leaderworkerset.New(), w.template)
 	return w
 }
@@ -181,13 +182,18 @@ func (c *child) crashed(i int) bool {
 	return c.live(i) && (c.Leaders.Pods[i].Phase == statefulset.Crashed || !c.Workers[i].Stale && c.Workers[i].Phase == statefulset.Crashed)
 }
 
+// seen returns a child without what only the oracle uses.
+func (c child) seen() child {
+	c.Protects, c.Opened, c.Lost, c.Told, c.Strays = 0, 0, false, 0, 0
+	return c
+}
+
 // Seen returns the part of a state that a pass can see.
 func (w *world) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
-		c := &of.Children[k]
-		c.Protects, c.Opened, c.Lost, c.Told, c.Strays = 0, 0, false, 0, 0
+		of.Children[k] = of.Children[k].seen()
 	}
 	return of
 }

@@ -76,7 +76,13 @@ func (k *walk[S]) passKindly(s *S) (string, S, []Breach) {
 	if after == *s {
 		return "", *s, k.Judge(x, s)
 	}
-	return fmt.Sprintf("pass %v", x.Does()), after, k.Judge(x, s)
+	return x.String(), after, k.Judge(x, s)
+}
+
+// moment is what has happened in a run, and the state after it.
+type moment[S comparable] struct {
+	what string
+	s    S
 }
 
 // schedule is one run to the end.
@@ -84,18 +90,18 @@ type schedule[S comparable] struct {
 	*walk[S]
 	kind kindness
 	// begun are the states of this run, endedWell those of all runs with the same kindness that ended well.
-	begun     map[S]bool
+	begun     map[uint64]bool
 	endedWell map[uint64]bool
-	trace     []string
+	trace     []moment[S]
 	// depth is how many suggested actions the user has tried.
 	depth int
 }
 
 // run continues a world to its end, and says what is wrong with that; "" if nothing.
 func (c *schedule[S]) run(s S) (wrong string) {
-	ticked, path := 0, []uint64{}
+	ticked, path, h := 0, []uint64{}, c.hash(&s)
 	for range mostKindSteps {
-		if h := c.hash(&s); ticked == 0 && c.depth == 0 {
+		if ticked == 0 && c.depth == 0 {
 			if c.endedWell[h] {
 				return c.endsWell(path)
 			}
@@ -122,10 +128,10 @@ func (c *schedule[S]) run(s S) (wrong string) {
 			return c.endsWell(path)
 		}
 		c.say(what, &next)
-		if s = next; c.begun[s] {
+		if s, h = next, c.hash(&next); c.begun[h] {
 			return "it goes round in circles"
 		}
-		c.begun[s] = true
+		c.begun[h] = true
 	}
 	return "it does not come to rest"
 }
@@ -138,7 +144,7 @@ func (c *schedule[S]) endsWell(path []uint64) string {
 }
 
 func (c *schedule[S]) say(what string, s *S) {
-	c.trace = append(c.trace, what+"   => "+c.show(s))
+	c.trace = append(c.trace, moment[S]{what, *s})
 }
 
 // continues runs a world on to its end after the user has done something: a suggested action, or the end of a pause.
@@ -147,7 +153,7 @@ func (c *schedule[S]) continues(how string, s *S, f func(*Core)) string {
 	f(c.Core(&after))
 	c.Core(&after).Generation++
 	c.say(strings.ToUpper(how), &after)
-	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[S]bool{}, trace: c.trace, depth: c.depth + 1}
+	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[uint64]bool{}, trace: c.trace, depth: c.depth + 1}
 	wrong := on.run(after)
 	c.trace = on.trace
 	if wrong != "" {
@@ -157,10 +163,10 @@ func (c *schedule[S]) continues(how string, s *S, f func(*Core)) string {
 }
 
 // endsOf checks how a state ends.
-func (k *walk[S]) endsOf(s *S, n kindness, endedWell map[uint64]bool) (wrong string, trace []string) {
+func (k *walk[S]) endsOf(s *S, n kindness, endedWell map[uint64]bool) (wrong string, trace []moment[S]) {
 	begin := *s
 	core := k.Core(&begin)
 	core.Budget, core.Race = Budget{}, true
-	c := &schedule[S]{walk: k, kind: n, begun: map[S]bool{}, endedWell: endedWell}
+	c := &schedule[S]{walk: k, kind: n, begun: map[uint64]bool{}, endedWell: endedWell}
 	return c.run(begin), c.trace
 }

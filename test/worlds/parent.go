@@ -38,10 +38,21 @@ type World struct {
 	records   *interner[map[string]string]
 	// compared are the records as texts, without what is no reason for a write.
 	compared []string
-	parents  map[string]*v1alpha1.UnitedDeployment
-	specs    map[string]*planner.Spec
+	parents  map[parentKey]*parentParts
 	// Excepted counts how often each exception occurred.
 	Excepted map[string]int
+}
+
+// parentKey is what the spec of the UnitedDeployment depends on.
+type parentKey struct {
+	version, replicas, strategy, subsets uint8
+	paused                               bool
+}
+
+// parentParts is the UnitedDeployment as the user wrote it, and what is read from its spec.
+type parentParts struct {
+	object *v1alpha1.UnitedDeployment
+	spec   *planner.Spec
 }
 
 // NewWorld returns a world of a kind.
@@ -49,7 +60,7 @@ func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	w := &World{
 		Setting: c, Adapter: a, registry: adapters.Registry{a}, template: template, VersionOf: map[string]uint8{},
 		statuses: newInterner[*v1alpha1.UnitedDeploymentStatus](), texts: newInterner[string](), records: newInterner[map[string]string](),
-		parents: map[string]*v1alpha1.UnitedDeployment{}, specs: map[string]*planner.Spec{}, Excepted: map[string]int{},
+		parents: map[parentKey]*parentParts{}, Excepted: map[string]int{},
 	}
 	w.Text("")
 	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
@@ -80,9 +91,9 @@ func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1]
 
 // parent returns the UnitedDeployment as the user wrote it.
 func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
-	key := fmt.Sprint(s.Version, s.Replicas, s.Strategy, s.Subsets, s.Paused)
-	if p := w.parents[key]; p != nil {
-		return p, w.specs[key]
+	key := parentKey{s.Version, s.Replicas, s.Strategy, s.Subsets, s.Paused}
+	if parts := w.parents[key]; parts != nil {
+		return parts.object, parts.spec
 	}
 	p := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
 	p.Spec = v1alpha1.UnitedDeploymentSpec{
@@ -111,7 +122,7 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
 	if err != nil {
 		panic(fmt.Sprint(err, " ", w.Strategies[s.Strategy]))
 	}
-	w.parents[key], w.specs[key] = p, spec
+	w.parents[key] = &parentParts{p, spec}
 	return p, spec
 }
 

@@ -65,6 +65,24 @@ type Pass struct {
 	Plan    *planner.Plan
 	Writes  []Write
 	Deletes []Deletion
+	// outcomes are the statuses that it writes, by what became of its writes.
+	outcomes map[uint64]outcome
+	// text is the result of String, once that was called.
+	text string
+}
+
+// outcome is a status that a pass writes, and the number under which it is stored.
+type outcome struct {
+	status *v1alpha1.UnitedDeploymentStatus
+	id     uint32
+}
+
+// String describes the pass.
+func (x *Pass) String() string {
+	if x.text == "" { // most passes are met many times
+		x.text = fmt.Sprintf("pass %v", x.Does())
+	}
+	return x.text
 }
 
 // Does describes the writes.
@@ -82,6 +100,7 @@ func (x *Pass) Does() []string {
 // WithoutReminders returns the pass without writes that affect no replica.
 func (x *Pass) WithoutReminders() *Pass {
 	less := *x
+	less.text = ""
 	less.Writes = slices.DeleteFunc(slices.Clone(x.Writes), func(wr Write) bool { return wr.Remind != 0 })
 	return &less
 }
@@ -123,7 +142,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	}
 	in := k.w.Input(k.Core(s))
 	k.Read(in, s, theirs)
-	x := &Pass{Core: *k.Core(s), In: in, Plan: planner.Make(in)}
+	x := &Pass{Core: *k.Core(s), In: in, Plan: planner.Make(in), outcomes: map[uint64]outcome{}}
 	if k.w.Mutant != nil {
 		k.w.Mutant(x.Plan)
 	}
@@ -156,24 +175,18 @@ type disturbed[S comparable] struct {
 
 // execute executes a pass. It returns the status if the pass completes.
 func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploymentStatus {
-	results, stale := x.results(), false
+	stale := uint8(0)
 	for n, wr := range x.Writes {
 		if d.dies > 0 && n == d.dies {
 			return nil
 		}
-		r := results[SubsetName(wr.Child)]
 		if d.child == wr.Child || !k.Exists(s, wr.Child) && (wr.Shrink || wr.Action == subset.ActionApply) {
-			r.Stale, stale = true, true
+			stale |= 1 << wr.Child
 			continue
 		}
 		k.Carry(x, s, wr)
-		switch {
-		case wr.Remove:
-			r.Deleted = true
-		case wr.Remind == 0:
-			r.Child = k.Observed(s, wr.Child)
-		}
 	}
+	written := *s
 	for n, del := range x.Deletes {
 		if d.dies > 0 && n+len(x.Writes) == d.dies {
 			return nil
@@ -183,14 +196,42 @@ func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploym
 	if d.dies > 0 || d.status {
 		return nil
 	}
-	status, _ := planner.Status(x.In, x.Plan, results)
-	k.Published(s, status)
+	o := k.outcomeOf(x, &written, stale)
+	k.Published(s, o.status)
 	core := k.Core(s)
-	k.w.Publish(core, status)
-	if !stale {
+	core.Status = o.id
+	if stale == 0 {
 		core.PassGeneration = uint8(x.In.Parent.Generation)
 	}
-	return status
+	return o.status
+}
+
+// outcomeOf returns the status that a pass writes after its writes to children. stale has a bit for each child that could
+// not be written. As the status follows from what a pass can see of those children, it is computed once.
+func (k *walk[S]) outcomeOf(x *Pass, written *S, stale uint8) outcome {
+	h := maphash.Comparable(k.seed, struct {
+		seen  S
+		stale uint8
+	}{k.Seen(written), stale})
+	if o, known := x.outcomes[h]; known {
+		return o
+	}
+	results := x.results()
+	for _, wr := range x.Writes {
+		switch r := results[SubsetName(wr.Child)]; {
+		case stale>>wr.Child&1 == 1:
+			r.Stale = true
+		case wr.Remove:
+			r.Deleted = true
+		case wr.Remind == 0:
+			r.Child = k.Observed(written, wr.Child)
+		}
+	}
+	status, _ := planner.Status(x.In, x.Plan, results)
+	status.Rollout = status.Rollout.DeepCopy() // it belongs to the plan, and the next status changes it
+	o := outcome{status, k.w.Store(status)}
+	x.outcomes[h] = o
+	return o
 }
 
 // passWhole runs a whole pass on the current state.

@@ -28,8 +28,8 @@ func (w *World) ApprovalKey(s *Core) uint32 {
 	return 0
 }
 
-// Publish stores the status, without the fields that no decision depends on.
-func (w *World) Publish(s *Core, status *v1alpha1.UnitedDeploymentStatus) {
+// Store returns the number of a status, without the fields that no decision depends on.
+func (w *World) Store(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 	kept := status.DeepCopy()
 	kept.ReplicaCounts, kept.Summary = v1alpha1.ReplicaCounts{}, ""
 	kept.LastProgressTime, kept.Selector, kept.Conditions = nil, "", nil
@@ -47,7 +47,7 @@ func (w *World) Publish(s *Core, status *v1alpha1.UnitedDeploymentStatus) {
 	if err != nil {
 		panic(err)
 	}
-	s.Status = w.statuses.id(string(raw), func() *v1alpha1.UnitedDeploymentStatus {
+	return w.statuses.id(string(raw), func() *v1alpha1.UnitedDeploymentStatus {
 		back := &v1alpha1.UnitedDeploymentStatus{}
 		if err := json.Unmarshal(raw, back); err != nil {
 			panic(err)

@@ -94,35 +94,44 @@ func (k *Walker[S]) visit(n int) {
 	for _, b := range k.Judge(x, &s) {
 		k.record(n, b, fmt.Sprint("pass: ", x.Does()))
 	}
-	k.add(n, next, fmt.Sprintf("pass %v", x.Does()))
+	k.add(n, next, x.String)
 	happens := k.events(&s)
 	for _, b := range happens.Breaches {
 		k.record(n, b, "")
 	}
 	for _, e := range happens.List {
-		k.add(n, e.Next, e.Name)
+		k.add(n, e.Next, func() string { return e.Name })
 	}
 	k.faults(n, &s, x, happens.List)
 	k.onceIsEnough(n, &s)
 	for i, kind := range kindnesses() {
 		if wrong, trace := k.endsOf(&s, kind, k.endedWell[i]); wrong != "" {
-			if len(trace) > 24 {
-				trace = slices.Concat(trace[:4], trace[len(trace)-20:])
-			}
-			k.record(n, Breach{"I6", kind.name + ": " + wrong}, "    "+strings.Join(trace, "\n    "))
+			k.record(n, Breach{"I6", kind.name + ": " + wrong}, k.tell(trace))
 		}
 	}
+}
+
+// tell formats a trace, without its middle if it is long.
+func (k *Walker[S]) tell(trace []moment[S]) string {
+	if len(trace) > 24 {
+		trace = slices.Concat(trace[:4], trace[len(trace)-20:])
+	}
+	var lines []string
+	for i := range trace {
+		lines = append(lines, trace[i].what+"   => "+k.show(&trace[i].s))
+	}
+	return "    " + strings.Join(lines, "\n    ")
 }
 
 // faults adds passes that die, and passes that act on an outdated state (I7).
 func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
 	budget := &k.Core(s).Budget
 	if budget[Deaths] > 0 {
-		for m := 1; m <= len(x.Does()); m++ {
+		for m := 1; m <= len(x.Writes)+len(x.Deletes); m++ {
 			dead := *s
 			k.Core(&dead).Budget[Deaths]--
 			k.execute(x, &dead, disturbed[S]{child: -1, dies: m})
-			k.add(n, dead, fmt.Sprintf("pass dies after %v", x.Does()[:m]))
+			k.add(n, dead, func() string { return fmt.Sprintf("pass dies after %v", x.Does()[:m]) })
 		}
 	}
 	for _, e := range happens {
@@ -131,7 +140,7 @@ func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
 			core := k.Core(&late)
 			core.Budget[Stales]--
 			k.execute(x, &late, disturbed[S]{child: e.Child, status: core.Status != k.Core(s).Status, read: s})
-			k.add(n, late, fmt.Sprintf("stale pass after [%s] %v", e.Name, x.Does()))
+			k.add(n, late, func() string { return fmt.Sprintf("stale pass after [%s] %v", e.Name, x.Does()) })
 		}
 		if budget[Lags] > 0 {
 			k.lag(n, s, &e)
@@ -147,14 +156,17 @@ func (k *Walker[S]) lag(n int, s *S, e *Event[S]) {
 	core.Race = true
 	x := k.decide(&e.Raw, s)
 	k.execute(x, &late, disturbed[S]{child: -1, read: s})
-	k.add(n, late, fmt.Sprintf("after [%s] a pass on what was the children's before %v", e.Name, x.Does()))
+	k.add(n, late, func() string {
+		return fmt.Sprintf("after [%s] a pass on what was the children's before %v", e.Name, x.Does())
+	})
 }
 
-func (k *Walker[S]) add(from int, s S, how string) {
+// add adds a state, if it is not known yet.
+func (k *Walker[S]) add(from int, s S, how func() string) {
 	k.Tidy(&s)
 	if h := k.hash(&s); !k.known[h] {
 		k.known[h] = true
-		k.nodes = append(k.nodes, node[S]{s, from, how})
+		k.nodes = append(k.nodes, node[S]{s, from, how()})
 	}
 }
 
