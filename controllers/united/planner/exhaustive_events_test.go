@@ -64,7 +64,6 @@ func (ev smallEvent) in(c *smallConfig) string {
 	if ev.late {
 		late = ", then a pass that had not seen it"
 	}
-	pod := fmt.Sprintf("%s-%d", subsetName(int(ev.k)), ev.i)
 	switch ev.what {
 	case happensPass:
 		return "pass"
@@ -92,7 +91,7 @@ func (ev smallEvent) in(c *smallConfig) string {
 	}
 	return map[what]string{
 		happensReady: "ready ", happensUnready: "unready ", happensCrash: "crash ", happensEviction: "evict ", happensEnd: "gone ",
-	}[ev.what] + pod + late
+	}[ev.what] + fmt.Sprintf("%s-%d", subsetName(int(ev.k)), ev.i) + late
 }
 
 // costs returns the budget that pays for an event, or -1 for none.

@@ -6,6 +6,8 @@ package planner_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,18 +21,23 @@ import (
 // replicas, implemented once more and only from that. A pass is judged by what it had read, and not by what it
 // could not know.
 
-func percentOf(n int) *intstr.IntOrString { return ptr.To(intstr.FromString(fmt.Sprint(n, "%"))) }
+func percentOf(n int) *intstr.IntOrString { return ptr.To(intstr.FromString(strconv.Itoa(n) + "%")) }
+
+// percentIn returns the number of a percentage.
+func percentIn(value *intstr.IntOrString) int {
+	p, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
 
 // resolveSmall returns the partition for a value and a number of replicas.
 func resolveSmall(value *intstr.IntOrString, replicas uint8) uint8 {
 	if value.Type == intstr.Int {
 		return uint8(min(value.IntVal, held))
 	}
-	var p int
-	if _, err := fmt.Sscanf(value.StrVal, "%d%%", &p); err != nil {
-		panic(err)
-	}
-	return uint8((p*int(replicas) + 99) / 100)
+	return uint8((percentIn(value)*int(replicas) + 99) / 100)
 }
 
 // judged is one pass, and what it had read, in the terms of the rules.
@@ -98,7 +105,7 @@ func (j *judged) findTargets() {
 			j.target[k] = j.floor[k]
 			continue
 		}
-		j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, percentOf(0)), replicas)
+		j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, &none), replicas)
 		j.target[k] = max(j.floor[k], j.stepTarget(k, replicas))
 	}
 }
@@ -117,7 +124,7 @@ func manualPartition(m *v1alpha1.ManualUpdate, k int, replicas uint8) uint8 {
 	if value, named := m.Partitions[subsetName(k)]; named {
 		return resolveSmall(&value, replicas)
 	}
-	return resolveSmall(cmpOr(m.DefaultPartition, percentOf(100)), replicas)
+	return resolveSmall(cmpOr(m.DefaultPartition, &all), replicas)
 }
 
 // stepTarget returns how far the running step lets a subset go.
@@ -163,7 +170,7 @@ func names(step *v1alpha1.RolloutStep, k int) bool {
 
 // stepPartition: a percentage below 100 releases at least one replica.
 func stepPartition(step *v1alpha1.RolloutStep, replicas uint8) uint8 {
-	value := cmpOr(step.Partition, percentOf(0))
+	value := cmpOr(step.Partition, &none)
 	partition := min(resolveSmall(value, replicas), replicas)
 	if value.Type == intstr.String && value.StrVal != "100%" && replicas > 0 {
 		partition = min(partition, replicas-1)
@@ -177,7 +184,7 @@ func (j *judged) findMaxUnavailable() {
 	}
 	j.maxUnavailable = atLeastOne(cmpOr(j.rolling.MaxUnavailable, ptr.To(intstr.FromInt32(1))), j.total)
 	for k := range j.perSubset {
-		j.perSubset[k] = atLeastOne(cmpOr(j.rolling.MaxUnavailablePerSubset, percentOf(100)), int(j.allotted[k]))
+		j.perSubset[k] = atLeastOne(cmpOr(j.rolling.MaxUnavailablePerSubset, &all), int(j.allotted[k]))
 	}
 }
 
@@ -186,9 +193,7 @@ func atLeastOne(value *intstr.IntOrString, of int) int {
 	if value.Type == intstr.Int {
 		return int(value.IntVal)
 	}
-	var p int
-	_, _ = fmt.Sscanf(value.StrVal, "%d%%", &p)
-	return max(1, p*of/100)
+	return max(1, percentIn(value)*of/100)
 }
 
 func (j *judged) updated(k, i int) bool {

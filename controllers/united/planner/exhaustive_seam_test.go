@@ -122,7 +122,12 @@ type seam struct {
 	children  map[childKey]*planner.Child
 	replicas  map[replicaKey]adapters.Replica
 	built     map[string]uint32
+	// passes are those that were decided, by what they see of a state.
+	passes map[smallHash]*smallPass
 }
+
+// mostPasses bounds how many passes a seam keeps, so that it does not need too much memory.
+const mostPasses = 10_000
 
 type parentKey struct {
 	version                    statefulset.Version
@@ -154,7 +159,7 @@ func newSeam(config *smallConfig) *seam {
 	e := &seam{
 		config: config, registry: adapters.Registry{statefulsets.New()}, versions: map[string]statefulset.Version{},
 		parents: map[parentKey]*parentParts{}, children: map[childKey]*planner.Child{}, replicas: map[replicaKey]adapters.Replica{},
-		built: map[string]uint32{},
+		built: map[string]uint32{}, passes: map[smallHash]*smallPass{},
 	}
 	for v := statefulset.Version(1); v <= 3; v++ {
 		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
@@ -480,17 +485,62 @@ type smallPass struct {
 	w      *planner.Input
 	p      *planner.Plan
 	writes []smallWrite
+	// outcomes are the statuses that it writes, by what became of its writes.
+	outcomes map[smallCarried]smallOutcome
 }
 
-// decide runs a pass up to its first write.
-func (e *seam) decide(s *smallState) *smallPass { return e.decideIn(s, e.world(s)) }
+// smallCarried is what became of the writes of a pass: which were too late, and which pods were deleted, with a bit
+// for each ordinal.
+type smallCarried struct {
+	changed [maxKids]bool
+	deleted [maxKids]uint8
+}
+
+// smallOutcome is the status of a pass, and the number under which it is stored.
+type smallOutcome struct {
+	status *v1alpha1.UnitedDeploymentStatus
+	id     uint32
+}
+
+// decide runs a pass up to its first write. Many states differ only in what no pass can see, so what was decided is
+// kept.
+func (e *seam) decide(s *smallState) *smallPass {
+	seen := s.seen()
+	h := hashOf(&seen, 0)
+	if pass := e.passes[h]; pass != nil {
+		return pass
+	}
+	if len(e.passes) >= mostPasses {
+		clear(e.passes)
+	}
+	pass := e.decideIn(s, e.world(s))
+	e.passes[h] = pass
+	return pass
+}
+
+// seen returns a state without what no pass can see: what may still happen, and what only observers know. See world
+// and writeOf for what a pass reads.
+func (s *smallState) seen() smallState {
+	seen := *s
+	seen.budget = [budgets]uint8{}
+	p := &seen.parent
+	p.told, p.asked, p.approval, p.soaked = 0, 0, smallApproval{}, false
+	for k := range seen.kids {
+		kid := &seen.kids[k]
+		kid.protects, kid.forgot, kid.meddled, kid.stripped = 0, false, false, 0
+		for i := range kid.set.Pods {
+			kid.set.Pods[i].Marks &= markBefore
+		}
+	}
+	return seen
+}
 
 func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 	p := planner.Make(w)
 	if e.config.mutant != nil {
 		e.config.mutant(w, p)
 	}
-	pass := &smallPass{w: w, p: p}
+	pass := &smallPass{w: w, p: p, outcomes: map[smallCarried]smallOutcome{}}
 	for _, sub := range p.Order(w) {
 		if write, any := e.writeOf(s, sub); any {
 			pass.writes = append(pass.writes, write)
@@ -551,21 +601,12 @@ func (e *seam) versionIn(c *adapters.Child) statefulset.Version {
 // notesOf returns the annotations that Build sets on the child, without the parent's generation. They depend on
 // all scalar fields of Child.
 func (e *seam) notesOf(c *adapters.Child) uint32 {
-	key := &strings.Builder{}
+	key := make([]byte, 0, 512)
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.String, reflect.Int32, reflect.Int64, reflect.Bool, reflect.Pointer:
-			if f.Kind() == reflect.Pointer && !f.IsNil() {
-				f = f.Elem()
-			}
-			if f.Kind() != reflect.Struct {
-				fmt.Fprint(key, f.Interface(), "\n")
-			}
-		default:
-		}
+		key = append(appendScalar(key, v.Field(i)), '\n')
 	}
-	if id, known := e.built[key.String()]; known {
+	if id, known := e.built[string(key)]; known {
 		return id
 	}
 	u, err := adapters.Build(e.registry[0], c)
@@ -576,8 +617,27 @@ func (e *seam) notesOf(c *adapters.Child) uint32 {
 	delete(annotations, v1alpha1.AnnotationParentGeneration)
 	delete(annotations, v1alpha1.AnnotationRecordChecksum) // it contains nothing that the others do not
 	id := notesFrom(annotations)
-	e.built[key.String()] = id
+	e.built[string(key)] = id
 	return id
+}
+
+// appendScalar appends a field to a key, if it is a scalar, or a pointer to one.
+func appendScalar(key []byte, f reflect.Value) []byte {
+	switch f.Kind() {
+	case reflect.String:
+		return append(key, f.String()...)
+	case reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(key, f.Int(), 10)
+	case reflect.Bool:
+		return strconv.AppendBool(key, f.Bool())
+	case reflect.Pointer:
+		if f.IsNil() {
+			return append(key, '-')
+		}
+		return appendScalar(key, f.Elem())
+	default:
+		return key
+	}
 }
 
 func notesFrom(annotations map[string]string) uint32 {
@@ -604,21 +664,23 @@ func sorted(m map[string]string) string {
 // written, and a pod that is gone is not deleted; changed has the former, and the parent in its last element. It
 // returns the status that is written in the end, or nil if the pass dies before that or the parent has changed.
 func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [maxKids + 1]bool) *v1alpha1.UnitedDeploymentStatus {
-	done := planner.Results{}
-	for _, sub := range pass.p.Subsets {
-		done[sub.Name] = &planner.Result{}
-	}
+	carried := smallCarried{}
 	for _, write := range pass.writes[:first] {
-		e.carryOne(pass.p.CurrentRevision, write, read, s, changed[write.k], done)
+		carried.changed[write.k] = changed[write.k]
+		carried.deleted[write.k] = e.carryOne(pass.p.CurrentRevision, write, read, s, changed[write.k])
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()
 		return nil
 	}
-	status, _ := planner.Status(pass.w, pass.p, done)
-	e.publish(read, s, status)
+	outcome, known := pass.outcomes[carried]
+	if !known {
+		outcome = e.outcome(pass, read, s, carried)
+		pass.outcomes[carried] = outcome
+	}
+	e.publish(read, s, outcome)
 	s.tidy()
-	return status
+	return outcome.status
 }
 
 // currentOf returns the version that the whole parent ran last according to the status; 0 if none.
@@ -634,30 +696,51 @@ func initialized(s *smallState) bool {
 // everything is for carry: all writes.
 func (p *smallPass) everything() int { return len(p.writes) }
 
-func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, changed bool, done planner.Results) {
-	kid, o, name := &s.kids[write.k], done[subsetName(write.k)], subsetName(write.k)
+// outcome returns the status that a pass writes after all its writes. They were decided on read, and have led to s.
+func (e *seam) outcome(pass *smallPass, read, s *smallState, carried smallCarried) smallOutcome {
+	done := planner.Results{}
+	for _, sub := range pass.p.Subsets {
+		done[sub.Name] = &planner.Result{}
+	}
+	for _, write := range pass.writes {
+		name := subsetName(write.k)
+		switch o := done[name]; {
+		case write.deletedPods != 0:
+			for i := range statefulset.MaxPods {
+				if carried.deleted[write.k]&(1<<i) != 0 {
+					o.DeletedStuck = append(o.DeletedStuck, fmt.Sprintf("web-%s-%d", name, i))
+				}
+			}
+		case carried.changed[write.k]:
+			o.Stale = true
+		case write.remove:
+			o.Deleted = true
+		default:
+			o.Child = e.child(read, write.k, &s.kids[write.k])
+		}
+	}
+	status, _ := planner.Status(pass.w, pass.p, done)
+	status.Rollout = status.Rollout.DeepCopy() // it belongs to the plan, and the next status changes it
+	return smallOutcome{status, internStatus(status, e.strips())}
+}
+
+// carryOne carries out one write. It returns the pods that it deleted, with a bit for each ordinal.
+func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, changed bool) (deleted uint8) {
+	kid := &s.kids[write.k]
 	switch {
-	case write.deletedPods != 0 || write.remind != 0:
+	case write.deletedPods != 0:
 		for i := range kid.set.Pods {
 			if write.deletedPods&(1<<i) != 0 && kid.set.Pods[i].Exists() {
 				kid.set.Delete(i)
-				o.DeletedStuck = append(o.DeletedStuck, fmt.Sprintf("web-%s-%d", name, i))
+				deleted |= 1 << i
 			}
 		}
-		switch {
-		case write.remind == 0:
-		case changed:
-			o.Stale = true
-		default:
-			kid.set.Current = write.remind
-			o.Child = e.child(read, write.k, kid)
-		}
 	case changed:
-		o.Stale = true
+	case write.remind != 0:
+		kid.set.Current = write.remind
 	case write.remove:
 		kid.remove()
 		kid.protects = 0
-		o.Deleted = true
 	default:
 		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
 			kid.protects = bit(e.versions[current]) // a new subset protects what the whole parent runs
@@ -665,13 +748,13 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 		kid.set.Apply(write.template, write.replicas, write.partition)
 		kid.notes, kid.generation, kid.meddled, kid.stripped = write.notes, write.generation, false, 0
 		kid.release()
-		o.Child = e.child(read, write.k, kid)
 	}
+	return deleted
 }
 
 // publish writes the status.
-func (e *seam) publish(read, s *smallState, status *v1alpha1.UnitedDeploymentStatus) {
-	before := statuses.at(s.parent.status)
+func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
+	before, status := statuses.at(s.parent.status), outcome.status
 	if startOf(before) != startOf(status) {
 		for k := range s.kids {
 			for i := range s.kids[k].set.Pods {
@@ -693,13 +776,7 @@ func (e *seam) publish(read, s *smallState, status *v1alpha1.UnitedDeploymentSta
 	for i := range status.Subsets {
 		s.kids[status.Subsets[i].Name[0]-'a'].learnProtected(e.versions[status.Subsets[i].CurrentRevision])
 	}
-	if !e.strips() {
-		status = status.DeepCopy()
-		for i := range status.Subsets {
-			status.Subsets[i].ChildRecord = nil
-		}
-	}
-	s.parent.status = internStatus(status)
+	s.parent.status = outcome.id
 }
 
 // learnProtected: the status says what the subset protects. That ends the time in which it may be either of two.
@@ -709,12 +786,17 @@ func (k *smallKid) learnProtected(v statefulset.Version) {
 	}
 }
 
-// positionOf returns the position of the rollout in a status, and what it is bound to.
-func positionOf(status *v1alpha1.UnitedDeploymentStatus) string {
+// position is the position of a rollout, and what it is bound to.
+type position struct {
+	revision, key string
+	step          int32
+}
+
+func positionOf(status *v1alpha1.UnitedDeploymentStatus) position {
 	if r := status.Rollout; r != nil {
-		return fmt.Sprint(r.Revision, r.Step, r.StepKey)
+		return position{r.Revision, r.StepKey, r.Step}
 	}
-	return ""
+	return position{}
 }
 
 func approvalKeyOf(status *v1alpha1.UnitedDeploymentStatus) string {
@@ -724,15 +806,27 @@ func approvalKeyOf(status *v1alpha1.UnitedDeploymentStatus) string {
 	return ""
 }
 
-func startOf(status *v1alpha1.UnitedDeploymentStatus) string {
-	if status.Rollout == nil {
-		return ""
-	}
-	return status.Rollout.Revision + " " + status.Rollout.StartTime.String()
+// started is which rollout has begun, and when.
+type started struct {
+	revision string
+	at       int64
 }
 
-func internStatus(status *v1alpha1.UnitedDeploymentStatus) uint32 {
+func startOf(status *v1alpha1.UnitedDeploymentStatus) started {
+	if status.Rollout == nil {
+		return started{}
+	}
+	return started{status.Rollout.Revision, status.Rollout.StartTime.Unix()}
+}
+
+// internStatus returns the number of a status. records: the copies of what is on the children are kept.
+func internStatus(status *v1alpha1.UnitedDeploymentStatus, records bool) uint32 {
 	kept := forgettable(status.DeepCopy())
+	for i := range kept.Subsets {
+		if !records {
+			kept.Subsets[i].ChildRecord = nil
+		}
+	}
 	raw, err := json.Marshal(kept)
 	if err != nil {
 		panic(err)

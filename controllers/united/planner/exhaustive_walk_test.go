@@ -147,13 +147,20 @@ func ruleOf(complaint string) string {
 	return strings.Join(words, " ")
 }
 
-// expand expands states, with all processors.
+// expand expands states, with all processors. States in which a pass sees the same go to the same seam, which keeps
+// what it has decided.
 func (w *walker) expand(seams []*seam, chunk []smallState) []offspring {
 	out := make([]offspring, len(chunk))
+	shares := make([][]int, len(seams))
+	for i := range chunk {
+		seen := chunk[i].seen()
+		n := hashOf(&seen, 0)[0] % uint64(len(seams))
+		shares[n] = append(shares[n], i)
+	}
 	var wait sync.WaitGroup
 	for n, e := range seams {
 		wait.Go(func() {
-			for i := n; i < len(chunk); i += len(seams) {
+			for _, i := range shares[n] {
 				w.expandOne(e, &chunk[i], &out[i])
 			}
 		})
@@ -278,7 +285,7 @@ func (w *walker) askLife(e *seam, s *smallState, o *offspring) {
 // first returns the initial state of a world: nothing, or v1 at rest.
 func (c *smallConfig) first() smallState {
 	s := smallState{parent: smallParent{version: 1, replicas: c.replicas, subsets: c.subsets, generation: 1}}
-	s.parent.status = internStatus(&v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1})
+	s.parent.status = internStatus(&v1alpha1.UnitedDeploymentStatus{ObservedGeneration: -1}, false)
 	s.parent.approved = textID("")
 	for k := range s.kids {
 		s.kids[k].notes = noNotes()
