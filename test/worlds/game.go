@@ -110,6 +110,7 @@ type walk[S comparable] struct {
 	w      *World
 	passes map[uint64]*Pass
 	seed   maphash.Seed
+	asked  int // how often a status was asked for
 }
 
 func newWalk[S comparable](g Game[S]) *walk[S] {

@@ -122,8 +122,9 @@ type seam struct {
 	children  map[childKey]*planner.Child
 	replicas  map[replicaKey]adapters.Replica
 	built     map[string]uint32
-	// passes are those that were decided, by what they see of a state.
+	// passes are those that were decided, by what they see of a state; asked counts how often one was found there.
 	passes map[smallHash]*smallPass
+	asked  int
 }
 
 // mostPasses bounds how many passes a seam keeps, so that it does not need too much memory.
@@ -508,6 +509,7 @@ func (e *seam) decide(s *smallState) *smallPass {
 	seen := s.seen()
 	h := hashOf(&seen, 0)
 	if pass := e.passes[h]; pass != nil {
+		e.audit(s, pass)
 		return pass
 	}
 	if len(e.passes) >= mostPasses {
@@ -516,6 +518,18 @@ func (e *seam) decide(s *smallState) *smallPass {
 	pass := e.decideIn(s, e.world(s))
 	e.passes[h] = pass
 	return pass
+}
+
+// audits is how many of the kept passes are decided again, to see that they are the same: one of so many.
+const audits = 64
+
+func (e *seam) audit(s *smallState, kept *smallPass) {
+	if e.asked++; e.asked%audits != 0 {
+		return
+	}
+	if again := e.decideIn(s, e.world(s)); !slices.Equal(kept.writes, again.writes) {
+		panic(fmt.Sprintf("a pass decides by what seen leaves out: %+v, and %+v in %s", kept.writes, again.writes, s.String()))
+	}
 }
 
 // seen returns a state without what no pass can see: what may still happen, and what only observers know. See world
@@ -677,6 +691,8 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 	if !known {
 		outcome = e.outcome(pass, read, s, carried)
 		pass.outcomes[carried] = outcome
+	} else if e.asked%audits == 0 && e.outcome(pass, read, s, carried).id != outcome.id {
+		panic("a status depends on what smallCarried leaves out: " + s.String())
 	}
 	e.publish(read, s, outcome)
 	s.tidy()
