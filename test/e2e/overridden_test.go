@@ -81,7 +81,8 @@ func TestOverriddenByOther(t *testing.T) {
 	mark := e.AuditMark()
 	stop := w.otherScales("zone-a", 3)
 	w.Stalls("zone-a", v1alpha1.ReasonOverridden, `spec.replicas was changed by "other-scaler" right after it was written`)
-	e.Expect(len(e.Writes(mark, children))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
+	// On a busy machine many writes meet one of the other client, or of the child's controller: a conflict changes nothing.
+	e.Expect(len(w.childWrites(mark))).To(And(BeNumerically(">", 5), BeNumerically("<=", spaced)))
 	stop()
 	w.Disturbed()
 	w.Settle()
