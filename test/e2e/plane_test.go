@@ -81,8 +81,8 @@ var own = struct {
 }{turns: make(chan struct{}, 4)}
 
 // newPlaneOf returns a control plane that no other test uses until this one ends, an idle one or a new
-// one, as soon as there are not too many. It may have objects of tests that have ended, in other namespaces. If the test fails, no other
-// test gets the control plane.
+// one, as soon as there are not too many. It may have objects of tests that have ended, in other
+// namespaces. If the test fails, no other test gets the control plane.
 func newPlaneOf(t *testing.T) *plane {
 	t.Helper()
 	awaitTurn(t)
