@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	SetDefaultEventuallyPollingInterval(interval)
 	SetDefaultConsistentlyPollingInterval(interval)
 	os.Exit(install.Suite{
-		Cluster: cluster.Options{Log: os.Stderr}, Timeout: startTimeout, Parallel: "10",
+		Cluster: cluster.Options{Log: os.Stderr}, Timeout: startTimeout, Parallel: "7",
 		SetUp: func(ctx context.Context, c *cluster.Cluster) (err error) {
 			shared, err = newPlane(ctx, c)
 			return err
