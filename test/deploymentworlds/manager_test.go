@@ -33,13 +33,9 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 // read reads a child, and the objects that belong to it from theirs, which may be an earlier state.
 func (w *world) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
-	return w.reads.Of(key, func() worlds.Read {
-		have := w.dependents(theirs, k)
-		if !s.Children[k].Exists {
-			return worlds.Read{Have: have}
-		}
-		return worlds.Read{Have: have, Child: w.observe(s, k, have)}
-	})
+	return w.reads.Of(key, s.Children[k].Exists,
+		func() adapters.Dependents { return w.dependents(theirs, k) },
+		func(have adapters.Dependents) *planner.Child { return w.observe(s, k, have) })
 }
 
 // observe reads a child through the adapter.

@@ -106,24 +106,26 @@ func replay(events []podEvent, replicas int, minReady time.Duration) []moment {
 	return moments
 }
 
+// downs returns how many replicas were down, at the beginning none, and then after each event.
+func (l *Ledger) downs() []int {
+	l.history.e.t.Helper()
+	downs := []int{0}
+	for _, m := range l.moments() {
+		downs = append(downs, m.down)
+	}
+	return downs
+}
+
 // Most returns the largest number of replicas that were down at once.
 func (l *Ledger) Most() int {
 	l.history.e.t.Helper()
-	most := 0
-	for _, m := range l.moments() {
-		most = max(most, m.down)
-	}
-	return most
+	return slices.Max(l.downs())
 }
 
 // Least is the opposite of Most: it is negative if more replicas were available than were asked for.
 func (l *Ledger) Least() int {
 	l.history.e.t.Helper()
-	least := 0
-	for _, m := range l.moments() {
-		least = min(least, m.down)
-	}
-	return least
+	return slices.Min(l.downs())
 }
 
 // Taken returns the largest number of replicas that were down right after an available one was deleted.

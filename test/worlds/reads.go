@@ -27,15 +27,18 @@ type Read struct {
 // Reads keeps what was read, because most events change one child, and leave the others as they are.
 type Reads[C comparable] map[ReadKey[C]]Read
 
-// Of returns what was read for a key, and reads it if it was not yet.
-func (r Reads[C]) Of(key ReadKey[C], read func() Read) Read {
-	known, found := r[key]
-	if !found {
-		if len(r) >= mostReads {
-			clear(r)
-		}
-		known = read()
-		r[key] = known
+// Of returns what was read for a key. If it was not yet, it reads the objects of a child, and the child if it exists.
+func (r Reads[C]) Of(key ReadKey[C], exists bool, objects func() adapters.Dependents, child func(adapters.Dependents) *planner.Child) Read {
+	if known, found := r[key]; found {
+		return known
 	}
-	return known
+	if len(r) >= mostReads {
+		clear(r)
+	}
+	read := Read{Have: objects()}
+	if exists {
+		read.Child = child(read.Have)
+	}
+	r[key] = read
+	return read
 }
