@@ -29,6 +29,8 @@ const (
 	// measurement.
 	waitTimeout = 90 * time.Second
 	interval    = 100 * time.Millisecond
+	// pollInterval is the time between two reads of what a test waits for: they cost the API server much of its time.
+	pollInterval = 250 * time.Millisecond
 )
 
 // shared is the state that all tests of the package use.
@@ -39,8 +41,8 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(waitTimeout)
-	SetDefaultEventuallyPollingInterval(interval)
-	SetDefaultConsistentlyPollingInterval(interval)
+	SetDefaultEventuallyPollingInterval(pollInterval)
+	SetDefaultConsistentlyPollingInterval(pollInterval)
 	os.Exit(install.Suite{
 		Cluster: cluster.Options{
 			Log: os.Stderr, AuditReads: true,

@@ -39,8 +39,8 @@ type Options struct {
 	Zones []string
 	// NodesPerZone is the number of nodes of each zone, 2 by default. They are named <zone>-1, <zone>-2 and so on.
 	NodesPerZone int
-	// APIServerArgs are added to the arguments of kube-apiserver.
-	APIServerArgs []string
+	// APIServerArgs are added to the arguments of kube-apiserver, APIServerEnv (each KEY=value) to its environment.
+	APIServerArgs, APIServerEnv []string
 	// AuditReads adds the reads of ServiceAccounts outside of kube-system to the audit log, without bodies. A watch is
 	// logged when it ends.
 	AuditReads bool

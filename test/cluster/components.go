@@ -104,10 +104,11 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + c.AuditLog(),
 		"--audit-log-mode=blocking-strict",
-		"--audit-log-maxsize=0", // one file, never rotated, so offsets into it stay valid
+		"--audit-log-maxsize=0",                        // one file, never rotated, so offsets into it stay valid
+		"--feature-gates=APIResponseCompression=false", // all clients are on this machine
 		"--profiling=false",
 	}
-	apiserver, err := c.startComponent("kube-apiserver", nil, append(args, c.opts.APIServerArgs...)...)
+	apiserver, err := c.startComponent("kube-apiserver", c.opts.APIServerEnv, append(args, c.opts.APIServerArgs...)...)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,11 @@ const (
 	// waitTimeout bounds how long an expected event may take. It is a bound for a busy machine, not a
 	// measurement.
 	waitTimeout = 90 * time.Second
-	interval    = 100 * time.Millisecond
+	// interval is the time between two tries of what a test does repeatedly.
+	interval = 100 * time.Millisecond
+	// pollInterval is the time between two reads of what a test waits for: they cost the API server much of
+	// its time.
+	pollInterval = 250 * time.Millisecond
 )
 
 // shared is the control plane of the tests that do not need one for themselves.
@@ -56,10 +60,10 @@ var shared *plane
 
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(waitTimeout)
-	SetDefaultEventuallyPollingInterval(interval)
-	SetDefaultConsistentlyPollingInterval(interval)
+	SetDefaultEventuallyPollingInterval(pollInterval)
+	SetDefaultConsistentlyPollingInterval(pollInterval)
 	os.Exit(install.Suite{
-		Cluster: cluster.Options{Log: os.Stderr}, Timeout: startTimeout, Parallel: "7",
+		Cluster: forAll(), Timeout: startTimeout, Parallel: "8",
 		SetUp: func(ctx context.Context, c *cluster.Cluster) (err error) {
 			shared, err = newPlane(ctx, c)
 			return err

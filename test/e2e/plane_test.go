@@ -31,6 +31,12 @@ type plane struct {
 	startKruise, startLWS func() error
 }
 
+// forAll is for the control plane that most tests share. It has the objects of hundreds of tests in the end: with the
+// usual garbage collection, or the limit that make test sets, kube-apiserver would spend a fifth of its time on that.
+func forAll() cluster.Options {
+	return cluster.Options{Log: os.Stderr, APIServerEnv: []string{"GOGC=off", "GOMEMLIMIT=4GiB"}}
+}
+
 // forDisturbance lets a test restart the API server. A restarted one does not know the past of the objects
 // that it caches, and the watch of the pods must not miss any event, so it reads from etcd.
 func forDisturbance() cluster.Options {
