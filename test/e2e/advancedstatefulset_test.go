@@ -143,8 +143,9 @@ func TestAdvancedStatefulSetInOrder(t *testing.T) {
 	w := k.contractOf(t, replicas(4), zones("", ""), rolling(`{"maxUnavailable":2}`))
 	w.comesTo("2 v1", "2 v1", "")
 	ledger := w.Ledger(4)
-	w.setImage("v2")
-	w.comesTo("2 v2", "2 v2", "")
+	w.setImage("quiet-v2")
+	w.Eventually(func() map[string]int { return w.running("quiet-v2") }).Should(Equal(map[string]int{"zone-a": 1, "zone-b": 1}))
+	w.becomesReady(map[string]string{"zone-a": "2 quiet-v2", "zone-b": "2 quiet-v2"})
 	ledger.Within(2)
 	w.setImage("broken")
 	w.Eventually(func(g Gomega) {

@@ -30,19 +30,8 @@ func TestContractPerSubset(t *testing.T) {
 			if k.name == "LeaderWorkerSet" && isKubernetes136(t) {
 				atOnce["zone-a"] = 1 // the StatefulSet of the leaders replaces one after the other (docs/workloads.md)
 			}
-			w.Eventually(func(g Gomega) {
-				on := map[string]int{}
-				for _, p := range w.Pods() {
-					if p.Image == "quiet-v2" && p.Running {
-						on[p.Subset]++
-					}
-				}
-				g.Expect(on).To(Equal(atOnce))
-			}).Should(Succeed())
-			w.Eventually(func(g Gomega) {
-				w.remindKubeletsOf("")
-				g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"}))
-			}).Should(Succeed())
+			w.Eventually(func() map[string]int { return w.running("quiet-v2") }).Should(Equal(atOnce))
+			w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
 			a.Within(2)
 			b.Within(1)
 
@@ -51,15 +40,32 @@ func TestContractPerSubset(t *testing.T) {
 				w.setImage("slow-v3") // another revision, and then back in the middle
 				w.Eventually(func() string { return w.mix()["zone-a"] }).Should(ContainSubstring("slow-v3"))
 				w.setImage("quiet-v2")
-				w.Eventually(func(g Gomega) {
-					w.remindKubeletsOf("")
-					g.Expect(w.mix()).To(Equal(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"}))
-				}).Should(Succeed())
+				w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
 				w.Expect(a.Taken()).To(BeNumerically("<=", 2))
 				w.Expect(b.Taken()).To(BeNumerically("<=", 1))
 			})
 		})
 	}
+}
+
+// running returns, by subset, how many pods run an image.
+func (w *contracted) running(tag string) map[string]int {
+	on := map[string]int{}
+	for _, p := range w.Pods() {
+		if p.Image == tag && p.Running {
+			on[p.Subset]++
+		}
+	}
+	return on
+}
+
+// becomesReady makes all pods ready that wait for that, until the replicas run these images.
+func (w *contracted) becomesReady(mix map[string]string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		w.remindKubeletsOf("")
+		g.Expect(w.mix()).To(Equal(mix))
+	}).Should(Succeed())
 }
 
 // TestUnavailableOfASubsetCounts checks that nothing of zone-a is released while one of its replicas is
