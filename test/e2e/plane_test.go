@@ -31,10 +31,10 @@ type plane struct {
 	startKruise, startLWS func() error
 }
 
-// forAll is for the control plane that most tests share. It has the objects of hundreds of tests in the end: with the
-// usual garbage collection, or the limit that make test sets, kube-apiserver would spend a fifth of its time on that.
+// forAll is for the control plane that most tests share. In the end it has the objects of hundreds of tests, more than
+// half a gigabyte of them: with the memory limit of make test, kube-apiserver would collect garbage all the time.
 func forAll() cluster.Options {
-	return cluster.Options{Log: os.Stderr, APIServerEnv: []string{"GOGC=off", "GOMEMLIMIT=4GiB"}}
+	return cluster.Options{Log: os.Stderr, APIServerEnv: []string{"GOMEMLIMIT=4GiB"}}
 }
 
 // forDisturbance lets a test restart the API server. A restarted one does not know the past of the objects
