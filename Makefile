@@ -248,7 +248,11 @@ test-image-tool = cd hack/image && $(GO) test ./...
 
 # What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
-test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))')
+test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))' $(1))
+
+# What goes beyond the contract and takes long. make test leaves it to make test-kinds-full.
+KINDS_FULL := TestContractInPart|TestDeploymentRollingDisturbed
+without-full = -skip '^($(KINDS_FULL))$$'
 
 # Of kinds whose small worlds have an oracle of their own.
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
@@ -266,24 +270,26 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IM
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-e2e test-part-others || rc=1; \
 	$(say-what-is-skipped); \
+	echo 'left to make test-kinds-full: $(subst |, ,$(KINDS_FULL))'; \
 	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
 	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
 	exit $$rc
 
-# The parts run at the same time: e2e takes as long as all others, and waits now and then.
+# The parts run at the same time. e2e waits now and then. Those that need no control plane come last in the other part:
+# they alone can use every core, and so the cores are busy until the end.
 TEST_LOGS := $(BIN)/test-logs
 .PHONY: test-part-e2e test-part-others
 test-part-e2e:
-	@set -o pipefail; { $(call run-tests,'$(E2E)',-count 1 -timeout 60m); } 2>&1 | tee $(TEST_LOGS)/e2e.txt
+	@set -o pipefail; { $(call run-tests,'$(E2E)',-count 1 -timeout 60m $(without-full)); } 2>&1 | tee $(TEST_LOGS)/e2e.txt
 
 test-part-others:
 	@set -o pipefail; { rc=0; \
-		{ $(call run-tests,-v '$(HEAVY)',-timeout 40m); } || rc=1; \
+		{ $(call run-tests,'$(SHORTER)',-p 1 -count 1 -timeout 60m); } || rc=1; \
+		( $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m) ) || rc=1; \
 		( $(test-image-tool) ) || rc=1; \
 		$(BIN)/helm-unittest $(CHARTS) || rc=1; \
 		$(test-alerts) || rc=1; \
-		{ $(call run-tests,'$(SHORTER)',-p 1 -count 1 -timeout 60m); } || rc=1; \
-		{ $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m); } || rc=1; \
+		{ $(call run-tests,-v '$(HEAVY)',-timeout 40m); } || rc=1; \
 		exit $$rc; } 2>&1 | tee $(TEST_LOGS)/others.txt
 
 test-unit: ## Run the tests that need no control plane
@@ -302,10 +308,11 @@ test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/pro
 	@rc=0; { $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; $(say-what-is-skipped); exit $$rc
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
-	@$(test-kinds-on)
+	@$(call test-kinds-on,$(without-full))
 
-test-kinds-full: test-kinds control-plane-oldest ## Run test-kinds on the oldest Kubernetes too, and the large small worlds of each kind
-	@$(on-oldest); $(test-kinds-on)
+test-kinds-full: build control-plane control-plane-oldest kind-managers $(BIN)/helm ## Run test-kinds with longer tests, on the oldest Kubernetes too, and the large small worlds of each kind
+	@$(call test-kinds-on)
+	@$(on-oldest); $(call test-kinds-on)
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
 	$(large-worlds)
 

@@ -401,8 +401,8 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 	if live == nil {
 		return notFound(client.ObjectKeyFromObject(o))
 	}
-	merged := &v1alpha1.UnitedDeployment{}
-	switch err := merge(live, p, s.api.Foreign, merged); {
+	merged, err := s.merged(live, p)
+	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed):
 		s.api.rejectedStatuses++
 		return testFailed(err)
@@ -432,6 +432,18 @@ func (s apiStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 		updated.DeepCopyInto(parent) // the response
 	}
 	return nil
+}
+
+// merged returns a parent with the metadata and the status that it has after a patch of its status.
+func (s apiStatus) merged(live *v1alpha1.UnitedDeployment, p client.Patch) (*v1alpha1.UnitedDeployment, error) {
+	if s.api.Foreign == "" && p.Type() == types.JSONPatchType {
+		status, known, err := replacedStatus(live, p)
+		if known || err != nil {
+			return &v1alpha1.UnitedDeployment{ObjectMeta: live.ObjectMeta, Status: status}, err
+		}
+	}
+	merged := &v1alpha1.UnitedDeployment{}
+	return merged, merge(live, p, s.api.Foreign, merged)
 }
 
 // testFailed returns the response to a JSON patch with a failed test.

@@ -38,6 +38,37 @@ func disown(u *unstructured.Unstructured, path ...any) error {
 	return nil
 }
 
+// replacedStatus returns the status after a JSON patch that tests the UID and the whole status, just as our types encode
+// it, and replaces the status: nearly all writes of the controller do. It reports false for any other patch. merge would
+// do the same, but parse everything.
+func replacedStatus(live *v1alpha1.UnitedDeployment, p client.Patch) (status v1alpha1.UnitedDeploymentStatus, ok bool, err error) {
+	patch, err := p.Data(live)
+	if err != nil {
+		return status, false, err
+	}
+	var operations []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return status, false, err
+	}
+	uid, err := json.Marshal(live.UID)
+	if err != nil {
+		return status, false, err
+	}
+	before, err := json.Marshal(&live.Status)
+	if err != nil {
+		return status, false, err
+	}
+	is := func(i int, op, path string) bool { return operations[i].Op == op && operations[i].Path == path }
+	if len(operations) != 3 || !is(0, "test", "/metadata/uid") || !is(1, "test", "/status") || !is(2, "add", "/status") ||
+		!bytes.Equal(operations[0].Value, uid) || !bytes.Equal(operations[1].Value, before) {
+		return status, false, nil
+	}
+	return status, true, json.Unmarshal(operations[2].Value, &status)
+}
+
 // merge returns live, with fields that our types do not have, after a JSON patch or a JSON merge patch.
 func merge(live client.Object, p client.Patch, foreign string, into any) error {
 	before, err := json.Marshal(live)
