@@ -66,7 +66,8 @@ func replacedStatus(live *v1alpha1.UnitedDeployment, p client.Patch) (status v1a
 		!bytes.Equal(operations[0].Value, uid) || !bytes.Equal(operations[1].Value, before) {
 		return status, false, nil
 	}
-	return status, true, json.Unmarshal(operations[2].Value, &status)
+	err = json.Unmarshal(operations[2].Value, &status)
+	return status, true, err
 }
 
 // merge returns live, with fields that our types do not have, after a JSON patch or a JSON merge patch.

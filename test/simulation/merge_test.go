@@ -49,12 +49,12 @@ func TestReplacedStatus(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(short).To(Equal(tc.short))
 			long := &v1alpha1.UnitedDeployment{}
-			if err := merge(live, patch, "", long); tc.fails {
+			err = merge(live, patch, "", long)
+			if tc.fails {
 				g.Expect(err).To(HaveOccurred())
 				return
-			} else {
-				g.Expect(err).NotTo(HaveOccurred())
 			}
+			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(long.Status).To(Equal(next), "positive control")
 			if tc.short {
 				g.Expect(status).To(Equal(long.Status))
