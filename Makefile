@@ -266,7 +266,7 @@ skipped-tests: ## Say which tests do not run here, and why
 say-what-is-skipped = $(MAKE) --no-print-directory skipped-tests
 
 .PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run all tests: unit, property, simulation, charts, and at the same time those on the real control plane
+test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests: unit, property, simulation, charts, and at the same time those on the real control plane
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-e2e test-part-others || rc=1; \
 	$(say-what-is-skipped); \
@@ -275,8 +275,8 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IM
 	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
 	exit $$rc
 
-# The parts run at the same time. e2e waits now and then. Those that need no control plane come last in the other part:
-# they alone can use every core, and so the cores are busy until the end.
+# The parts run at the same time. Tests on a control plane wait now and then, those without one do not: they come last, so
+# that the cores are busy until the end.
 TEST_LOGS := $(BIN)/test-logs
 .PHONY: test-part-e2e test-part-others
 test-part-e2e:

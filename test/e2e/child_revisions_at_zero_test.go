@@ -57,9 +57,15 @@ func (w *Workload) holdChildRevisions(subset, finalizers string) {
 		client.MatchingLabels{v1alpha1.LabelName: w.Name, v1alpha1.LabelSubset: subset})).To(Succeed())
 	w.Expect(list.Items).NotTo(BeEmpty())
 	for i := range list.Items {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
-		w.Expect(w.Client.Patch(w.ctx, &list.Items[i], patch)).To(Succeed())
+		w.setFinalizers(&list.Items[i], finalizers)
 	}
+}
+
+// setFinalizers replaces the finalizers of an object by those of a JSON list, or null.
+func (e *env) setFinalizers(o client.Object, finalizers string) {
+	e.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+	e.Expect(e.Client.Patch(e.ctx, o, patch)).To(Succeed())
 }
 
 // TestRevertFromZero goes back to the first template and scales up from 0 replicas in one patch. While

@@ -214,17 +214,13 @@ func (w *contracted) losesWorker(leader string) {
 	first, now := &corev1.Pod{}, &corev1.Pod{}
 	w.Expect(w.Get(w.ctx, w.key(leader), first)).To(Succeed())
 	worker := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: leader + "-1"}}
-	keep := func(finalizers string) {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
-		w.Expect(w.Client.Patch(w.ctx, worker, patch)).To(Succeed())
-	}
-	keep(`["example.com/keep"]`)
+	w.setFinalizers(worker, `["example.com/keep"]`)
 	w.Expect(w.Delete(w.ctx, worker)).To(Succeed())
 	w.Eventually(func() bool {
 		err := w.Get(w.ctx, w.key(leader), now)
 		return apierrors.IsNotFound(err) || err == nil && (now.UID != first.UID || now.DeletionTimestamp != nil)
 	}).Should(BeTrue(), "the leader goes too")
-	keep(`null`)
+	w.setFinalizers(worker, "null")
 }
 
 // TestLeaderWorkerSetTakesNoStatefulSet checks that United creates no LeaderWorkerSet while a

@@ -33,12 +33,12 @@ func TestReplacedStatus(t *testing.T) {
 		short bool
 		fails bool
 	}{
-		"as the controller writes":      {patch: []operation{test("/metadata/uid", "uid-1"), test("/status", live.Status), add}, short: true},
-		"another UID":                   {patch: []operation{test("/metadata/uid", "uid-2"), test("/status", live.Status), add}, fails: true},
-		"another status":                {patch: []operation{test("/metadata/uid", "uid-1"), test("/status", other), add}, fails: true},
-		"a test of one field":           {patch: []operation{test("/metadata/uid", "uid-1"), test("/status/observedGeneration", 1), add}},
-		"no test of the UID":            {patch: []operation{test("/status", live.Status), add}},
-		"the other status comes second": {patch: []operation{test("/metadata/uid", "uid-1"), add, test("/status", live.Status)}, fails: true},
+		"as the controller writes":     {patch: []operation{test("/metadata/uid", "uid-1"), test("/status", live.Status), add}, short: true},
+		"another UID":                  {patch: []operation{test("/metadata/uid", "uid-2"), test("/status", live.Status), add}, fails: true},
+		"another status":               {patch: []operation{test("/metadata/uid", "uid-1"), test("/status", other), add}, fails: true},
+		"a test of one field":          {patch: []operation{test("/metadata/uid", "uid-1"), test("/status/observedGeneration", 1), add}},
+		"no test of the UID":           {patch: []operation{test("/status", live.Status), add}},
+		"a test after the replacement": {patch: []operation{test("/metadata/uid", "uid-1"), add, test("/status", live.Status)}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
