@@ -235,10 +235,11 @@ HEAVY := $(E2E)|$(SHORTER)
 # and the walks of small worlds take a tenth less time; the limit is for each process, and not a hard one.
 TEST_ENV := GOGC=300 GOMEMLIMIT=2GiB
 
-# $(1): arguments of grep that choose the packages, $(2): arguments of go test
+# $(1): arguments of grep that choose the packages, $(2): arguments of go test. Without DWARF, which nothing here reads,
+# linking takes a third less time; the stacks of a panic do not need it.
 run-tests = pkgs=$$($(GO) list ./...) && \
 	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
-	{ test -z "$$pkgs" || $(TEST_ENV) $(GO) test $(2) $(TESTFLAGS) $$pkgs; }
+	{ test -z "$$pkgs" || $(TEST_ENV) $(GO) test -ldflags=-w $(2) $(TESTFLAGS) $$pkgs; }
 
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
@@ -250,9 +251,12 @@ test-image-tool = cd hack/image && $(GO) test ./...
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))' $(1))
 
-# What goes beyond the contract and takes long. make test leaves it to make test-kinds-full.
-KINDS_FULL := TestContractInPart|TestDeploymentRollingDisturbed
-without-full = -skip '^($(KINDS_FULL))$$'
+# What goes beyond the contract and takes long, of every kind and (SET_ENOUGH) of every kind but StatefulSets. make test
+# leaves it to make test-kinds-full.
+KINDS_FULL := TestContractInPart|TestDeploymentRolling(Disturbed|Templates|Failures)|TestDeploymentHeldMix|TestLeaderWorkerSetRestartPolicy
+SET_ENOUGH := TestContract(Disturbed|VersionLabel)$$/^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)
+left-to-full := ^($(KINDS_FULL))$$|^$(SET_ENOUGH)$$
+without-full = -skip '$(left-to-full)'
 
 # Of kinds whose small worlds have an oracle of their own.
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
@@ -270,7 +274,7 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IM
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-e2e test-part-others || rc=1; \
 	$(say-what-is-skipped); \
-	echo 'left to make test-kinds-full: $(subst |, ,$(KINDS_FULL))'; \
+	echo 'left to make test-kinds-full: $(left-to-full)'; \
 	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
 	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
 	exit $$rc
