@@ -236,7 +236,7 @@ HEAVY := $(E2E)|$(SHORTER)
 TEST_ENV := GOGC=300 GOMEMLIMIT=2GiB
 
 # $(1): arguments of grep that choose the packages, $(2): arguments of go test. Without DWARF, which nothing here reads,
-# linking takes a third less time; the stacks of a panic do not need it.
+# linking takes about a quarter less time; the stacks of a panic do not need it.
 run-tests = pkgs=$$($(GO) list ./...) && \
 	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
 	{ test -z "$$pkgs" || $(TEST_ENV) $(GO) test -ldflags=-w $(2) $(TESTFLAGS) $$pkgs; }
@@ -251,12 +251,10 @@ test-image-tool = cd hack/image && $(GO) test ./...
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))' $(1))
 
-# What goes beyond the contract and takes long, of every kind and (SET_ENOUGH) of every kind but StatefulSets. make test
-# leaves it to make test-kinds-full.
-KINDS_FULL := TestContractInPart|TestDeploymentRolling(Disturbed|Templates|Failures)|TestDeploymentHeldMix|TestLeaderWorkerSetRestartPolicy
-SET_ENOUGH := TestContract(Disturbed|VersionLabel)$$/^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)
-left-to-full := ^($(KINDS_FULL))$$|^$(SET_ENOUGH)$$
-without-full = -skip '$(left-to-full)'
+# What goes beyond the contract and takes long, as go test -skip takes it; two of these tests make test runs for StatefulSets
+# only. make test leaves it to make test-kinds-full.
+KINDS_FULL := ^(TestContractInPart|TestDeploymentRolling(Disturbed|Templates|Failures)|TestDeploymentHeldMix|TestLeaderWorkerSetRestartPolicy)$$|^TestContract(Disturbed|VersionLabel)$$/^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)$$
+without-full = -skip '$(KINDS_FULL)'
 
 # Of kinds whose small worlds have an oracle of their own.
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
@@ -274,7 +272,7 @@ test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IM
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-e2e test-part-others || rc=1; \
 	$(say-what-is-skipped); \
-	echo 'left to make test-kinds-full: $(left-to-full)'; \
+	echo 'left to make test-kinds-full: $(KINDS_FULL)'; \
 	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
 	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
 	exit $$rc
