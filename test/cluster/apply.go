@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,11 +26,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-const (
-	fieldManager = "united-test"
-	// serveTimeout bounds how long an object may be rejected because its kind or namespace is not served yet.
-	serveTimeout = 20 * time.Second
-)
+const fieldManager = "united-test"
 
 // Apply applies the objects of YAML files in order, by server-side apply (field manager united-test, forcing conflicts).
 // A path is a file of one or more documents, or a directory: then its files *.yaml and *.yml are applied in the order of
@@ -123,7 +118,7 @@ func (a *applier) applyFile(ctx context.Context, path string) error {
 // applyObject retries for a while: a kind is served only a moment after its definition is Established.
 func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, startTimeout, true, func(ctx context.Context) (bool, error) {
 		resource, err := a.resource(object)
 		if err == nil {
 			_, err = resource.Apply(ctx, object.GetName(), object,

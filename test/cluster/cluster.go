@@ -24,8 +24,10 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of each component. A cluster is up in seconds, but a machine may be busy.
-	startTimeout = 2 * time.Minute
+	// startTimeout bounds the start of each component, and how long an object that is applied may be rejected because its
+	// kind or namespace is not served yet. A cluster is up in seconds, but on a busy machine a large
+	// CustomResourceDefinition alone was seen to take twelve until it is Established.
+	startTimeout = 5 * time.Minute
 	pollInterval = 50 * time.Millisecond
 )
 
