@@ -250,9 +250,10 @@ test-image-tool = cd hack/image && $(GO) test ./...
 KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
 test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))' $(1))
 
-# What goes beyond the contract and takes long, as go test -skip takes it; two of these tests make test runs for StatefulSets
-# only. make test leaves it to make test-kinds-full.
-KINDS_FULL := ^(TestContractInPart|TestDeploymentRolling(Disturbed|Templates|Failures)|TestDeploymentHeldMix|TestLeaderWorkerSetRestartPolicy)$$|^TestContract(Disturbed|VersionLabel)$$/^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)$$
+# What goes beyond the contract, as go test -skip takes it: of some tests what is not for StatefulSets, of Deployments what
+# takes long. make test leaves it to make test-kinds-full.
+OTHER_KINDS := ^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)$$
+KINDS_FULL := ^Test(AdvancedStatefulSet|CloneSet|Groups|LeaderWorkerSet|Roles)|^TestContractInPart$$|^TestDeployment(HeldMix|Rolling(Disturbed|Templates|Failures))$$|^Test(AdaptiveKinds|ColocationKinds|Contract(Disturbed|Forgotten|PerSubset|VersionLabel)|ReplacementChangedByHand)$$/$(OTHER_KINDS)
 without-full = -skip '$(KINDS_FULL)'
 
 # Of kinds whose small worlds have an oracle of their own.

@@ -51,7 +51,7 @@ func newAutoscaled(e *env, edits ...edit) *autoscaled {
 		StabilizationWindowSeconds: ptr.To[int32](0),
 		Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 100, PeriodSeconds: 1}},
 	}
-	e.Expect(e.Client.Create(e.ctx, &autoscalingv2.HorizontalPodAutoscaler{
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: w.Name},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: w.Name},
@@ -62,7 +62,9 @@ func newAutoscaled(e *env, edits ...edit) *autoscaled {
 				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse("100m"))},
 			}}},
 		},
-	})).To(Succeed())
+	}
+	e.Expect(e.Client.Create(e.ctx, scaler)).To(Succeed())
+	e.deleteAtEnd(scaler)
 	return w
 }
 

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +31,8 @@ type plane struct {
 	zones map[string]string
 	// startKruise and startLWS start the managers of other kinds, once.
 	startKruise, startLWS func() error
+	// expiry stops an idle control plane, see leaveIdle.
+	expiry *time.Timer
 }
 
 // forAll is for the control plane that most tests share. In the end it has the objects of hundreds of tests, more than
@@ -83,8 +87,13 @@ func (p *plane) stop() error {
 var own = struct {
 	turns chan struct{} // bounds how many there are
 	sync.Mutex
-	idle []*plane // those that no test uses now
+	idle   []*plane // those that no test uses now; the last one was used last
+	failed []error  // of those that have expired
 }{turns: make(chan struct{}, 4)}
+
+// idleTime is how long a control plane waits for another test. Even at rest it takes 7 % of a core, in this time half as
+// much as the start of another one.
+const idleTime = 4 * time.Minute
 
 // newPlaneOf returns a control plane that no other test uses until this one ends, an idle one or a new
 // one, as soon as there are not too many. It may have objects of tests that have ended, in other
@@ -137,13 +146,14 @@ func startPlane(t *testing.T) *plane {
 	return p
 }
 
-// leaveIdle makes the control plane idle when the test ends, or stops it if the test fails.
+// leaveIdle makes the control plane idle when the test ends, for idleTime at most, or stops it if the test fails.
 func (p *plane) leaveIdle(t *testing.T) {
 	t.Cleanup(func() {
 		if !t.Failed() {
 			own.Lock()
 			defer own.Unlock()
 			own.idle = append(own.idle, p)
+			p.expiry = time.AfterFunc(idleTime, p.expire)
 			return
 		}
 		if err := p.stopAll(); err != nil {
@@ -152,14 +162,27 @@ func (p *plane) leaveIdle(t *testing.T) {
 	})
 }
 
+// expire stops the control plane if it is still idle. It keeps the lock meanwhile: stopIdle waits for it.
+func (p *plane) expire() {
+	own.Lock()
+	defer own.Unlock()
+	if i := slices.Index(own.idle, p); i >= 0 {
+		own.idle = slices.Delete(own.idle, i, i+1)
+		own.failed = append(own.failed, p.stopAll())
+	}
+}
+
+// takeIdle returns the control plane that was used last, or nil.
 func takeIdle() *plane {
 	own.Lock()
 	defer own.Unlock()
-	if len(own.idle) == 0 {
+	last := len(own.idle) - 1
+	if last < 0 {
 		return nil
 	}
-	p := own.idle[0]
-	own.idle = own.idle[1:]
+	p := own.idle[last]
+	own.idle = own.idle[:last]
+	p.expiry.Stop()
 	return p
 }
 
@@ -169,7 +192,9 @@ func stopIdle() error {
 	for p := takeIdle(); p != nil; p = takeIdle() {
 		errs = append(errs, p.stopAll())
 	}
-	return errors.Join(errs...)
+	own.Lock()
+	defer own.Unlock()
+	return errors.Join(append(errs, own.failed...)...)
 }
 
 func (p *plane) stopAll() error { return errors.Join(p.stop(), p.cluster.Stop()) }

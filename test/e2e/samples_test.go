@@ -233,6 +233,7 @@ func testSampleAutoscaled(t *testing.T) {
 		g.Expect(w.Get(w.ctx, w.key("api"), scaler)).To(Succeed())
 		g.Expect(scaler.Status.CurrentReplicas).To(BeEquivalentTo(4), "it finds the pods by the selector of the scale subresource")
 	}).Should(Succeed())
+	w.deleteAtEnd(scaler)
 }
 
 func testSampleDisruptionBudget(t *testing.T) {

@@ -330,6 +330,7 @@ func (e *env) createRaw(name, template, patches string) {
 		parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, s)
 	}
 	e.Expect(e.Client.Create(e.ctx, parent)).To(Succeed(), template)
+	e.deleteAtEnd(parent) // the manager tries to write its children for ever
 }
 
 // isRefused waits until the parent reports clearly that it cannot be carried out.

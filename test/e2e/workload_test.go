@@ -66,6 +66,16 @@ func (p *plane) newEnv(t *testing.T) *env {
 	return e
 }
 
+// deleteAtEnd deletes an object for which a controller works all the time, even when nothing changes, after the test.
+func (e *env) deleteAtEnd(object client.Object) {
+	e.t.Cleanup(func() {
+		if e.t.Failed() || os.Getenv("UNITED_KEEP") != "" {
+			return
+		}
+		e.Expect(client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(e.ctx), object))).To(Succeed())
+	})
+}
+
 // Step runs a part of the test as a subtest, in the same namespace. Parts depend on each other: if one
 // fails, the test ends.
 func (e *env) Step(name string, run func()) {
