@@ -312,10 +312,10 @@ test-alerts: $(BIN)/promtool ## Run the tests of the alerts and of the dashboard
 test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane
 	@rc=0; { $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; $(say-what-is-skipped); exit $$rc
 
-test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of all kinds of child workloads, with the real managers of these kinds
+test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the contract of all kinds of child workloads, with the real managers of these kinds
 	@$(call test-kinds-on,$(without-full))
 
-test-kinds-full: build control-plane control-plane-oldest kind-managers $(BIN)/helm ## Run test-kinds with longer tests, on the oldest Kubernetes too, and the large small worlds of each kind
+test-kinds-full: build control-plane control-plane-oldest kind-managers $(BIN)/helm ## Run all tests of all kinds of child workloads, on the oldest Kubernetes too, and the large small worlds of each kind
 	@$(call test-kinds-on)
 	@$(on-oldest); $(call test-kinds-on)
 	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large

@@ -204,6 +204,9 @@ func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 // Dir returns the absolute path of the directory of the cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
+// Keeps reports whether Stop leaves the directory for inspection (see Options.Dir).
+func (c *Cluster) Keeps() bool { return c.keep }
+
 func (c *Cluster) path(elem ...string) string {
 	return filepath.Join(append([]string{c.dir}, elem...)...)
 }

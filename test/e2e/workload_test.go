@@ -69,7 +69,7 @@ func (p *plane) newEnv(t *testing.T) *env {
 // deleteAtEnd deletes an object for which a controller works all the time, even when nothing changes, after the test.
 func (e *env) deleteAtEnd(object client.Object) {
 	e.t.Cleanup(func() {
-		if e.t.Failed() || os.Getenv("UNITED_KEEP") != "" {
+		if e.t.Failed() || e.cluster.Keeps() {
 			return
 		}
 		e.Expect(client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(e.ctx), object))).To(Succeed())
