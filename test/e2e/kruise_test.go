@@ -48,8 +48,8 @@ func (w *contracted) deleteOrphans(subset string) {
 	}
 }
 
-// TestCloneSetAdmission checks what is refused for a CloneSet.
-func TestCloneSetAdmission(t *testing.T) {
+// TestKindsAdmissionCloneSet checks what is refused for a CloneSet.
+func TestKindsAdmissionCloneSet(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	const at = "spec.template.cloneSetTemplate.spec."
@@ -96,8 +96,8 @@ func TestCloneSetAdmission(t *testing.T) {
 		To(MatchError(ContainSubstring("updateStrategy.maxUnavailable")), "another strategy has other rules")
 }
 
-// TestAdvancedStatefulSetAdmission checks what is refused for an Advanced StatefulSet.
-func TestAdvancedStatefulSetAdmission(t *testing.T) {
+// TestKindsAdmissionAdvancedStatefulSet checks what is refused for an Advanced StatefulSet.
+func TestKindsAdmissionAdvancedStatefulSet(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	const at = "spec.template.advancedStatefulSetTemplate.spec."

@@ -44,8 +44,8 @@ func leaderWorkerSets(d *Draft) {
 	group["size"], group["leaderTemplate"], group["workerTemplate"] = int64(2), runtime.DeepCopyJSON(worker), runtime.DeepCopyJSON(worker)
 }
 
-// TestLeaderWorkerSetAdmission checks what is refused for a LeaderWorkerSet.
-func TestLeaderWorkerSetAdmission(t *testing.T) {
+// TestKindsAdmissionLeaderWorkerSet checks what is refused for a LeaderWorkerSet.
+func TestKindsAdmissionLeaderWorkerSet(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	const at = "spec.template.leaderWorkerSetTemplate.spec."
