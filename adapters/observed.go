@@ -33,6 +33,13 @@ type Observed struct {
 	// DesiredUpdated is how many replicas with its template the child's controller asks for now, and DesiredOthers how many
 	// with other templates, if the kind is protected as a whole; otherwise, they are 0.
 	DesiredUpdated, DesiredOthers int32
+	// Unscaled is how many replicas the controller of such a child is yet to remove because of the last scale-down, and
+	// chooses by itself if the child has several versions. Overcounts: it counts replicas as available that are about to
+	// go, and would take others for them if it updated the child now. Crossing: it is about to replace the first
+	// replicas, and another number of replicas must not come between. Missed: that has happened, so that it takes every
+	// look at the child for scaling, and updates nothing until the number changes.
+	Unscaled                     int32
+	Overcounts, Crossing, Missed bool
 	// NoPartition: its strategy ignores partitions, whatever the spec has.
 	NoPartition bool
 	// MinReadySeconds is from the child's spec.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,9 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 	}
 	o.UpdateHash = updateHash(child, have.Related, own)
-	countDesired(o, have.Related, own)
+	sets := setsOf(have.Related, own)
+	countDesired(o, sets)
+	setScaling(d, o, sets)
 	o.Surplus = surplusOf(d, o)
 	for _, pod := range have.Pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
@@ -70,6 +73,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			o.Pods = append(o.Pods, pods.Replica(pod, 0, appsv1.DefaultDeploymentUniqueLabelKey))
 		}
 	}
+	setLeaving(o, sets)
 	assignPositions(o)
 	o.SpecObserved = o.SpecObserved || conforms(o)
 	if finished(d, o) {
@@ -90,22 +94,107 @@ func conforms(o *adapters.Observed) bool {
 	return !slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool { return !r.Ready || r.Terminating || r.Hash != o.UpdateHash })
 }
 
+// replicaSet is what is read of a ReplicaSet.
+type replicaSet struct {
+	hash     string
+	replicas int32
+	// scaledFor is the number of replicas of the Deployment when its controller last scaled the ReplicaSet; -1 if it is
+	// not recorded.
+	scaledFor int32
+	// available is the number of available replicas in its status.
+	available int64
+}
+
+// annotationScaledFor is set by the Deployment controller (deploymentutil.DesiredReplicasAnnotation).
+const annotationScaledFor = "deployment.kubernetes.io/desired-replicas"
+
+func setsOf(related []*unstructured.Unstructured, own map[types.UID]string) (sets []replicaSet) {
+	for _, object := range related {
+		hash, ok := own[object.GetUID()]
+		replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		if !ok || !found { // the API server sets a default
+			continue
+		}
+		set := replicaSet{hash: hash, replicas: int32(min(replicas, math.MaxInt32)), scaledFor: -1}
+		if n, err := strconv.ParseInt(object.GetAnnotations()[annotationScaledFor], 10, 32); err == nil && n >= 0 {
+			set.scaledFor = int32(n)
+		}
+		set.available, _, _ = unstructured.NestedInt64(object.Object, "status", "availableReplicas")
+		sets = append(sets, set)
+	}
+	return sets
+}
+
 // countDesired sets how many replicas the ReplicaSets desire.
 //
 // Trap: the pods do not show that. A Deployment that was scaled to 0 and back, or orphaned, while it was being updated
 // still has ReplicaSets of both versions, whose pods may not exist yet.
-func countDesired(o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) {
-	for _, set := range related {
-		hash, ok := own[set.GetUID()]
-		if !ok {
-			continue
-		}
+func countDesired(o *adapters.Observed, sets []replicaSet) {
+	for _, set := range sets {
 		desired := &o.DesiredOthers
-		if hash == o.UpdateHash {
+		if set.hash == o.UpdateHash {
 			desired = &o.DesiredUpdated
 		}
-		replicas, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-		*desired = int32(min(int64(*desired)+replicas, math.MaxInt32))
+		*desired = int32(min(int64(*desired)+int64(set.replicas), math.MaxInt32))
+	}
+}
+
+// setScaling sets what the controller of a Deployment is yet to scale.
+//
+// Trap: as long as an active ReplicaSet was scaled for another number of replicas than that of the Deployment, its
+// controller only scales, and updates nothing. If there is only one, and it happens to have the wanted size, it is not
+// written, so this never ends (Missed). That comes from a scale-down between the first replica that an update takes down
+// and the first that it creates (Crossing).
+//
+// Trap: during an update the controller adds up the available replicas in the statuses of the ReplicaSets, also those that
+// a ReplicaSet is yet to delete after a scale-down, and takes as many others down (Overcounts).
+func setScaling(d *appsv1.Deployment, o *adapters.Observed, sets []replicaSet) {
+	active := slices.DeleteFunc(slices.Clone(sets), func(s replicaSet) bool { return s.replicas == 0 })
+	o.Overcounts = slices.ContainsFunc(sets, func(s replicaSet) bool { return s.available > int64(s.replicas) })
+	if len(active) == 1 && active[0].replicas == o.Replicas {
+		only := active[0]
+		o.Missed = only.hash != o.UpdateHash && only.scaledFor >= 0 && only.scaledFor != o.Replicas && !d.Spec.Paused
+	} else {
+		for _, set := range active {
+			if set.scaledFor >= 0 {
+				o.Unscaled = max(o.Unscaled, set.scaledFor-o.Replicas)
+			}
+		}
+	}
+	if len(active) != 1 || o.Missed || d.Spec.Paused && o.SpecObserved || active[0].hash == o.UpdateHash {
+		return
+	}
+	refused := slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Reason == replicaSetCreateError })
+	o.Crossing = !refused || active[0].replicas != o.Replicas
+}
+
+// replicaSetCreateError is the reason of a condition if the ReplicaSet of the template cannot be created; then nothing
+// is replaced (deploymentutil.FailedRSCreateReason).
+const replicaSetCreateError = "ReplicaSetCreateError"
+
+// setLeaving marks the ready replicas that their ReplicaSet is about to delete because it has too many. It deletes
+// others first.
+func setLeaving(o *adapters.Observed, sets []replicaSet) {
+	excess := map[string]int32{}
+	for _, set := range sets {
+		excess[set.hash] = -set.replicas
+		for i := range o.Pods {
+			if r := &o.Pods[i]; r.Hash == set.hash && !r.Terminating {
+				excess[set.hash]++
+			}
+		}
+	}
+	for _, ready := range []bool{false, true} {
+		for i := range o.Pods {
+			r := &o.Pods[i]
+			if r.Ready != ready || r.Terminating || excess[r.Hash] <= 0 {
+				continue
+			}
+			excess[r.Hash]--
+			if ready {
+				r.Since, r.Ready, r.ReadySince, r.Leaving = r.ReadySince, false, time.Time{}, true
+			}
+		}
 	}
 }
 

@@ -50,12 +50,27 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 		version = g.Protected
 	}
 	child := g.child(*version)
+	reason := g.scaleBeside(&child, o)
 	lost := o.Untouched() && len(o.Pods) == 0 // a paused child would not create any of them again
 	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
 	if child.Paused {
 		child.Surplus = o.Surplus
 	}
-	return Step{Action: ActionApply, Child: child}
+	return Step{Action: ActionApply, Child: child, Reason: reason}
+}
+
+// scaleBeside keeps a scale-down and an update of the child from crossing, and ends the state that comes from that: one
+// replica more is a number that its controller has to scale to. It returns the reason.
+func (g *Goal) scaleBeside(child *adapters.Child, o *adapters.Observed) string {
+	switch {
+	case o.Crossing && child.Replicas < o.Replicas && child.Replicas > 0:
+		child.Replicas = o.Replicas
+		return "waiting for the controller of " + o.Meta.Name + " to begin its update before it is scaled down"
+	case o.Missed && child.Replicas == o.Replicas:
+		child.Replicas++
+		return "adding a replica to " + o.Meta.Name + " for a moment, because its controller has missed that it was scaled and updates nothing"
+	}
+	return ""
 }
 
 // comesBackProtected reports whether a child that was released gets its protected revision back.

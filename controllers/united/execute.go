@@ -63,7 +63,7 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 	case subset.ActionSeek:
 		return e.confirmGone(ctx, s)
 	case subset.ActionShrink:
-		return e.shrink(ctx, s, step.Child.Replicas, why)
+		return e.shrink(ctx, s, &step.Child, why)
 	case subset.ActionRemove:
 		return e.remove(ctx, s)
 	default:
@@ -148,16 +148,16 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 }
 
 // shrink removes replicas from the child of a subset that is being removed.
-func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, replicas int32, why string) *planner.Result {
+func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, to *adapters.Child, why string) *planner.Result {
 	fight := func() *writer.OverriddenError { // its template no longer matters
 		return e.writer.Overridden(e.parent(), s.Workload, nil)
 	}
-	if e.in.Children[s.Name].Observed.Replicas == replicas {
+	if e.in.Children[s.Name].Observed.Replicas == to.Replicas {
 		return orOverridden(&planner.Result{WaitReason: why}, fight())
 	}
 	o := e.attemptGone(ctx, s, func(o *planner.Result) error {
 		o.WaitReason = why
-		after, err := e.writer.Shrink(ctx, e.currentChild(s), replicas)
+		after, err := e.writer.Shrink(ctx, e.currentChild(s), to.Replicas, to.Paused)
 		if err != nil {
 			return err
 		}

@@ -135,9 +135,7 @@ func (w *world) scaleDownOld(c *child) {
 // scale is the controller's: it handles the number of replicas of a Deployment that is paused or was scaled.
 func (w *world) scale(c *child) {
 	if one, found := c.activeOrLatest(); found {
-		if one != 0 {
-			// The real controller annotates only if the size changes. If there is one ReplicaSet of the wanted size with
-			// another annotation, its syncs never end; the model skips that.
+		if one != 0 && c.ReplicaSets[one].Replicas != c.Replicas { // with the wanted size it is not annotated either
 			c.ReplicaSets[one].Replicas = c.Replicas
 			w.annotate(c, &c.ReplicaSets[one])
 		}

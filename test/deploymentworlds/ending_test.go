@@ -29,7 +29,7 @@ func (w *world) Look(s *state) worlds.Look {
 func (w *world) owed(s *state, k int) int {
 	c := &s.Children[k]
 	most, n := int(c.Replicas), c.count()
-	if n > most && n <= most+int(c.maxSurge()) && c.Paused && w.held(&s.Core, k) && w.Except(surplusKept) {
+	if n > most && n <= most+int(c.maxSurge()) && c.Paused && (s.Paused || w.held(&s.Core, k)) && w.Except(surplusKept) {
 		return most
 	}
 	return n

@@ -81,6 +81,13 @@ func (w *world) losses(e *events, k int) {
 	e.Spend("orphan "+worlds.SubsetName(k), worlds.Deletions, k, func(after *state) {
 		after.Children[k].Exists, after.Children[k].Orphaned = false, true
 	})
+	for v := uint8(1); v <= worlds.MaxVersion; v++ {
+		if c.ReplicaSets[v].Exists {
+			e.Spend(fmt.Sprintf("stale annotation of replicaset %s v%d", worlds.SubsetName(k), v), worlds.Forgets, -1, func(after *state) {
+				after.Children[k].ReplicaSets[v].Desired++
+			})
+		}
+	}
 	for v := uint8(1); v <= worlds.MaxVersion && w.loseReplicaSets; v++ {
 		if c.ReplicaSets[v].Exists {
 			e.Spend(fmt.Sprintf("delete replicaset %s v%d", worlds.SubsetName(k), v), worlds.Deletions, -1, func(after *state) {

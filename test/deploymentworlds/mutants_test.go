@@ -65,6 +65,11 @@ func mutants() []mutant {
 			s.Step.Action = subset.ActionRemove
 		}
 	})
+	notCounted := each(func(s *planner.SubsetPlan) {
+		if s.Step.Action == subset.ActionApply && s.Step.Child.Replicas > s.Desired {
+			s.Step.Child.Replicas = s.Desired
+		}
+	})
 	allAtOnce := allLike(func(p *planner.Plan, c *adapters.Child) bool { return c.Revision != p.CurrentRevision })
 	spreads := allLike(func(_ *planner.Plan, c *adapters.Child) bool { return c.Paused })
 	return []mutant{
@@ -76,6 +81,7 @@ func mutants() []mutant {
 		{"the order is not kept", "roll-seq", []string{"order"}, allAtOnce, worlds.Budget{}},
 		{"what was stopped by hand spreads", "manual-pause", []string{"paused"}, spreads, worlds.Budget{}},
 		{"what was stopped by a failure spreads", "roll-bad", []string{"frozen"}, spreads, worlds.Budget{worlds.Templates: 1}},
+		{"a scale-down in the middle of an update is not counted", "roll-move", []string{"taken"}, notCounted, worlds.Budget{worlds.Templates: 1, worlds.Scales: 1}},
 		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained, worlds.Budget{}},
 	}
 }

@@ -5,7 +5,6 @@ package deploymentworlds
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -44,11 +43,14 @@ func (w *world) held(s *worlds.Core, k int) bool { return w.Partition(s, k) == w
 
 func full(v *intstr.IntOrString) bool { return v != nil && v.String() == "100%" }
 
-// failed reports whether an updated replica has failed.
+// failed reports whether an updated replica has failed, in a subset that the spec has.
 func (s *state) failed() bool {
-	return slices.ContainsFunc(s.Children[:], func(c child) bool {
-		return c.count(of(s.Version), func(p *pod) bool { return p.Phase == crashed }) > 0
-	})
+	for k := range s.Children {
+		if s.Has(k) && s.Children[k].count(of(s.Version), func(p *pod) bool { return p.Phase == crashed }) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // judged is a pass, with the children at the time of the decision, and as the pass would change them.
@@ -102,10 +104,7 @@ func (j *judged) protection(wr worlds.Write) {
 		}
 		return
 	}
-	protects := before.Protects
-	if protects == 0 {
-		protects = worlds.Bit(j.w.VersionOf[j.w.Status(&j.s.Core).CurrentRevision])
-	}
+	protects := j.protects(before)
 	held := j.w.held(&j.s.Core, wr.Child) || j.s.Paused
 	stays := before.Exists && before.Template == wr.Template && (wr.Paused || wr.Replicas == 0)
 	if held && j.s.Has(wr.Child) && worlds.Bit(wr.Template)&protects == 0 && !stays && !j.nothingThere(wr) {
@@ -113,11 +112,23 @@ func (j *judged) protection(wr worlds.Write) {
 	}
 	if j.s.Paused && before.Exists && before.Replicas > 0 && wr.Template != before.Template {
 		// "paused: no new template reaches a child".
-		back := !before.ReplicaSets[before.Template].Exists && worlds.Bit(wr.Template)&protects != 0
-		if !back || !j.w.Except(neverBegan) {
+		if !j.neverBegan(before, wr) {
 			j.say("paused", "a new template under paused: %s", wr)
 		}
 	}
+}
+
+// neverBegan reports whether the exception of that name applies.
+func (j *judged) neverBegan(before *child, wr worlds.Write) bool {
+	return !before.ReplicaSets[before.Template].Exists && worlds.Bit(wr.Template)&j.protects(before) != 0 && j.w.Except(neverBegan)
+}
+
+// protects returns what a child may protect; before it was ever written, that is the current revision.
+func (j *judged) protects(c *child) uint8 {
+	if c.Protects == 0 {
+		return worlds.Bit(j.w.VersionOf[j.w.Status(&j.s.Core).CurrentRevision])
+	}
+	return c.Protects
 }
 
 // nothingThere reports whether the exception of that name applies.
@@ -128,21 +139,22 @@ func (j *judged) nothingThere(wr worlds.Write) bool {
 
 // exposure returns how many replicas may become unavailable because of what children were told: those that already are,
 // or those that a child in the middle of an update may make unavailable, if that is more.
-func (w *world) exposure(children *[maxChildren]child) (all int) {
+func (w *world) exposure(s *worlds.Core, children *[maxChildren]child) (all int) {
 	for k := range children {
-		all += w.exposureOf(&children[k])
+		if s.Has(k) {
+			all += w.exposureOf(s, &children[k], k)
+		}
 	}
 	return all
 }
 
-func (w *world) exposureOf(c *child) int {
-	switch {
-	case !c.Exists:
-		return 0
-	case c.onItsWay() && !w.back(c) && !c.Paused && c.MaxUnavailable != ofTemplate:
-		return max(w.down(c), w.maxUnavailable(c))
+// exposureOf returns how many of the replicas that a subset should have may be down by what its child is asked for.
+func (w *world) exposureOf(s *worlds.Core, c *child, k int) int {
+	stays := c.count(w.available)
+	if c.Exists && c.onItsWay() && !w.back(c) && !c.Paused && c.MaxUnavailable != ofTemplate {
+		stays = min(stays, max(0, int(c.Replicas)-w.maxUnavailable(c)))
 	}
-	return w.down(c)
+	return max(0, min(int(c.Replicas), w.Allotted(s, k))-stays)
 }
 
 // back reports whether all replicas of a child have its template and are available, so that only surplus ones are left to
@@ -161,7 +173,7 @@ func (j *judged) ledgerOf() {
 		if is.Exists {
 			grown.Exists, grown.Replicas = true, is.Replicas
 		}
-		before, after := max(j.w.exposureOf(&was), j.w.exposureOf(&grown)), j.w.exposureOf(&is)
+		before, after := max(j.w.exposureOf(&j.s.Core, &was, k), j.w.exposureOf(&j.s.Core, &grown, k)), j.w.exposureOf(&j.s.Core, &is, k)
 		if most := j.w.BoundOf(&j.s.Core, k); after > before && after > most && j.s.Forced == 0 {
 			j.say("each", "what may be down of %s rises from %d to %d, maxUnavailablePerSubset is %d: %v", worlds.SubsetName(k), before, after, most, j.x.Writes)
 		}
@@ -177,7 +189,7 @@ func (j *judged) ledger() {
 			grown[k].Exists, grown[k].Replicas = true, j.after[k].Replicas
 		}
 	}
-	before, after := max(j.w.exposure(&j.s.Children), j.w.exposure(&grown)), j.w.exposure(&j.after)
+	before, after := max(j.w.exposure(&j.s.Core, &j.s.Children), j.w.exposure(&j.s.Core, &grown)), j.w.exposure(&j.s.Core, &j.after)
 	if after > before && after > j.w.Bound(&j.s.Core) && j.s.Forced == 0 {
 		j.say("ledger", "what may be down rises from %d to %d, maxUnavailable is %d: %v", before, after, j.w.Bound(&j.s.Core), j.x.Writes)
 	}
@@ -217,7 +229,7 @@ func (j *judged) frozen() {
 		if wr.Remove || !before.Exists || before.Replicas == 0 || after.Template != j.s.Version {
 			continue
 		}
-		if before.Template != after.Template || before.Paused && !after.Paused && after.onItsWay() {
+		if before.Template != after.Template && !j.neverBegan(before, wr) || before.Paused && !after.Paused && after.onItsWay() {
 			j.say("frozen", "failed=%v paused=%v and %s is let go", failed, j.s.Paused, wr)
 		}
 	}

@@ -35,7 +35,7 @@ import (
 
 const (
 	maxChildren = 3
-	maxPods     = 8
+	maxPods     = 12
 )
 
 // phase is the state of a pod.
@@ -215,9 +215,6 @@ func (c *child) onItsWay() bool {
 
 // available reports whether a pod is ready, and has been for minReadySeconds.
 func (w *world) available(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
-
-// down returns how many replicas of a child are not available.
-func (w *world) down(c *child) int { return max(0, int(c.Replicas)-c.count(w.available)) }
 
 // Tidy brings a state into its canonical form.
 func (w *world) Tidy(s *state) {

@@ -179,6 +179,12 @@ func settings() []setting {
 			},
 		},
 		{
+			Setting: worlds.Setting{
+				Name: "roll-stale-sets", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Forgets: 1, worlds.Scales: 1},
+			},
+		},
+		{
 			ways: ways{loseReplicaSets: true}, Setting: worlds.Setting{
 				Name: "roll-delete", Wishes: []string{"", ""}, First: 3, Replicas: 4,
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Deletions: 1, worlds.Deaths: 1},
@@ -189,6 +195,54 @@ func settings() []setting {
 				Name: "roll-pause-delete", Wishes: []string{"", ""}, First: 3, Replicas: 4, ScaledTo: []uint8{0, 4},
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Pauses: 2, worlds.Deletions: 1, worlds.Scales: 1},
 				Meets: []string{nothingThere},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 2},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move-many", Wishes: []string{"5", "1"}, MovedTo: [][]string{{"1", "5"}, {"2", "2"}}, First: 3, Replicas: 6, ScaledTo: []uint8{4},
+				Strategies: []string{worlds.Roll2}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Scales: 2},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move-pause", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Pauses: 2, worlds.Scales: 1},
+			},
+		},
+		{
+			ways: ways{surge: 1}, Setting: worlds.Setting{
+				Name: "roll-move-surge", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Pauses: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move-bad", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4, ScaledTo: []uint8{4, 5},
+				Strategies: []string{worlds.Roll1}, Bad: 1 << 2, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Scales: 2},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-remove", Wishes: []string{"", ""}, First: 3, Replicas: 4, SubsetsTo: []uint8{3, 2},
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Strategies: 2},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-remove-bad", Wishes: []string{"", ""}, First: 3, Replicas: 6, SubsetsTo: []uint8{3, 2},
+				Strategies: []string{worlds.Roll1}, Bad: 1 << 2, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Strategies: 1, worlds.Pauses: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move-stale", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Stales: 1, worlds.Lags: 1, worlds.Deaths: 1},
 			},
 		},
 		{ // a single subset, so that the exceptions occur soon

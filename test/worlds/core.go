@@ -38,11 +38,11 @@ func At(now uint8) time.Time { return epoch.Add(time.Duration(now) * Tick) }
 
 // Core is the part of every state apart from its children.
 type Core struct {
-	Version, Replicas, Strategy, Subsets, Generation uint8
-	Paused                                           bool
-	Approved, Forced                                 uint32
-	Status                                           uint32
-	Now                                              uint8
+	Version, Replicas, Strategy, Subsets, Wishes, Generation uint8
+	Paused                                                   bool
+	Approved, Forced                                         uint32
+	Status                                                   uint32
+	Now                                                      uint8
 	// Race: something has happened that a running pass, or a controller, cannot know.
 	Race bool
 	// PassGeneration is the generation that the last pass which made all its writes had read.
@@ -70,16 +70,18 @@ const (
 	Lags   // a pass that sees the current child, but earlier objects of the child
 	Deaths // a pass that dies between two writes
 	Ticks
-	Forgets // a controller that forgets the previous version of its replicas
+	Forgets // a controller that forgets the previous version of its replicas, or for how many it scaled
 	budgets
 )
 
 // Setting is the first state of a world, and what may happen in it.
 type Setting struct {
 	Name string
-	// Wishes are the replicas of the subsets, "" if absent; First has a bit for each subset that exists at first.
-	Wishes []string
-	First  uint8
+	// Wishes are the replicas of the subsets, "" if absent; First has a bit for each subset that exists at first. The user
+	// may move replicas to those of MovedTo.
+	Wishes  []string
+	MovedTo [][]string
+	First   uint8
 	// Replicas are those of the first state, and Strategies are spec.updateStrategy in JSON. The user may change to
 	// any other of them, and to those of ScaledTo, Versions and SubsetsTo, as long as the budget lasts.
 	Replicas            uint8

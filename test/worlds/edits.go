@@ -17,7 +17,7 @@ func (k *walk[S]) events(s *S) *Events[S] {
 func (k *walk[S]) edits(e *Events[S]) {
 	w, s := k.w, k.Core(e.S)
 	edit := func(name string, on int, f func(*Core)) {
-		e.Spend(name, on, -1, func(after *S) {
+		e.spend(name, on, -1, func(after *S) {
 			core := k.Core(after)
 			f(core)
 			core.Generation++
@@ -30,13 +30,21 @@ func (k *walk[S]) edits(e *Events[S]) {
 	}
 	for _, n := range w.ScaledTo {
 		if n != s.Replicas {
-			edit(fmt.Sprintf("scale %d", n), Scales, func(after *Core) { after.Replicas = n })
+			edit(fmt.Sprintf("scale %d", n), Scales, func(after *Core) {
+				after.Race = after.Race || n > after.Replicas // what was asked for before is excused
+				after.Replicas = n
+			})
+		}
+	}
+	for n := range len(w.MovedTo) + 1 {
+		if uint8(n) != s.Wishes {
+			edit(fmt.Sprintf("move to %v", w.wishes(&Core{Wishes: uint8(n)})), Scales, func(after *Core) { after.Wishes = uint8(n) })
 		}
 	}
 	edit("paused", Pauses, func(after *Core) { after.Paused = !after.Paused })
 	for v := range w.Strategies {
 		if uint8(v) != s.Strategy {
-			edit(fmt.Sprintf("strategy %d", v), Strategies, func(after *Core) { after.Strategy = uint8(v) })
+			edit(fmt.Sprintf("strategy %d", v), Strategies, func(after *Core) { after.Strategy, after.Race = uint8(v), true })
 		}
 	}
 	for _, subsets := range w.SubsetsTo {

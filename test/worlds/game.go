@@ -92,14 +92,20 @@ func (e *Events[S]) Add(name string, k int, f func(*S)) {
 	}
 }
 
-// Spend adds an event that uses the budget, and that nobody could foresee.
+// Spend adds a fault, which a running pass, or a controller, cannot know, if the budget for it is not used up.
 func (e *Events[S]) Spend(name string, on, k int, f func(*S)) {
+	e.spend(name, on, k, func(after *S) {
+		f(after)
+		e.g.Core(after).Race = true
+	})
+}
+
+// spend adds an event if the budget for it is not used up.
+func (e *Events[S]) spend(name string, on, k int, f func(*S)) {
 	if e.g.Core(e.S).Budget[on] > 0 {
 		e.Add(name, k, func(after *S) {
 			f(after)
-			core := e.g.Core(after)
-			core.Budget[on]--
-			core.Race = true
+			e.g.Core(after).Budget[on]--
 		})
 	}
 }

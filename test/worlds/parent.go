@@ -45,8 +45,8 @@ type World struct {
 
 // parentKey is what the spec of the UnitedDeployment depends on.
 type parentKey struct {
-	version, replicas, strategy, subsets uint8
-	paused                               bool
+	version, replicas, strategy, subsets, wishes uint8
+	paused                                       bool
 }
 
 // parentParts is the UnitedDeployment as the user wrote it, and what is read from its spec.
@@ -91,7 +91,7 @@ func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1]
 
 // parent returns the UnitedDeployment as the user wrote it.
 func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
-	key := parentKey{s.Version, s.Replicas, s.Strategy, s.Subsets, s.Paused}
+	key := parentKey{s.Version, s.Replicas, s.Strategy, s.Subsets, s.Wishes, s.Paused}
 	if parts := w.parents[key]; parts != nil {
 		return parts.object, parts.spec
 	}
@@ -108,7 +108,7 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
 	if err := json.Unmarshal([]byte(w.Strategies[s.Strategy]), &p.Spec.UpdateStrategy); err != nil {
 		panic(err)
 	}
-	for k, wish := range w.Wishes {
+	for k, wish := range w.wishes(s) {
 		if !s.Has(k) {
 			continue
 		}

@@ -126,6 +126,7 @@ func (w *World) WriteOf(has Write, exists bool, step Hold, built func(Hold) Writ
 	case subset.ActionShrink:
 		x := has
 		x.Action, x.Shrink, x.Replicas = step.Action, true, uint8(step.Child.Replicas)
+		x.Paused = x.Paused || step.Child.Paused
 		return x, exists && x.Replicas != has.Replicas
 	case subset.ActionRemove:
 		return Write{Child: has.Child, Action: step.Action, Remove: true}, exists

@@ -27,11 +27,19 @@ func (w *World) Rolling(s *Core) bool {
 	return w.StrategyOf(s).Type == v1alpha1.RollingUpdateStrategy
 }
 
+// wishes returns what the subsets ask for now.
+func (w *World) wishes(s *Core) []string {
+	if s.Wishes == 0 {
+		return w.Setting.Wishes
+	}
+	return w.MovedTo[s.Wishes-1]
+}
+
 // Allotted returns how many replicas a subset gets: its number if it has one, otherwise an even share of the rest,
 // rounded in favor of the first subsets. In all worlds the numbers fit into the total, unless the total is 0.
 func (w *World) Allotted(s *Core, k int) int {
 	left, sharing, before := int(s.Replicas), 0, 0
-	for i, wish := range w.Wishes {
+	for i, wish := range w.wishes(s) {
 		if n, err := strconv.Atoi(wish); err == nil && s.Has(i) {
 			if left -= n; i == k {
 				return min(n, int(s.Replicas))

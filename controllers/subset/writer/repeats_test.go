@@ -423,7 +423,7 @@ func TestShrinkToNoAvail(t *testing.T) {
 	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
 	b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
 	current := b.asStored(childSpec(), nil)
-	if after, err := b.Shrink(t.Context(), current, 2); !errors.Is(err, ErrStale) || after != nil {
+	if after, err := b.Shrink(t.Context(), current, 2, false); !errors.Is(err, ErrStale) || after != nil {
 		t.Error(after, err)
 	}
 }

@@ -422,17 +422,24 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	return client.IgnoreNotFound(err)
 }
 
-// Shrink removes replicas from the child of a removed subset, and returns the updated child. Nothing else of it can be
-// written, because the spec does not have the subset anymore. An error is ErrStale or the API server's error.
-func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+// Shrink removes replicas from the child of a removed subset, pauses it on request, and returns the updated child. Nothing
+// else of it can be written, because the spec does not have the subset anymore. An error is ErrStale or the API server's
+// error.
+func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32, pause bool) (*unstructured.Unstructured, error) {
 	if err := w.delayShrinkIfRepeated(current, replicas); err != nil {
 		return nil, err
 	}
 	after := current.DeepCopy()
-	raw, err := json.Marshal(map[string]any{
+	patch := map[string]any{
 		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
 		"spec":     map[string]any{"replicas": replicas},
-	})
+	}
+	if pause {
+		if err := unstructured.SetNestedField(patch, true, w.Adapter.FieldPaths().Paused...); err != nil {
+			return nil, fmt.Errorf("shrink %s: %w", current.GetName(), err)
+		}
+	}
+	raw, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("shrink %s: %w", current.GetName(), err)
 	}

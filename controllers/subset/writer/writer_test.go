@@ -550,7 +550,7 @@ func TestShrink(t *testing.T) {
 	current := b.asStored(childSpec(), nil)
 	current.SetUID(stored.UID)
 	current.SetResourceVersion(stored.ResourceVersion)
-	after, err := b.Shrink(t.Context(), current, 1)
+	after, err := b.Shrink(t.Context(), current, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -560,11 +560,11 @@ func TestShrink(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(current.Object, "spec", "replicas"); replicas == 1 {
 		t.Error("what was read is changed")
 	}
-	if _, err := b.Shrink(t.Context(), current, 0); !errors.Is(err, ErrStale) {
+	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, ErrStale) {
 		t.Error("an old child is shrunk:", err)
 	}
 	current.SetName("web-zone-x")
-	if _, err := b.Shrink(t.Context(), current, 0); !errors.Is(err, ErrStale) {
+	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, ErrStale) {
 		t.Error("a child that is gone:", err)
 	}
 }

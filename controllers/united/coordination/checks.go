@@ -63,9 +63,10 @@ func notTakenBack(_ *coordinator, r *release) verdict {
 }
 
 // hasSurplus is closed while the subset is being scaled down. Its surplus replicas are above any partition that
-// could be set, so they would be taken down.
+// could be set, so they would be taken down. A mixed child may have to be updated before it can be scaled down.
 func hasSurplus(_ *coordinator, r *release) verdict {
-	return verdict{closed: r.currentReplicas > r.Desired, reason: cmp.Or(r.waitReason, "waiting for surplus replicas to terminate")}
+	shrinks := r.currentReplicas > r.Desired && (!r.mixed() || r.nextReplicas < r.currentReplicas) || r.unsettled()
+	return verdict{closed: shrinks, reason: cmp.Or(r.waitReason, "waiting for surplus replicas to terminate")}
 }
 
 // atTarget is closed if the user's floor and the steps up to the running one release no more.
@@ -123,7 +124,7 @@ func subsetLedgerFull(c *coordinator, r *release) verdict {
 func (c *coordinator) overfills(l *ledger, r *release) bool {
 	switch {
 	case r.replica != nil && r.replica.usable:
-		return l.unavailable-c.reservedBy(r.subsetState) >= l.most // what it has reserved is for its own replicas
+		return l.unavailable-r.reservedBy() >= l.most // what it has reserved is for its own replicas
 	case r.replica != nil && r.replica.raised: // it is already counted
 		return l.unavailable > l.most
 	}

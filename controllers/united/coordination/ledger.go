@@ -69,16 +69,19 @@ func (c *coordinator) countUnavailable() {
 			}
 			surplus := v.Removed || m.Position >= v.Desired
 			switch {
+			case v.Whole:
 			case m.usable && surplus:
 				c.addSurplus(v, 1)
 			case m.usable:
 				c.addUnavailable(v, -1)
 			}
-			if m.failed && !surplus {
+			if m.failed && (!surplus || v.Whole) { // it is not known which of a whole child are removed
 				c.failed = append(c.failed, *m.Replica)
 			}
 		}
-		c.addUnavailable(v, c.reservedBy(v))
+		if v.Whole {
+			c.countWhole(v)
+		}
 		c.addInFlight(v, c.inFlightOf(v, c.rules.forced))
 		v.own.unavailableAtFirst = v.own.unavailable
 	}
@@ -100,10 +103,38 @@ func (c *coordinator) scale() {
 	}
 }
 
+// mayTakeOfMix reports whether a replica of a mixed child may be removed, of which so many usable ones remain. If none
+// does, some may still serve that already count as down.
+func (c *coordinator) mayTakeOfMix(v *subsetState, remaining int64) bool {
+	switch {
+	case remaining > 0:
+		return c.mayRemoveSurplus() && v.own.mayRemoveSurplus()
+	case v.usableReplicas() > 0:
+		return c.unavailable-c.usableSurplus <= c.most && v.own.unavailable-v.own.usableSurplus <= v.own.most
+	}
+	return true
+}
+
+// takeOfMix counts such a replica as usable, if any remains.
+func (c *coordinator) takeOfMix(v *subsetState, remaining int64) {
+	switch {
+	case remaining > int64(v.Desired):
+		c.addSurplus(v, -1)
+	case remaining > 0:
+		c.addUnavailable(v, 1)
+	}
+}
+
 func (c *coordinator) shrink(v *subsetState) int32 {
-	to := v.currentReplicas
+	to, left := v.currentReplicas, v.remainingUsable()
 	for to > v.Desired {
 		switch m := v.at(to - 1); {
+		case v.mixed():
+			if !c.mayTakeOfMix(v, left) {
+				return to
+			}
+			c.takeOfMix(v, left)
+			left--
 		case m == nil:
 			to = max(v.Desired, to-v.missingDownFrom(to-1))
 			continue

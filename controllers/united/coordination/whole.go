@@ -14,17 +14,22 @@ import (
 // its replicas by itself. It gets the remaining room of the ledger as the number of its replicas that may be
 // unavailable meanwhile. These count as unavailable until the child is done, whether they are or not. If no room
 // remains, the child is stopped where it is.
+//
+// Trap: if it has several versions and is scaled down, its controller chooses among them by their sizes alone, and so may
+// take available replicas although others are unavailable. So each replica by which such a child is scaled down counts
+// as an available one, until its controller has done that. It stands still meanwhile, because its controller counts
+// replicas that are about to go as available, and would take others for them.
 
 // releasing reports whether the child is released and not done.
 func (v *subsetState) releasing() bool {
 	return v.exists() && v.partition == 0 && v.pending() > 0
 }
 
-// replacing reports whether the controller of a child that is not released replaces replicas all the same: the child
-// got the template of its protected replicas back when some had already been updated. That happens if it was scaled to
-// 0 and back, or orphaned, in the middle of its update.
+// replacing reports whether the controller of a child that is not released, or was removed, replaces replicas all the
+// same. That happens if it was removed in the middle of its update, or got the template of its protected replicas back
+// when some had already been updated, because it was scaled to 0 and back, or orphaned.
 func (v *subsetState) replacing() bool {
-	return v.exists() && v.partition > 0 && v.hasOthers()
+	return v.Whole && v.Observed != nil && v.currentReplicas > 0 && (v.Removed || v.partition > 0) && v.hasOthers()
 }
 
 // exists reports whether there is such a child, with replicas, in the spec.
@@ -39,40 +44,60 @@ func (v *subsetState) hasOthers() bool {
 	})
 }
 
-// pending returns how many replicas of a released child are not updated and available. If the child is scaled down, its
-// controller may delete updated replicas and keep others, which it replaces after that.
+// mixed reports whether the child has several versions, or may have in a moment.
+func (v *subsetState) mixed() bool {
+	return v.Whole && v.Observed != nil && !v.Observed.Untouched() && v.hasOthers()
+}
+
+// unsettled reports whether replicas that the child's controller counts are about to go. It must not begin to update then.
+func (v *subsetState) unsettled() bool {
+	return v.Whole && v.Observed != nil && (v.Observed.Unscaled > 0 || v.Observed.Overcounts)
+}
+
+// asked returns how many replicas the child's controller works towards.
+func (v *subsetState) asked() int64 { return int64(max(v.currentReplicas, v.Desired)) }
+
+// pending returns how many replicas of a child are not available on its template, which need not be the update revision:
+// while that is paused, the child has nothing to replace.
 func (v *subsetState) pending() int64 {
-	done, others := int64(0), int64(0)
+	done := int64(0)
 	for _, m := range v.replicaStates {
-		switch {
-		case m.updated && m.available:
+		if m.Hash == v.Observed.UpdateHash && m.available {
 			done++
-		case !m.updated:
-			others++
 		}
 	}
-	left := max(0, int64(v.Desired)-done)
-	if v.currentReplicas > v.Desired {
-		left = max(left, min(others, int64(v.Desired)))
-	}
-	return left
+	return max(0, v.asked()-done)
 }
 
 // unavailableReplicas returns how many of a child's replicas are unavailable.
-func (v *subsetState) unavailableReplicas() int64 {
-	usable := int64(0)
+func (v *subsetState) unavailableReplicas() int64 { return max(0, v.asked()-v.usableReplicas()) }
+
+// usableReplicas returns how many replicas of a child are usable.
+func (v *subsetState) usableReplicas() (usable int64) {
 	for _, m := range v.replicaStates {
 		if m.usable {
 			usable++
 		}
 	}
-	return max(0, int64(v.Desired)-usable)
+	return usable
+}
+
+// remainingUsable returns how many usable replicas remain, whatever the child's controller does next.
+func (v *subsetState) remainingUsable() int64 {
+	remaining := v.usableReplicas()
+	if v.releasing() || v.replacing() {
+		remaining -= max(0, v.allowance()-v.unavailableReplicas())
+	}
+	if v.mixed() {
+		remaining -= int64(v.Observed.Unscaled)
+	}
+	return min(max(0, remaining), v.asked())
 }
 
 // allowance returns how many replicas of a child whose controller replaces them may be unavailable: none while it is known
 // to stand still.
 func (v *subsetState) allowance() int64 {
-	left := int64(v.Desired)
+	left := v.asked()
 	if v.releasing() {
 		left = v.pending()
 	}
@@ -90,12 +115,20 @@ func (v *subsetState) atPace(replicas int64) int64 {
 	return min(replicas, int64(v.Observed.Pace.MaxUnavailable))
 }
 
-// reservedBy returns how much more of the ledger a child may take, in addition to its unavailable replicas.
-func (c *coordinator) reservedBy(v *subsetState) int64 {
-	if !v.releasing() && !v.replacing() {
+// reservedBy returns how much more of the ledger such a child may take, in addition to its unavailable replicas.
+func (v *subsetState) reservedBy() int64 {
+	if !v.exists() {
 		return 0
 	}
-	return max(0, v.allowance()-v.unavailableReplicas())
+	return max(0, v.own.unavailable-max(0, int64(v.Desired)-v.usableReplicas()))
+}
+
+// countWhole counts such a child in the ledger.
+func (c *coordinator) countWhole(v *subsetState) {
+	remaining := v.remainingUsable()
+	needed := min(remaining, int64(v.Desired))
+	c.addUnavailable(v, -needed)
+	c.addSurplus(v, remaining-needed)
 }
 
 // inFlightWhole is inFlightOf for such a child.
@@ -165,7 +198,7 @@ func (v *subsetState) mostAtOnce() int64 {
 // place at once. Only on the way back may they be replaced regardless of what is down elsewhere, because the
 // revision is proven, and they would otherwise wait forever.
 func (c *coordinator) remainingAllowance(v *subsetState) int64 {
-	elsewhere := c.unavailable - v.unavailableReplicas() - c.reservedBy(v)
+	elsewhere := c.unavailable - v.own.unavailable
 	if c.rules.forced {
 		elsewhere = c.inFlight - c.inFlightOf(v, true)
 	}
@@ -173,13 +206,13 @@ func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 	if c.goingBack {
 		left = max(left, v.unavailableReplicas())
 	}
-	return min(max(0, left), int64(v.Desired))
+	return min(max(0, left), v.asked())
 }
 
 // setAllowance assigns a child its allowance, and takes that from the room for others. The previous allowance is
 // in force until the child has been written.
 func (c *coordinator) setAllowance(v *subsetState, left int64) {
-	c.addUnavailable(v, max(0, left-v.unavailableReplicas()-c.reservedBy(v)))
+	c.addUnavailable(v, max(0, left-v.own.unavailable))
 	c.addInFlight(v, max(0, left-c.inFlightOf(v, c.rules.forced)))
 	if v.stopped = left == 0; v.stopped {
 		left = 1 // 0 is not allowed
@@ -206,7 +239,7 @@ func (c *coordinator) setPace(v *subsetState) {
 		v.pace = RestingPace(v.Observed)
 	case c.Paused != "":
 		v.pace = v.Observed.Pace // it already stands still
-	case c.haltedByFailure():
+	case c.haltedByFailure(), v.nextReplicas < v.currentReplicas, v.Observed.Unscaled > 0, v.Observed.Paused && v.unsettled():
 		c.setAllowance(v, 0)
 	default:
 		c.setAllowance(v, c.remainingAllowance(v))

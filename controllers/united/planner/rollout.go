@@ -51,7 +51,7 @@ func (in *Input) coordinate(p *Plan) {
 		s.Decision = *d
 		s.delete(in.observed(s.Name), d.Delete)
 		if s.Step.Action == subset.ActionRemove && !d.Remove {
-			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas}}
+			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas, Paused: in.whole()}}
 		}
 	}
 	// Subsets that are drained come before subsets that are deleted.
