@@ -53,13 +53,13 @@ func TestDeploymentMoves(t *testing.T) {
 			w.Eventually(func() string { return w.mix()["zone-a"] }).Should(BeEmpty())
 			w.setImage("slow-v3")
 		}, [2]string{"", "6 slow-v3"}},
-		"broken, grown, broken again, fixed and shrunk": {4, "", "", "broken-v2", func(w *contracted) {
+		"broken, grown, broken again, fixed and shrunk": {6, "", "", "broken-v2", func(w *contracted) {
 			w.Scale(8)
-			w.Eventually(func() int { return w.ready() }).Should(BeNumerically(">=", 7))
+			w.Eventually(func() int { return w.ready() }).Should(BeNumerically(">=", 6))
 			w.setImage("broken-v3")
 			w.Eventually(func() string { return fmt.Sprint(w.mix()) }).Should(ContainSubstring("broken-v3"))
-			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":4}]`, "/spec/template/deploymentTemplate/spec/template/spec/containers/0/image", image("slow-v4"))
-		}, [2]string{"2 slow-v4", "2 slow-v4"}},
+			w.JSONPatch(`[{"op":"replace","path":%q,"value":%q},{"op":"replace","path":"/spec/replicas","value":6}]`, "/spec/template/deploymentTemplate/spec/template/spec/containers/0/image", image("slow-v4"))
+		}, [2]string{"3 slow-v4", "3 slow-v4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
