@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
@@ -105,6 +106,10 @@ func (j *judged) protection(wr worlds.Write) {
 		return
 	}
 	protects := j.protects(before)
+	if before.Orphaned && before.count() > 0 && before.count() == before.count(of(j.s.Version)) && wr.Template != j.s.Version &&
+		!j.s.Paused && !j.w.held(&j.s.Core, wr.Child) && j.onRecord(wr.Child) {
+		j.say("adopts", "%s outlived its Deployment with v%d, which is released, and is given %s", worlds.SubsetName(wr.Child), j.s.Version, wr)
+	}
 	held := j.w.held(&j.s.Core, wr.Child) || j.s.Paused
 	stays := before.Exists && before.Template == wr.Template && (wr.Paused || wr.Replicas == 0)
 	if held && j.s.Has(wr.Child) && worlds.Bit(wr.Template)&protects == 0 && !stays && !j.nothingThere(wr) {
@@ -116,6 +121,13 @@ func (j *judged) protection(wr worlds.Write) {
 			j.say("paused", "a new template under paused: %s", wr)
 		}
 	}
+}
+
+// onRecord reports whether the status has the release of a subset. If a pass died before it wrote that, and the child is
+// gone, what is released is not known, and a child comes up protected: docs/workloads.md, of an orphaned Deployment.
+func (j *judged) onRecord(k int) bool {
+	sub := planner.SubsetStatus(j.w.Status(&j.s.Core), worlds.SubsetName(k))
+	return sub != nil && sub.Partition == 0
 }
 
 // neverBegan reports whether the exception of that name applies.

@@ -245,6 +245,18 @@ func settings() []setting {
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Stales: 1, worlds.Lags: 1, worlds.Deaths: 1},
 			},
 		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-orphan-one", Wishes: []string{"1", "1"}, First: 3, Replicas: 2,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Deletions: 1, worlds.Deaths: 1, worlds.Stales: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "manual-orphan-one", Wishes: []string{"1", "1"}, First: 3, Replicas: 2,
+				Strategies: []string{worlds.FreeA, worlds.HoldAll}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Deletions: 1, worlds.Deaths: 1, worlds.Stales: 1, worlds.Strategies: 1},
+			},
+		},
 		{ // a single subset, so that the exceptions occur soon
 			ways: ways{loseReplicaSets: true}, Setting: worlds.Setting{
 				Name: "held-mix", Wishes: []string{""}, First: 1, Replicas: 2, ScaledTo: []uint8{2, 4},
