@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -83,8 +84,10 @@ func TestNoSubsets(t *testing.T) {
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets","value":[{"name":"a"},{"name":"b"}]}]`)
 	w.Settle()
 	e.Expect(w.Images()).To(Equal(images{"a": "v2 v2", "b": "v2 v2"}), "there was never another revision that worked")
-	w.Patch(`{"spec":{"topology":{"subsets":null}}}`)
-	nowhere()
+	for _, slip := range []string{`{"spec":{"topology":{"subsets":[]}}}`, `{"spec":{"topology":{"subsets":null}}}`, `{"spec":{"topology":null}}`} {
+		e.Expect(w.TryPatch(types.MergePatchType, slip)).To(MatchError(ContainSubstring("the last subset cannot be removed while spec.replicas is above 0")))
+	}
+	w.Patch(`{"spec":{"replicas":0,"topology":{"subsets":null}}}`)
 	e.Eventually(w.Pods).Should(BeEmpty())
 	w.Scale(7)
 	nowhere()

@@ -53,6 +53,17 @@ func TestRefusedUpdates(t *testing.T) {
 		{"patched pod label", set("api", inPatch("spec", "template", "metadata", "labels", "app")...),
 			[]string{patchPath + ".spec.template.metadata.labels: must match spec.selector"}},
 	}
+	for title, e := range map[string]edit{
+		"last subset removed":        put(`[]`, "spec", "topology", "subsets"),
+		"last subset null":           put(`null`, "spec", "topology", "subsets"),
+		"topology removed":           drop("spec", "topology"),
+		"topology null":              put(`null`, "spec", "topology"),
+		"removed with the replicas":  all(drop("spec", "topology"), drop("spec", "replicas")),
+		"removed, and scaled to one": all(drop("spec", "topology"), put(`1`, "spec", "replicas")),
+	} {
+		refusals = append(refusals, refusal{title, all(drop(inManual("partitions")...), e),
+			[]string{"spec.topology.subsets: ", "the last subset cannot be removed while spec.replicas is above 0", "set spec.replicas to 0, or delete the UnitedDeployment"}})
+	}
 	store(t, with(t, "living"))
 	t.Run("duplicate subset with another nodeSelector", func(t *testing.T) {
 		g := NewWithT(t)
@@ -70,7 +81,7 @@ func TestAcceptedUpdates(t *testing.T) {
 	for title, e := range map[string]edit{
 		"nothing":            all(),
 		"subset removed":     all(drop(inManual("partitions", "zone-a")...), setSubsets(1, 2)),
-		"all removed":        all(drop(inManual("partitions")...), drop("spec", "topology")),
+		"all removed":        all(drop(inManual("partitions")...), drop("spec", "topology"), put(`0`, "spec", "replicas")),
 		"subset replaced":    all(drop(inManual("partitions", "zone-a")...), put(`{name: zone-x, nodeSelector: {nodeSelectorTerms: [{}]}}`, inSubset(0)...)),
 		"subsets reversed":   reversed,
 		"toleration removed": drop(inSubset(0, "tolerations")...),

@@ -120,6 +120,9 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	if said := overriddenMessages(tallies); len(said) > 0 {
 		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
 	}
+	if in.lostSubsets() {
+		return false, v1alpha1.ReasonNoSubsets, in.noSubsets()
+	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
@@ -156,9 +159,6 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
 		return false, v1alpha1.ReasonReconciling, "a child workload changed while it was being written; retrying"
 	}
-	if len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 {
-		return false, v1alpha1.ReasonNoSubsets, fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", replicasOf(in.Parent))
-	}
 	if p.growth != nil {
 		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.growth.groups, p.growth.total)
 	}
@@ -172,6 +172,15 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 		return true, v1alpha1.ReasonRolloutHeld, updated + "; partitions hold " + shorten(held, ", ")
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// noSubsets says that there are no subsets, and what that means for the children that exist.
+func (in *Input) noSubsets() string {
+	message := fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", replicasOf(in.Parent))
+	if len(in.Children) > 0 {
+		message += "; the existing child workloads stay as they are: to remove them, set spec.replicas to 0, or delete the UnitedDeployment"
+	}
+	return message
 }
 
 // overriddenMessages returns the messages of the subsets in which somebody undoes what United writes, with their

@@ -21,8 +21,12 @@ func (in *Input) planRemoved(p *Plan) {
 			Workload: adapters.ChildName(in.Parent.Name, name), Step: step,
 		})
 	}
+	remove := subset.Step{Action: subset.ActionRemove}
+	if in.lostSubsets() {
+		remove = subset.Step{Action: subset.ActionWait, Reason: "keeping its replicas, because spec.topology.subsets is empty"}
+	}
 	for _, name := range in.childrenToRemove() {
-		plan(name, subset.Step{Action: subset.ActionRemove})
+		plan(name, remove)
 	}
 	for _, name := range in.subsetsWithoutChild() {
 		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.ChildIdentity(name)})
@@ -36,6 +40,10 @@ func (in *Input) planRemoved(p *Plan) {
 		plan(name, subset.Step{Action: subset.ActionWait, Reason: subset.DeletionReason(in.Children[name].Object)})
 	}
 }
+
+// lostSubsets reports whether the spec has no subsets, although it asks for replicas. Admission refuses to remove the
+// last one then, because it is a slip: all replicas would go. So the children stay.
+func (in *Input) lostSubsets() bool { return len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 }
 
 // childrenToRemove returns the subsets of the children that the spec no longer asks for.
 func (in *Input) childrenToRemove() []string {
