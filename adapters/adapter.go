@@ -63,6 +63,14 @@ type Adopting interface {
 	Orphans(child *unstructured.Unstructured, pods []corev1.Pod) int32
 }
 
+// Guarding is implemented by adapters of kinds whose controller deletes replicas at once when a field changes that the API
+// server lets change.
+type Guarding interface {
+	Adapter
+	// CheckChange rejects such a change from the live child to the built one.
+	CheckChange(built, live *unstructured.Unstructured) error
+}
+
 // Relating is implemented by adapters that read other objects too, such as the ReplicaSets of a Deployment, to
 // observe a child. These objects carry the labels of the child's pods.
 type Relating interface {

@@ -176,3 +176,55 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstOrdinal: the first ordinal, which the kind ignores, is refused, in a template and in a patch.
+func TestFirstOrdinal(t *testing.T) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for start, refused := range map[any]bool{nil: false, int64(0): false, int64(2): true, "x": true} {
+		workload := map[string]any{"spec": map[string]any{"ordinals": map[string]any{"start": start}, "template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+		}}}
+		errs := advancedstatefulset.New().Validate(&v1alpha1.UnitedDeploymentSpec{Selector: selector}, workload, field.NewPath("at"))
+		errs = append(errs, advancedstatefulset.New().ValidatePatch(workload, selector, field.NewPath("at"))...)
+		if (len(errs) == 2 && errs[0].Field == "at.spec.ordinals.start") != refused {
+			t.Errorf("%v: %v", start, errs)
+		}
+	}
+}
+
+// TestCheckChange: reserveOrdinals may not change the ordinals of replicas that exist.
+func TestCheckChange(t *testing.T) {
+	guard := advancedstatefulset.New().(adapters.Guarding)
+	set := func(replicas int, reserved string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		text := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: web-a}, spec: {replicas: %d, reserveOrdinals: %s}}`, replicas, reserved)
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	for _, tc := range []struct {
+		has      int
+		reserved string
+		to       int
+		want     string
+		refused  string
+	}{
+		{3, `[]`, 3, `[]`, ""},
+		{3, `[1]`, 3, `["1"]`, ""},
+		{3, `[1]`, 3, `[1, 9]`, ""},
+		{3, `["4-6"]`, 3, `[]`, ""},
+		{0, `[]`, 3, `[0]`, ""},
+		{3, `[]`, 0, `[0]`, ""},
+		{3, `[]`, 3, `[0]`, "from nothing while"},
+		{3, `[]`, 3, `[2]`, "web-a-2 would become web-a-3"},
+		{3, `[1]`, 3, `[]`, "from [1] while"},
+		{3, `[1, "5-6"]`, 5, `["1-2"]`, `from [1, 5-6] while`},
+		{5, `[]`, 2, `[4]`, "web-a-4 would become web-a-5"},
+	} {
+		err := guard.CheckChange(set(tc.to, tc.want), set(tc.has, tc.reserved))
+		if (err != nil) != (tc.refused != "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+			t.Errorf("%d %s to %d %s: %v", tc.has, tc.reserved, tc.to, tc.want, err)
+		}
+	}
+}

@@ -4,8 +4,15 @@
 package advancedstatefulset
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters/internal/owned"
 	"github.com/unitedworkloads/united/adapters/internal/tree"
@@ -35,6 +42,9 @@ func (adapter) ValidatePatch(patch map[string]any, selector *metav1.LabelSelecto
 func validateOwn(spec map[string]any, at *field.Path) field.ErrorList {
 	errs := owned.ValidateStrategy(spec, "updateStrategy", "partition", "set the partitions in spec.updateStrategy", at)
 	errs = append(errs, refuse(spec, at, "paused", "set spec.paused")...)
+	if start, err := tree.Lookup(spec, []string{"ordinals"}, at); err == nil && start["start"] != nil && fmt.Sprint(start["start"]) != "0" {
+		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "OpenKruise ignores it, unless its feature gate StatefulSetStartOrdinal is on, which is not supported"))
+	}
 	return append(errs, refuse(spec, at, "unorderedUpdate", "with it, a partition would not determine which replicas stay")...)
 }
 
@@ -45,4 +55,43 @@ func refuse(spec map[string]any, at *field.Path, member, instead string) field.E
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(at.Child("updateStrategy", "rollingUpdate", member), instead)}
+}
+
+// CheckChange rejects another reserveOrdinals, if replicas would have other ordinals because of it: the controller of the
+// kind deletes all pods with an ordinal that is reserved now at once, available or not.
+func (a adapter) CheckChange(built, live *unstructured.Unstructured) error {
+	want, err := a.typed(built)
+	if err != nil {
+		return err
+	}
+	has, err := a.typed(live)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(want.Spec.ReserveOrdinals, has.Spec.ReserveOrdinals) {
+		return nil
+	}
+	replicas := ptr.Deref(has.Spec.Replicas, 1)
+	if to := ptr.Deref(want.Spec.Replicas, 1); to == 0 {
+		return nil
+	}
+	for position := range replicas {
+		if is, was := numbered(want).PodName(position), numbered(has).PodName(position); is != was {
+			return field.Forbidden(field.NewPath("spec", "reserveOrdinals"), fmt.Sprintf(
+				"cannot be changed from %s while there are replicas: OpenKruise would delete all pods at once whose ordinals are reserved, and %s would become %s; "+
+					"set it back, scale the subset to 0 first, or add a subset with it and remove this one", shown(has.Spec.ReserveOrdinals), was, is))
+		}
+	}
+	return nil
+}
+
+func shown(reserved []intstr.IntOrString) string {
+	if len(reserved) == 0 {
+		return "nothing"
+	}
+	texts := make([]string, 0, len(reserved))
+	for i := range reserved {
+		texts = append(texts, reserved[i].String())
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }

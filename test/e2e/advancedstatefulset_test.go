@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // TestAdvancedStatefulSetSample applies config/samples/advancedstatefulset.yaml, which reserves the
@@ -45,12 +48,27 @@ func TestAdvancedStatefulSetSample(t *testing.T) {
 		w.Expect(w.uids()).To(HaveKey(uid), "a scale-up restarts nothing")
 	}
 	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v2", 3: "v2"}))
-	stay := w.uidsOf(0)
-	w.Expect(stay).To(HaveLen(3))
-	w.JSONPatch(`[{"op":"replace","path":"/spec/template/advancedStatefulSetTemplate/spec/reserveOrdinals","value":["2-3"]}]`)
-	w.Eventually(func() map[int]string { return w.ordinals("zone-a") }).Should(Equal(map[int]string{0: "v1", 1: "v2", 4: "v2"}), "those that are not reserved")
-	w.comesTo("1 v1, 2 v2", "3 v1", "3 v1")
-	w.Expect(w.uidsOf(0)).To(Equal(stay), "another ordinal restarts no replica that may stay")
+	const reserve = `[{"op":"replace","path":"/spec/template/advancedStatefulSetTemplate/spec/reserveOrdinals","value":[%s]}]`
+	stay, none := w.uids(), w.History.Forbid(anyNewPod)
+	toRolling := `[{"op":"remove","path":"/spec/template/advancedStatefulSetTemplate/spec/updateStrategy/rollingUpdate/maxUnavailable"},
+		{"op":"replace","path":"/spec/updateStrategy","value":{"type":"RollingUpdate","rollingUpdate":{"partition":"100%"}}}]`
+	for _, strategy := range []string{`[]`, toRolling} {
+		w.JSONPatch("%s", strategy)
+		w.JSONPatch(reserve, `"2-3"`)
+		w.StallsWhole(v1alpha1.ReasonApplyRefused, "spec.reserveOrdinals: Forbidden: cannot be changed from [1] while there are replicas", "advanced-*-2 would become advanced-*-1", "scale the subset to 0 first")
+		w.JSONPatch(reserve, `1, 7`)
+		w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty(), "one above all replicas changes none")
+		w.JSONPatch(reserve, `1`)
+		w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
+	}
+	none.Holds()
+	w.Expect(w.uids()).To(Equal(stay), "its controller would have deleted those with the ordinals 2 and 3 of all subsets at once")
+	w.Scale(0)
+	w.comesTo("", "", "")
+	w.JSONPatch(reserve, `"2-3"`)
+	w.Scale(9)
+	w.Eventually(func() []int { return slices.Sorted(maps.Keys(w.ordinals("zone-a"))) }).Should(Equal([]int{0, 1, 4}))
+	none.Fires()
 }
 
 // uidsOf returns the UIDs of the replicas with an ordinal, by subset.

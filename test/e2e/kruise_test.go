@@ -112,6 +112,7 @@ func TestKindsAdmissionAdvancedStatefulSet(t *testing.T) {
 		{"replicas", templateField(int64(3), "spec", "replicas"), []string{at + "replicas"}},
 		{"a partition", member(int64(1), "partition"), []string{at + "updateStrategy.rollingUpdate.partition", "partitions"}},
 		{"paused", member(true, "paused"), []string{at + "updateStrategy.rollingUpdate.paused", "spec.paused"}},
+		{"the first ordinal", templateField(int64(2), "spec", "ordinals", "start"), []string{at + "ordinals.start: must be 0 or absent", "StatefulSetStartOrdinal"}},
 		{"another order", member(map[string]any{}, "unorderedUpdate"), []string{at + "updateStrategy.rollingUpdate.unorderedUpdate"}},
 		{"a strategy without a partition", templateField("OnDelete", "spec", "updateStrategy", "type"), []string{at + "updateStrategy.type"}},
 		{"maxUnavailable in a coordinated rollout", func(d *Draft) {

@@ -245,6 +245,11 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
+	if guarding, ok := w.Adapter.(adapters.Guarding); ok {
+		if err := guarding.CheckChange(u, current); err != nil {
+			return current, false, err
+		}
+	}
 	observed, err := w.Adapter.Observe(current, adapters.Dependents{})
 	if err != nil {
 		return current, false, err
