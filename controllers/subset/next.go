@@ -60,6 +60,9 @@ type Goal struct {
 	Initialized bool
 	// Before is the copy of the record of the child that exists or existed; nil if there is none.
 	Before *v1alpha1.ChildRecord
+	// Outlived: what keeps the replicas of a child that does not exist outlived it, and may remember another revision than
+	// the protected one (adapters.Delegating).
+	Outlived bool
 	// MissedProtectedRevision: the child still has a template from before the protected revision, and so nothing that
 	// ever worked.
 	MissedProtectedRevision bool
@@ -208,7 +211,11 @@ func (g *Goal) needsProtectedRevision() bool {
 // start returns the first step for a child that does not exist.
 func (g *Goal) start() Step {
 	if g.needsProtectedRevision() && !g.SamePods {
-		return g.seed(g.protectedReplicas(), "creating %s on %s first, because its protected replicas run that")
+		replicas := g.protectedReplicas()
+		if g.Outlived {
+			replicas = 0 // it would make them of what it remembers; those that exist are kept (KeepOutlived)
+		}
+		return g.seed(replicas, "creating %s on %s first, because its protected replicas run that")
 	}
 	child := g.child(g.Update)
 	if !g.Initialized || child.Replicas > 0 {

@@ -133,6 +133,8 @@ func TestNext(t *testing.T) {
 		{"all exist, and are not ready", aGoal(), seeded(3, "0 h1 unready", "1 h1 unready", "2 h1"), "Apply r2 x4 p3 protects r1", ""},
 		{"all exist, and the last was not seen", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").unseen(), "Wait", "waiting for web-zone-a to record revision r1"},
 		{"all exist, and it has not settled", aGoal(), seeded(3, "0 h1", "1 h1", "2 h1").hashes("h2", "h1"), "Wait", "waiting for web-zone-a to record revision r1"},
+		{"what outlived an earlier child had finished another revision", aGoal(), seeded(3, "0 h2", "1 h2", "2 h2").hashes("h2", "h1"), "Remind h1", "remembers another revision than r1"},
+		{"what outlived it would make one of another revision", aGoal(), seeded(3, "0 h1", "1 h1").hashes("h2", "h1"), "Remind h1", "remembers another revision than r1"},
 		{"what outlived an earlier child exists too", aGoal(), seeded(5, "0 h1", "1 h1", "2 h9", "4 h2"), "Apply r2 x4 p3 protects r1", ""},
 		{"in order, what outlived is not ready, so that nothing comes after it", aGoal(), seeded(5, "0 h9 unready", "4 h2").ordered(), "Apply r2 x4 p3 protects r1", ""},
 		{"in order, what outlived is ready", aGoal(), seeded(5, "0 h9", "4 h2").ordered(), "Wait", "replica 1"},

@@ -5,6 +5,7 @@ package subset
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -79,6 +80,8 @@ func (g *Goal) raise(o *adapters.Observed) Step {
 	switch {
 	case statusSettled(o) && (missing < 0 || blocked || failed):
 		return g.apply(o)
+	case RemembersOther(o):
+		return Step{Action: ActionRemind, Hash: o.UpdateHash, Reason: fmt.Sprintf("%s remembers another revision than %s; restoring that", o.Meta.Name, g.ProtectedRevision)}
 	case wanted > o.Replicas && g.Protected != nil:
 		return g.seed(wanted, "creating the protected replicas of %s on %s first")
 	case !statusSettled(o):
@@ -89,6 +92,14 @@ func (g *Goal) raise(o *adapters.Observed) Step {
 		Reason: fmt.Sprintf("waiting for replica %d of %s to be created on %s%s",
 			missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing)),
 	}
+}
+
+// RemembersOther reports whether a child that is being seeded would create protected replicas from another revision, and
+// will not forget that by itself, because its partition protects replicas of that. What kept the replicas of an earlier
+// child outlived that, and had finished another revision.
+func RemembersOther(o *adapters.Observed) bool {
+	return Seeding(o) && o.SpecObserved && o.HasTwoRevisions() && o.Replicas > 0 && o.Partition >= o.Replicas &&
+		(o.Missing() >= 0 || slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool { return m.Hash != o.UpdateHash }))
 }
 
 // firstFailed reports whether the replica for which an ordered child waits failed, if a rollout replaces failed ones. If

@@ -84,6 +84,14 @@ func manualSettings() []setting {
 			Versions: twoVersions, Budget: of(may{worlds.Templates: 1, worlds.Strategies: 1, worlds.Deletions: 1, worlds.Scales: 1, worlds.Deaths: 1}),
 		}},
 		{Setting: worlds.Setting{
+			Name: "manual-orphan-zero", Wishes: one, First: 1, Replicas: 2, ScaledTo: []uint8{0, 2}, Strategies: []string{worlds.HoldAll}, Versions: twoVersions,
+			Budget: of(may{worlds.Templates: 1, worlds.Scales: 2, worlds.Deletions: 1}),
+		}},
+		{Setting: worlds.Setting{
+			Name: "manual-orphan-updated", Wishes: one, First: 1, Replicas: 2, Strategies: []string{worlds.FreeA}, Versions: three,
+			Budget: of(may{worlds.Templates: 2, worlds.Deletions: 1, worlds.Deaths: 1}),
+		}},
+		{Setting: worlds.Setting{
 			Name: "manual-forgets", Wishes: one, First: 1, Replicas: 3, Strategies: []string{worlds.TwoA, worlds.FreeA}, Versions: twoVersions,
 			Budget: of(may{worlds.Templates: 1, worlds.Strategies: 1, worlds.Forgets: 1, worlds.Evictions: 1}), Meets: []string{forgot},
 		}},

@@ -103,7 +103,7 @@ func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]stri
 		return err
 	}
 	live.Meta.Annotations = record
-	if !subset.Forgot(live) {
+	if !subset.Forgot(live) && !subset.RemembersOther(live) {
 		return ErrStale
 	}
 	return nil

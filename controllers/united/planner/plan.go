@@ -166,6 +166,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		goal.Protected = ptr.To(sub.version(protected))
 		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
 	}
+	goal.Outlived = observed == nil && in.delegate(s.Name, s.Workload) != nil
 	s.Step = in.keepOutlived(subset.Next(goal, observed))
 	if s.Step.Action == subset.ActionHalt {
 		s.Step.Child = in.childOf(s)
@@ -211,7 +212,26 @@ func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	if err != nil {
 		return step
 	}
-	return subset.KeepOutlived(step, adopts.Orphans(u, pods))
+	return subset.KeepOutlived(step, min(adopts.Orphans(u, pods), in.outlivedReplicas(&step.Child)))
+}
+
+// outlivedReplicas returns how many replicas the workload that outlived a child still keeps: the others are about to go.
+func (in *Input) outlivedReplicas(c *adapters.Child) int32 {
+	if delegate := in.delegate(c.Subset, c.Name); delegate != nil {
+		if n, found, _ := unstructured.NestedInt64(delegate.Object, "spec", "replicas"); found {
+			return int32(min(n, math.MaxInt32))
+		}
+	}
+	return math.MaxInt32
+}
+
+// delegate returns the workload to which the child of a subset delegates its replicas, or did before it was gone; nil if
+// there is none.
+func (in *Input) delegate(subset, child string) *unstructured.Unstructured {
+	if delegating, ok := in.Spec.Adapter.(adapters.Delegating); ok {
+		return adapters.DelegateOf(delegating, child, in.Related[subset])
+	}
+	return nil
 }
 
 // Deletion is a replica to delete.
@@ -258,12 +278,7 @@ func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
 // which the child delegates them.
 func (in *Input) memory(name string) *unstructured.Unstructured {
 	child := in.Children[name].Object
-	if delegating, ok := in.Spec.Adapter.(adapters.Delegating); ok {
-		if delegate := adapters.DelegateOf(delegating, child.GetName(), in.Related[name]); delegate != nil {
-			return delegate
-		}
-	}
-	return child
+	return cmp.Or(in.delegate(name, child.GetName()), child)
 }
 
 // delete adds replicas of the child to those to delete.
