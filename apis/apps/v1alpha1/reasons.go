@@ -19,7 +19,7 @@ const (
 	// make a release fail.
 	ReasonReplicasNotHonored = "ReplicasNotHonored"
 	// ReasonNoSubsets: spec.replicas is above 0, but spec.topology.subsets is empty, so the replicas
-	// cannot be placed.
+	// cannot be placed. Child workloads that exist stay as they are.
 	ReasonNoSubsets = "NoSubsets"
 	// ReasonPaused: spec.paused is true, which freezes the rollout.
 	ReasonPaused = "Paused"
