@@ -196,8 +196,9 @@ type Child struct {
 	VersionLabel string
 	// Colocation is how the pods in the revision are placed in groups; nil if they are not.
 	Colocation *render.Colocation
-	// NodeSelector is that of the subset.
+	// NodeSelector is that of the subset. With Kept, the child keeps the placement that it has instead.
 	NodeSelector *corev1.NodeSelector
+	Kept         *Placement
 	// MinReadySeconds is that of the parent; one in the template takes precedence.
 	MinReadySeconds int32
 

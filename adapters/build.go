@@ -131,7 +131,7 @@ func finishPodTemplate(workload map[string]any, steps []string, c *Child, where 
 	if err := checkNodeSelector(c.NodeSelector, where.nodeSelector); err != nil {
 		return err
 	}
-	if err := within(at, render.Place(pods, c.NodeSelector, c.Tolerations)); err != nil || c.Colocation == nil {
+	if err := within(at, place(pods, steps, c)); err != nil || c.Colocation == nil {
 		return err
 	}
 	return within(at, render.Colocate(pods, c.Parent, c.Colocation))

@@ -21,7 +21,7 @@ func RecordKeys() []string {
 	}
 }
 
-// Record returns the record for a child: the annotations of RecordKeys, and their checksum. A difference is no reason
+// Record returns the record for a child: the annotations of RecordKeys, their checksum, and its placement. A difference is no reason
 // to write the child, except in the revision or the partition, or at the end of seeding. All annotations always
 // exist, empty if there is nothing to record, so that a removed one is noticed.
 func Record(c *Child) map[string]string {
@@ -35,6 +35,7 @@ func Record(c *Child) map[string]string {
 		v1alpha1.AnnotationSeeding:           strconv.FormatBool(c.Seeding),
 	}
 	record[v1alpha1.AnnotationRecordChecksum] = RecordChecksum(c.Namespace, c.Name, record)
+	record[v1alpha1.AnnotationPlacement] = placementHash(c)
 	return record
 }
 

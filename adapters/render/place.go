@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -45,6 +46,34 @@ func Place(podTemplate map[string]any, selector *corev1.NodeSelector, toleration
 		}
 	}
 	return appendTolerations(spec, tolerations, at)
+}
+
+// RequiredNodes returns the required node affinity of a pod template; nil if it has none.
+func RequiredNodes(podTemplate map[string]any) any {
+	node, _, err := unstructured.NestedMap(podTemplate, "spec", "affinity", "nodeAffinity")
+	if err != nil || node[requiredKey] == nil {
+		return nil
+	}
+	return node[requiredKey]
+}
+
+// SetRequiredNodes sets the required node affinity of a pod template to one that RequiredNodes returned.
+func SetRequiredNodes(podTemplate map[string]any, required any) error {
+	if required == nil {
+		unstructured.RemoveNestedField(podTemplate, "spec", "affinity", "nodeAffinity", requiredKey)
+		return nil
+	}
+	node := podTemplate
+	var at *field.Path
+	for _, step := range []string{"spec", "affinity", "nodeAffinity"} {
+		var err error
+		if node, err = tree.Ensure(node, step, at); err != nil {
+			return err
+		}
+		at = at.Child(step)
+	}
+	node[requiredKey] = runtime.DeepCopyJSONValue(required)
+	return nil
 }
 
 // requireNodes replaces the terms of the required node affinity by their cross

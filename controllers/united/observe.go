@@ -70,6 +70,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := in.SetUpdateRevision(); err != nil {
 		return nil, err
 	}
+	in.Spec = planner.Relocating(in)
 	return in, nil
 }
 

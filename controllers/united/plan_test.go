@@ -127,9 +127,12 @@ b Remove`},
 		{"paused, a subset is gone all the same", func(s *scene) *scene { return s.settled().paused(true).comeOrGo("b") }, `
 a Apply v1 x4 p4 protects v1
 b Remove`},
-		{"all subsets are gone", func(s *scene) *scene { return s.settled().comeOrGo("a").comeOrGo("b") }, `
+		{"all subsets are gone", func(s *scene) *scene { return s.settled().replicas(0).comeOrGo("a").comeOrGo("b") }, `
 a Remove
 b Remove`},
+		{"all subsets are gone, and the replicas are not", func(s *scene) *scene { return s.settled().comeOrGo("a").comeOrGo("b") }, `
+a Wait
+b Wait`},
 		{"one that is being deleted is not deleted again", func(s *scene) *scene { return s.settled().comeOrGo("b").dying("b") }, `
 a Apply v1 x4 p4 protects v1
 b Wait`},

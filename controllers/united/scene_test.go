@@ -88,6 +88,14 @@ func (s *scene) rolling() *scene {
 	return s
 }
 
+// holding is rolling, with everything held.
+func (s *scene) holding() *scene {
+	s.Edit("holding", func(spec *v1alpha1.UnitedDeploymentSpec) {
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{Partition: ptr.To(intstr.FromString("100%"))}}
+	})
+	return s
+}
+
 // stepwise is rolling, with a step in which half of each subset waits for approval.
 func (s *scene) stepwise() *scene {
 	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {

@@ -26,6 +26,7 @@ func TestFaults(t *testing.T) {
 	t.Run("beside each other", func(t *testing.T) {
 		t.Run("killed at a point", func(t *testing.T) { killedAtAPoint(t, e.plane) })
 		t.Run("killed at random", func(t *testing.T) { killedAtRandom(t, e.plane) })
+		t.Run("relocated", func(t *testing.T) { relocated(t, e.plane) })
 		t.Run("bad server", func(t *testing.T) { badServer(t, e.plane) })
 		t.Run("stale leader", func(t *testing.T) { staleLeader(t, e.plane) })
 	})

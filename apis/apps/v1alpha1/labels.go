@@ -68,6 +68,10 @@ const (
 	// AnnotationRecordChecksum is a checksum over all of the above. A child where it
 	// does not match was changed by somebody as it was written, or later.
 	AnnotationRecordChecksum = "united.dev/record-checksum"
+	// AnnotationPlacement is a hash of the nodeSelector with which the child was made. A child
+	// where it differs from that of its subset was made for other nodes: the subset was removed
+	// and added again while nobody looked.
+	AnnotationPlacement = "united.dev/placement"
 	// AnnotationMinReadySeconds is for how many seconds a replica must be ready to count as
 	// available, on a child of a kind that has no field for that.
 	AnnotationMinReadySeconds = "united.dev/min-ready-seconds"

@@ -21,6 +21,9 @@ const (
 	// ReasonNoSubsets: spec.replicas is above 0, but spec.topology.subsets is empty, so the replicas
 	// cannot be placed. Child workloads that exist stay as they are.
 	ReasonNoSubsets = "NoSubsets"
+	// ReasonNodeSelectorChanged: A subset was removed and added again with another nodeSelector, and
+	// its replicas cannot be moved to the new nodes. It keeps them on the nodes that they have.
+	ReasonNodeSelectorChanged = "NodeSelectorChanged"
 	// ReasonPaused: spec.paused is true, which freezes the rollout.
 	ReasonPaused = "Paused"
 	// ReasonRollingOut: Released replicas are being updated. The message names the ones United waits

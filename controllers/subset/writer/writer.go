@@ -494,7 +494,7 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	metadata := maps.Clone(object["metadata"].(map[string]any))
 	annotations := maps.Clone(metadata["annotations"].(map[string]any))
-	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
+	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum, v1alpha1.AnnotationPlacement) {
 		if key != v1alpha1.AnnotationRevision { // a change of it justifies a write
 			delete(annotations, key)
 		}

@@ -70,19 +70,19 @@ func (in *Input) schedulingRules() allocation.Rules {
 
 // allocate decides how many replicas each subset gets, and which subsets are capped.
 func (in *Input) allocate(p *Plan) {
-	topology := &in.Parent.Spec.Topology
-	if topology.Colocation != nil {
+	if in.Parent.Spec.Topology.Colocation != nil {
 		in.allocateGroups(p)
 		return
 	}
+	subsets := in.Spec.subsets()
 	if !adaptive(in.Parent) {
-		p.Allocation = allocation.Split(replicasOf(in.Parent), topology.Subsets)
-		p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(topology.Subsets)), make([]int32, len(topology.Subsets))
+		p.Allocation = allocation.Split(replicasOf(in.Parent), subsets)
+		p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(subsets)), make([]int32, len(subsets))
 		return
 	}
-	states := make([]allocation.State, len(topology.Subsets))
-	for i := range topology.Subsets {
-		s := &topology.Subsets[i]
+	states := make([]allocation.State, len(subsets))
+	for i := range subsets {
+		s := &subsets[i]
 		states[i] = allocation.State{
 			Bounds: allocation.Bounds{Min: s.MinReplicas, Max: s.MaxReplicas},
 			Last:   in.lastAllotted(s.Name), Observed: in.observed(s.Name), Unknown: in.Unreadable[s.Name] != nil,

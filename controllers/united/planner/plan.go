@@ -172,6 +172,9 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.Step.Child = in.childOf(s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
+	if s.displaced != "" && !s.fixed && s.Step.Action == subset.ActionApply && s.Step.Reason == "" {
+		s.Step.Reason = "waiting to move to the nodes of its new nodeSelector: " + s.displaced
+	}
 	p.wakeAt(s.Step.Wake)
 	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	in.planDeletes(p, s, goal.SamePods)
@@ -380,8 +383,16 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 		Template: in.Spec.template, Patch: s.patch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
 		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
-		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation,
+		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: in.kept(s),
 	}
+}
+
+// kept returns the placement of a child that stays on the nodes that it was made for; nil for any other.
+func (in *Input) kept(s *SubsetPlan) *adapters.Placement {
+	if s.displaced == "" {
+		return nil
+	}
+	return adapters.PlacementOf(in.Spec.Adapter, in.Children[s.Name].Object)
 }
 
 // version returns the version of this subset's pods in a revision. If it does not know the subset, the current

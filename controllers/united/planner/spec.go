@@ -29,6 +29,9 @@ type Spec struct {
 	content revision.Content
 	// podSelector is for the scale subresource.
 	podSelector string
+	// relocates is the subset that Subsets does not have because it is being moved to other nodes (Relocating); "" if
+	// none is.
+	relocates string
 }
 
 // SubsetSpec is one subset's part of the spec.
@@ -37,6 +40,10 @@ type SubsetSpec struct {
 	patch map[string]any
 	// overlay is what the subset changes in the pods.
 	overlay revision.Overlay
+	// displaced is why its child stays on nodes that are no longer those of the subset; "" if it does not. fixed: that
+	// does not end by itself.
+	displaced string
+	fixed     bool
 }
 
 // ReadSpec decodes the spec and rejects what cannot work. It repeats what admission rejects, because the policy

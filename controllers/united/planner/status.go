@@ -44,6 +44,9 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 			add(&status.ReplicaCounts, t.counts)
 		case !o.Deleted:
 			status.Subsets = append(status.Subsets, in.removedStatus(s, t))
+			if s.Name == in.Spec.relocates {
+				add(&status.ReplicaCounts, t.counts)
+			}
 		}
 	}
 	if in.completeOn(p, tallies) {

@@ -86,7 +86,7 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 	}
 	t.message = joined(t.message, p.growthMessage(s, t.message), o.Note)
 	if t.failure == nil {
-		t.failure = relabelled(observed)
+		t.failure = cmp.Or(relabelled(observed), s.placedElsewhere())
 	}
 	return t.withFailure()
 }
@@ -124,9 +124,13 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
-	t.message = cmp.Or(o.WaitReason, s.Step.Reason, "removing the subset")
+	removing := "removing the subset"
+	if s.Name == in.Spec.relocates {
+		removing = "moving to the nodes of its new nodeSelector"
+	}
+	t.message = cmp.Or(o.WaitReason, s.Step.Reason, removing)
 	if s.Step.Action == subset.ActionShrink {
-		t.message = cmp.Or(o.WaitReason, s.Decision.WaitReason, fmt.Sprintf("removing the subset: %d %s left", t.counts.Replicas, replicasWord(t.counts.Replicas)))
+		t.message = cmp.Or(o.WaitReason, s.Decision.WaitReason, fmt.Sprintf(removing+": %d %s left", t.counts.Replicas, replicasWord(t.counts.Replicas)))
 	}
 	return t.withFailure()
 }

@@ -1,0 +1,96 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+)
+
+// Relocating returns the spec to plan with, if children were made for other nodes than those of their subsets: the subsets
+// were removed and added again with another nodeSelector, and no pass has seen the spec without them. It is as if one
+// had. The first such subset is not in the spec, so the others take its replicas, its child is drained and deleted, and
+// after that the subset is new. The others keep their placement until it is their turn.
+func Relocating(in *Input) *Spec {
+	if !slices.ContainsFunc(in.Spec.Subsets, in.onOtherNodes) {
+		return in.Spec
+	}
+	out := *in.Spec
+	out.Subsets = nil
+	for _, s := range in.Spec.Subsets {
+		if in.onOtherNodes(s) {
+			s.displaced, s.fixed = in.whyItStays(&s)
+			if out.relocates != "" && !s.fixed {
+				s.displaced = "it is the turn of " + out.relocates
+			}
+			if s.displaced == "" {
+				out.relocates = s.Name
+				continue
+			}
+		}
+		out.Subsets = append(out.Subsets, s)
+	}
+	return &out
+}
+
+// onOtherNodes reports whether the child of a subset was made with another nodeSelector. Children without that record
+// are not moved, nor is a pod that merely lacks the placement.
+func (in *Input) onOtherNodes(s SubsetSpec) bool {
+	c := in.Children[s.Name]
+	if c == nil || c.Object.GetDeletionTimestamp() != nil || subset.WrittenLater(c.Observed, in.Parent.Generation) {
+		return false
+	}
+	made := c.Observed.Meta.Annotations[v1alpha1.AnnotationPlacement]
+	return made != "" && made != adapters.PlacementHash(s.NodeSelector)
+}
+
+// whyItStays returns why the child of a subset cannot be moved to other nodes now, and whether that does not end by itself;
+// "" if it can.
+func (in *Input) whyItStays(s *SubsetSpec) (why string, fixed bool) {
+	if o := in.observed(s.Name); o.Replicas == 0 && len(o.Pods) == 0 {
+		return "", false
+	}
+	takes := func(other SubsetSpec) bool { return other.Name != s.Name && other.MaxReplicas == nil }
+	switch {
+	case in.Parent.Spec.Topology.Colocation != nil:
+		return "its replicas are in groups (spec.topology.colocation)", true
+	case !slices.ContainsFunc(in.Spec.Subsets, takes):
+		return "no other subset can take its replicas meanwhile", true
+	case !in.coordinates() && in.availableReplicas() < replicasOf(in.Parent): // no ledger counts them
+		return "not all replicas are available", false
+	}
+	return "", false
+}
+
+func (in *Input) availableReplicas() (available int32) {
+	for _, c := range in.Children {
+		for i := range c.Observed.Pods {
+			if is, _ := c.Observed.Pods[i].Available(c.Observed.MinReadySeconds, in.Now); is {
+				available++
+			}
+		}
+	}
+	return available
+}
+
+// subsets returns the subsets among which replicas are allocated.
+func (s *Spec) subsets() []v1alpha1.Subset {
+	all := make([]v1alpha1.Subset, len(s.Subsets))
+	for i := range s.Subsets {
+		all[i] = *s.Subsets[i].Subset
+	}
+	return all
+}
+
+// placedElsewhere returns the failure of a subset that cannot be moved; nil if it can, or need not.
+func (s *SubsetPlan) placedElsewhere() *subset.Failure {
+	if !s.fixed {
+		return nil
+	}
+	return &subset.Failure{Reason: v1alpha1.ReasonNodeSelectorChanged, Stalled: true, Message: "the nodeSelector has changed, and the replicas cannot be moved to the new nodes: " +
+		s.displaced + "; set it back, scale the subset to 0, or add another subset"}
+}
