@@ -253,7 +253,7 @@ test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 
 # What goes beyond the contract, as go test -skip takes it: of some tests what is not for StatefulSets, of Deployments what
 # takes long. make test leaves it to make test-kinds-full.
 OTHER_KINDS := ^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)$$
-KINDS_FULL := ^Test(AdvancedStatefulSet|CloneSet|Groups|LeaderWorkerSet|Roles)|^TestContractInPart$$|^TestDeployment(HeldMix|Rolling(Disturbed|Templates|Failures))$$|^Test(AdaptiveKinds|ColocationKinds|Contract(Disturbed|Forgotten|PerSubset|VersionLabel)|ReplacementChangedByHand)$$/$(OTHER_KINDS)
+KINDS_FULL := ^Test(AdvancedStatefulSet|CloneSet|Groups|LeaderWorkerSet|Roles)|^TestContractInPart$$|^TestDeployment(HeldMix|Rolling(Disturbed|Templates|Failures))$$|^Test(AdaptiveKinds|ColocationKinds|Contract(Disturbed|Forgotten|Moves|PerSubset|VersionLabel)|ReplacementChangedByHand)$$/$(OTHER_KINDS)
 without-full = -skip '$(KINDS_FULL)'
 
 # Of kinds whose small worlds have an oracle of their own.

@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
@@ -69,18 +68,6 @@ func TestAdvancedStatefulSetSample(t *testing.T) {
 	w.Scale(9)
 	w.Eventually(func() []int { return slices.Sorted(maps.Keys(w.ordinals("zone-a"))) }).Should(Equal([]int{0, 1, 4}))
 	none.Fires()
-}
-
-// uidsOf returns the UIDs of the replicas with an ordinal, by subset.
-func (w *contracted) uidsOf(ordinal int) map[string]types.UID {
-	w.t.Helper()
-	uids := map[string]types.UID{}
-	for _, p := range w.Pods() {
-		if p.Ordinal == ordinal {
-			uids[p.Subset] = p.UID
-		}
-	}
-	return uids
 }
 
 // TestAdvancedStatefulSetInPlace checks an update in place, see updatesInPlace. OpenKruise requires a

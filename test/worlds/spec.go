@@ -30,7 +30,7 @@ func (w *World) Rolling(s *Core) bool {
 // wishes returns what the subsets ask for now.
 func (w *World) wishes(s *Core) []string {
 	if s.Wishes == 0 {
-		return w.Setting.Wishes
+		return w.Wishes
 	}
 	return w.MovedTo[s.Wishes-1]
 }
