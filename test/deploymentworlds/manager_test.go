@@ -26,6 +26,10 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 		in.Pods[name], in.Related[name] = read.Have.Pods, read.Have.Related
 		if c.Exists {
 			in.Children[name] = read.Child
+			continue
+		}
+		for _, pod := range w.read(s, s, k).Have.Pods {
+			in.Outlived[name] = append(in.Outlived[name], *pod)
 		}
 	}
 }

@@ -247,6 +247,12 @@ func settings() []setting {
 		},
 		{
 			Setting: worlds.Setting{
+				Name: "roll-move-orphan", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Deletions: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
 				Name: "roll-orphan-one", Wishes: []string{"1", "1"}, First: 3, Replicas: 2,
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Deletions: 1, worlds.Deaths: 1, worlds.Stales: 1},
 			},

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -204,6 +206,10 @@ func (in *Input) contested(name string) bool {
 // built, it is not created, and the writer reports why.
 func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	pods := in.Outlived[step.Child.Subset]
+	if step.Action == subset.ActionCreate && in.whole() && in.coordinates() && step.Child.Replicas > 0 {
+		step.Child.Replicas = max(step.Child.Replicas, in.orphaned(step.Child.Subset)) // the ledger removes what is surplus
+		return step
+	}
 	if step.Action != subset.ActionSeed || len(pods) == 0 {
 		return step
 	}
@@ -216,6 +222,22 @@ func (in *Input) keepOutlived(step subset.Step) subset.Step {
 		return step
 	}
 	return subset.KeepOutlived(step, min(adopts.Orphans(u, pods), in.outlivedReplicas(&step.Child)))
+}
+
+// orphaned returns how many pods outlived a child that adopts them by way of a related object, such as a ReplicaSet, that was
+// orphaned.
+func (in *Input) orphaned(name string) (n int32) {
+	orphans := map[types.UID]bool{}
+	for _, object := range in.Related[name] {
+		orphans[object.GetUID()] = metav1.GetControllerOfNoCopy(object) == nil
+	}
+	for i := range in.Outlived[name] {
+		pod := &in.Outlived[name][i]
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && orphans[owner.UID] && pod.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // outlivedReplicas returns how many replicas the workload that outlived a child still keeps: the others are about to go.
