@@ -304,7 +304,8 @@ func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
 		down -= after.Children[i].count(w.available)
 	}
 	own := w.Allotted(&after.Core, k) - after.Children[k].count(w.available)
-	if most := w.BoundOf(&after.Core, k); own > most {
+	// A move adds replicas to a subset, which excuses what is under way there, as a scale-up does.
+	if most := w.BoundOf(&after.Core, k); own > most && len(w.MovedTo) == 0 {
 		return []worlds.Breach{{Rule: "taken", What: fmt.Sprintf("%s takes %d available so that %d of it are down, maxUnavailablePerSubset %d", worlds.SubsetName(k), taken, own, most)}}
 	}
 	if down <= w.Bound(&after.Core) {

@@ -247,6 +247,30 @@ func settings() []setting {
 		},
 		{
 			Setting: worlds.Setting{
+				Name: "roll-each-move", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.RollEach}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Scales: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "seq-move", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Seq1}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Scales: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "steps-move", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
+				Strategies: []string{worlds.StepA}, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Scales: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
+				Name: "roll-move-disturbed", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4, SubsetsTo: []uint8{3, 2},
+				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Crashes: 1, worlds.Strategies: 1, worlds.Pauses: 1},
+			},
+		},
+		{
+			Setting: worlds.Setting{
 				Name: "roll-move-orphan", Wishes: []string{"3", "1"}, MovedTo: [][]string{{"1", "3"}}, First: 3, Replicas: 4,
 				Strategies: []string{worlds.Roll1}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 1, worlds.Scales: 1, worlds.Deletions: 1},
 			},
