@@ -203,8 +203,8 @@ func (a *admission) canBePlanned(t *testing.T, path []any, parent *v1alpha1.Unit
 	if err != nil {
 		return // it is reported
 	}
-	in := &planner.Input{Parent: parent, Spec: spec, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
-	if err := in.SetUpdateRevision(); err != nil {
+	in, err := (&planner.Input{Parent: parent, Spec: spec, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}).WithUpdateRevision()
+	if err != nil {
 		return
 	}
 	plan := planner.Make(in)

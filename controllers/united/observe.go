@@ -67,11 +67,8 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err := r.readUnlisted(ctx, in); err != nil {
 		return nil, err
 	}
-	if err := in.SetUpdateRevision(); err != nil {
-		return nil, err
-	}
 	in.Spec = planner.Relocating(in)
-	return in, nil
+	return in.WithUpdateRevision()
 }
 
 // addChild reads the child of a subset. If it cannot be read, only its subset is affected.

@@ -38,8 +38,8 @@ func labelled(t *testing.T, image, patch string, label v1alpha1.VersionLabel) (v
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &planner.Input{Parent: p, Spec: spec, Now: now}
-	if err := in.SetUpdateRevision(); err != nil {
+	in, err := (&planner.Input{Parent: p, Spec: spec, Now: now}).WithUpdateRevision()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, sub := range planner.Make(in).Subsets {

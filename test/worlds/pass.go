@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/dump"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -143,7 +145,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	}
 	in := k.w.Input(k.Core(s))
 	k.Read(in, s, theirs)
-	x := &Pass{Core: *k.Core(s), In: in, Plan: planner.Make(in), outcomes: map[uint64]outcome{}}
+	x := &Pass{Core: *k.Core(s), In: in, Plan: k.planned(in), outcomes: map[uint64]outcome{}}
 	if k.w.Mutant != nil {
 		k.w.Mutant(x.Plan)
 	}
@@ -163,6 +165,23 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	}
 	k.passes[h] = x
 	return x
+}
+
+// planned makes a plan. One of so many times it checks that neither that, nor a status and the events of it, change what
+// they are made from.
+func (k *walk[S]) planned(in *planner.Input) *planner.Plan {
+	if k.asked++; k.asked%audits != 0 {
+		return planner.Make(in)
+	}
+	before := dump.ForHash(in)
+	plan := planner.Make(in)
+	made := dump.ForHash(plan)
+	status, _ := planner.Status(in, plan, planner.Results{})
+	planner.Events(&in.Parent.Status, status, plan, planner.Results{})
+	if dump.ForHash(in) != before || dump.ForHash(plan) != made {
+		panic("a plan, its status or its events have changed what they are made from")
+	}
+	return plan
 }
 
 // disturbed describes what has happened since a pass has read the world: which child has changed, whether the status
@@ -242,7 +261,6 @@ func (k *walk[S]) newOutcome(x *Pass, written *S, stale uint8) outcome {
 		}
 	}
 	status, _ := planner.Status(x.In, x.Plan, results)
-	status.Rollout = status.Rollout.DeepCopy() // it belongs to the plan, and the next status changes it
 	return outcome{status, k.w.Store(status)}
 }
 

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
 // Gate is a gate that a test adds to the table.
@@ -69,4 +73,15 @@ func CoordinateWith(in Input, without []string, more ...Gate) Plan {
 		all = append(all, g)
 	}
 	return coordinate(in, all)
+}
+
+// Resolve returns the partition for a value and a number of replicas: an integer is returned as it is, also if it
+// is greater than the number, and a percentage of the number is rounded up. Negative replicas count as 0. If the
+// value is negative, above "100%" or not a percentage, the error names it.
+func Resolve(value intstr.IntOrString, replicas int32) (int32, error) {
+	amount, err := percent.Parse(value)
+	if err != nil {
+		return 0, err
+	}
+	return resolve(amount, replicas), nil
 }

@@ -23,17 +23,6 @@ type DesiredPartition struct {
 	Reason string
 }
 
-// Resolve returns the partition for a value and a number of replicas: an integer is returned as it is, also if it
-// is greater than the number, and a percentage of the number is rounded up. Negative replicas count as 0. If the
-// value is negative, above "100%" or not a percentage, the error names it.
-func Resolve(value intstr.IntOrString, replicas int32) (int32, error) {
-	amount, err := percent.Parse(value)
-	if err != nil {
-		return 0, err
-	}
-	return resolve(amount, replicas), nil
-}
-
 func resolve(amount percent.Amount, replicas int32) int32 {
 	if amount.IsPercent {
 		return percent.Ceil(amount.Value, replicas)

@@ -98,7 +98,7 @@ func amountOr(value *intstr.IntOrString, absent, malformed percent.Amount) perce
 func unavailableOf(value *intstr.IntOrString, total int64) int64 {
 	amount := amountOr(value, percent.Amount{Value: 1}, percent.Amount{Value: 1})
 	if amount.IsPercent {
-		return max(1, int64(amount.Value)*total/100)
+		return max(1, percent.FloorOf(amount.Value, total))
 	}
 	return max(1, int64(amount.Value))
 }

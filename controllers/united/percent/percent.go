@@ -73,6 +73,9 @@ func Ceil(percent, replicas int32) int32 {
 	return int32((int64(percent)*int64(max(replicas, 0)) + 99) / 100)
 }
 
+// FloorOf is Floor for a total that may be above MaxInt32.
+func FloorOf(percent int32, total int64) int64 { return int64(percent) * max(total, 0) / 100 }
+
 // Floor returns floor(percent * replicas / 100), exactly, for a percent of 0 to 100. Replicas below 0
 // count as 0.
 func Floor(percent, replicas int32) int32 {

@@ -210,8 +210,8 @@ func TestColocationContent(t *testing.T) {
 		}
 	}
 	parent.Spec.Topology.Subsets[0].Patch = nil
-	in := &Input{Parent: parent, Spec: read()}
-	if err := in.SetUpdateRevision(); err != nil {
+	in, err := (&Input{Parent: parent, Spec: read()}).WithUpdateRevision()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []*render.Colocation{{TopologyKey: corev1.LabelHostname, Ratio: 2, Start: 3}, {TopologyKey: corev1.LabelHostname, Ratio: 1, Start: 3}, nil} {

@@ -9,6 +9,6 @@
 // of these functions modifies its arguments.
 //
 // The package is pure: it has no client, no clock, no logger, and no memory. So the controller, the tests, and
-// anybody who wants to know what the controller would do call the same functions. Offline, a revision that does
-// not exist yet is the one that the plan asks for (Plan.Ensure).
+// anybody who wants to know what the controller would do call the same functions. Offline, Input.Update
+// may be a revision that does not exist yet.
 package planner

@@ -117,8 +117,8 @@ func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 	if err != nil {
 		return err
 	}
-	in := &planner.Input{Parent: parent, Spec: read, Now: time.Unix(0, 0)}
-	if err := in.SetUpdateRevision(); err != nil {
+	in, err := (&planner.Input{Parent: parent, Spec: read, Now: time.Unix(0, 0)}).WithUpdateRevision()
+	if err != nil {
 		return err
 	}
 	for _, s := range planner.Make(in).Subsets {

@@ -103,19 +103,18 @@ func (in *Input) pause() coordination.Pause {
 	return coordination.PausedBefore
 }
 
-// SetUpdateRevision sets the revision that the spec asks for: one of the stored revisions, or a new one that is
-// not stored yet, which it adds to them. See Plan.Ensure.
-func (in *Input) SetUpdateRevision() error {
+// WithUpdateRevision returns the input with the revision that the spec asks for: one of the stored revisions, or a new
+// one that is not stored yet, which it adds to them.
+func (in *Input) WithUpdateRevision() (*Input, error) {
 	content := in.Spec.Content()
-	if in.Update = revision.Find(in.Revisions, content, in.Parent.Status.UpdateRevision); in.Update != nil {
-		return nil
+	if found := revision.Find(in.Revisions, content, in.Parent.Status.UpdateRevision); found != nil {
+		return in.WithRevisions(in.Revisions, found), nil
 	}
 	update, err := revision.Parse(revision.New(in.Parent, OwnerOf(in.Parent), content, revision.NextNumber(in.Revisions), 0))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	in.Revisions, in.Update = append(in.Revisions, update), update
-	return nil
+	return in.WithRevisions(append(slices.Clone(in.Revisions), update), update), nil
 }
 
 // Kept returns the revisions without the one that is not stored yet.

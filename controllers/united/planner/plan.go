@@ -24,9 +24,6 @@ import (
 
 // Plan is what one pass decides. It is made from the Input alone, and carrying it out changes neither.
 type Plan struct {
-	// Ensure is the revision that must be stored before anything is created from it; nil if it is already stored.
-	Ensure *revision.Revision
-
 	Allocation  allocation.Result
 	Initialized bool
 	// CurrentRevision is the revision that the whole parent ran last.
@@ -98,9 +95,6 @@ func Make(in *Input) *Plan {
 		s.member = isMember(in.Parent.Spec.Topology.Colocation, sub.Name)
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
-	}
-	if !kept(in.Update) {
-		p.Ensure = in.Update
 	}
 	in.planRemoved(p)
 	in.decide(p)

@@ -53,7 +53,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 		status.CurrentRevision = in.Update.Name
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
-		status.Rollout = p.Rollout.State
+		status.Rollout = p.Rollout.State.DeepCopy()
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
 	status.Summary = summary(status.Subsets)

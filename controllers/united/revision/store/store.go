@@ -97,15 +97,8 @@ func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 	return r, nil // it exists all the same; the next pass tries again
 }
 
-// EnsureContent returns the revision of a content. It is stored before anything is made from it:
-// either an equal one exists, which becomes the latest, or a new one is created.
-func (s *Store) EnsureContent(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
-	kept []*revision.Revision, c revision.Content,
-) (*revision.Revision, error) {
-	return s.Ensure(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
-}
-
-// Ensure is EnsureContent for a caller that already has looked for the revision of the content. That
+// Ensure returns the revision of a content. It is stored before anything is made from it: either an
+// equal one exists, found, which becomes the latest, or a new one is created. found
 // is nil, or not one of kept, if none is stored.
 func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content, found *revision.Revision,

@@ -36,6 +36,13 @@ type history struct {
 	versions []string
 }
 
+// EnsureContent is Ensure after a look for the revision of the content.
+func (h *history) EnsureContent(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
+	kept []*revision.Revision, c revision.Content,
+) (*revision.Revision, error) {
+	return h.Ensure(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
+}
+
 func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
 	t.Helper()
 	scheme := runtime.NewScheme()
