@@ -134,6 +134,8 @@ type Traits struct {
 	// the template's. In a coordinated rollout, United lifts it (Unbounded), and the child replaces what its
 	// partition releases.
 	Paced bool
+	// Reserves means that replicas without a node can be kept in addition to the replicas of the parent.
+	Reserves bool
 }
 
 // Granularity is the granularity at which a kind can protect the replicas of a child.

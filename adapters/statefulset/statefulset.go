@@ -48,7 +48,7 @@ func (adapter) FieldPaths() adapters.FieldPaths {
 
 // Traits returns those of a kind with a partition by ordinal, and with the previous revision in its status.
 func (adapter) Traits() adapters.Traits {
-	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered}
+	return adapters.Traits{Partition: adapters.ByOrdinal, Protection: adapters.Remembered, Reserves: true}
 }
 
 // RevisionPaths returns the path of the pod template: no other change restarts pods.

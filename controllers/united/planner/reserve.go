@@ -22,7 +22,7 @@ func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
 	switch {
 	case strategy == nil || strategy.Adaptive == nil || !strategy.Adaptive.ReserveUnschedulablePods:
 		return nil
-	case parent.Spec.Template.StatefulSetTemplate == nil:
+	case !s.Adapter.Traits().Reserves:
 		return field.Forbidden(at, "is only for statefulSetTemplate, with podManagementPolicy Parallel")
 	}
 	policy := func(workload map[string]any) any {
