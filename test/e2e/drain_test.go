@@ -256,7 +256,7 @@ func drainRollout(d *drained) {
 // inFlight waits until the rollout of quiet-v2 has released a replica of the zone.
 func (d *drained) inFlight() (far *Ban) {
 	d.t.Helper()
-	d.create(rolling(`{maxUnavailable: 1}`))
+	d.create(rolling(`{maxUnavailable: 1, order: Sequential}`)) // in Parallel, the first is the one that is staged first
 	far = d.History.Forbid(outside("zone-dark"))
 	d.w.SetImage("quiet-v2")
 	d.w.AwaitWaiting("web-zone-dark-2")

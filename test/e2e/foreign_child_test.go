@@ -87,8 +87,8 @@ func TestForeignChild(t *testing.T) {
 		e.Expect(e.Raw(children, "web-zone-b")).To(Equal(before))
 		first.Settle()
 
-		first.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/0"}]`)
-		first.StallsWhole(v1alpha1.ReasonNoSubsets)
+		first.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/0"},{"op":"replace","path":"/spec/replicas","value":0}]`)
+		first.AwaitObserved()
 		w.Disturbed()
 		w.Settle()
 		e.Expect(w.Images()).To(HaveKeyWithValue("zone-b", "v2 v2 v2"))

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -57,28 +58,39 @@ func TestSubsetReplaced(t *testing.T) {
 }
 
 // TestSubsetReplacedUnseen removes a subset and adds it again on other nodes while no manager runs. A
-// manager that comes back cannot know that, and does not delete anything on a guess: held replicas stay
-// where they are, released ones move.
+// manager that comes back treats that as a removal and an addition: the others take the replicas of the
+// subset, and it comes up on its new nodes, on the version that it protects. Nothing else moves.
 func TestSubsetReplacedUnseen(t *testing.T) {
 	t.Parallel()
 	e := newPlaneOf(t).newEnv(t)
 	w := e.Create(draft("web", replicas(6), policy(appsv1.ParallelPodManagement), zones("", "", ""), hold()))
 	w.Settle()
-	others, none := e.History.Forbid(outside("zone-b")), e.History.Forbid(anyNewPod)
+	w.SetImage("v2")
+	w.Settle()
+	held := e.History.Forbid(protect("zone-a", everything, "v1"), protect("zone-b", everything, "v1"), protect("zone-c", everything, "v1"))
+	before := map[types.UID]bool{}
+	for _, zone := range []string{"zone-a", "zone-c"} {
+		for _, p := range w.podsOf(zone) {
+			before[p.UID] = true
+		}
+	}
 	e.restartManager(func() {
 		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1"}]`)
 		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1","value":{"name":"zone-b","nodeSelector":%s}}]`, asJSON(inZone("zone-c")))
 	})
 	w.Disturbed()
+	e.Eventually(func(g Gomega) {
+		pods := w.podsOf("zone-b")
+		g.Expect(pods).To(HaveLen(2))
+		g.Expect(pods).To(HaveEach(HaveField("Spec.NodeName", HavePrefix("zone-c"))))
+	}).Should(Succeed())
 	w.Settle()
-	none.Holds()
+	held.Holds()
+	for _, p := range w.Pods() {
+		e.Expect(before[p.UID]).To(Equal(p.Subset != "zone-b"), "%s: what was there and is not in zone-b stays", p.Name)
+	}
 	w.SetPartitions(parts{"zone-b": 0})
 	w.Settle()
-	none.Fires()
-	others.Holds()
-	for _, p := range w.Pods() {
-		if p.Subset == "zone-b" {
-			e.Expect(p.Zone).To(Equal("zone-c"), p.Name)
-		}
-	}
+	held.Fires()
+	e.Expect(w.Images()).To(Equal(images{"zone-a": "v1 v1", "zone-b": "v2 v2", "zone-c": "v1 v1"}))
 }
