@@ -233,25 +233,21 @@ func TestAdaptiveMinimum(t *testing.T) {
 
 // TestAdaptiveKinds checks that replicas without a node are created elsewhere, for every kind of child.
 func TestAdaptiveKinds(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			a := &nodePool{label: "pool.example.com/" + strings.ToLower(k.name)}
-			w := k.contractOf(t, policy(appsv1.ParallelPodManagement), replicas(3), adaptive(5, 5), between("a", "", a), between("b", "", nil))
-			a.env = w.env
-			w.comeTo("3(3),0")
-			w.comeTo("0,3")
-			w.isContent()
-			w.capsAreOver()
-			w.staysAt("0,3", 2)
-			a.open()
-			w.scaleTo(4, "1,3")
-			w.isContent()
-			w.scaleTo(2, "1,1")
-			w.isContent()
-		})
-	}
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		a := &nodePool{label: "pool.example.com/" + strings.ToLower(k.name)}
+		w := k.contractOf(t, policy(appsv1.ParallelPodManagement), replicas(3), adaptive(5, 5), between("a", "", a), between("b", "", nil))
+		a.env = w.env
+		w.comeTo("3(3),0")
+		w.comeTo("0,3")
+		w.isContent()
+		w.capsAreOver()
+		w.staysAt("0,3", 2)
+		a.open()
+		w.scaleTo(4, "1,3")
+		w.isContent()
+		w.scaleTo(2, "1,1")
+		w.isContent()
+	})
 }
 
 // isCapped waits until a subset is capped for a reason, and the status quotes the scheduler.

@@ -22,7 +22,6 @@ import (
 // server. Otherwise a Deployment that somebody had set to Recreate would take down a whole zone with
 // the next release.
 func TestReplacementChangedByHand(t *testing.T) {
-	t.Parallel()
 	edits := map[string]map[string]string{
 		"StatefulSet": {
 			"spec.minReadySeconds":                             `{"spec":{"minReadySeconds":600}}`,
@@ -48,31 +47,28 @@ func TestReplacementChangedByHand(t *testing.T) {
 			"spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge": `{"spec":{"rolloutStrategy":{"rollingUpdateConfiguration":{"maxSurge":1}}}}`,
 		},
 	}
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			w := k.contractOf(t, replicas(4), zones("", ""), hold())
-			w.comesTo("2 v1", "2 v1", "")
-			for field, patch := range edits[k.name] {
-				w.Step(field, func() {
-					before, changed := w.strategyOf("zone-a"), w.object("zone-a")
-					w.Expect(w.Client.Patch(w.ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("by-hand"))).To(Succeed())
-					if w.strategyIn(changed) == before && strings.HasSuffix(field, "rollingUpdate.maxUnavailable") && k.name == "StatefulSet" {
-						return // Kubernetes before 1.37 drops it
-					}
-					w.Eventually(func() string { return w.strategyOf("zone-a") }, promptly).Should(Equal(before))
-				})
-			}
-			// The client library merges events that differ only in the note.
-			w.Eventually(w.corrections, promptly).Should(ContainElement(And(HavePrefix("zone-a: restored spec."), HaveSuffix(` of web-zone-a, which "by-hand" had changed`))))
-			w.Disturbed()
-			w.comesTo("2 v1", "2 v1", "")
-			w.Step("that is all", func() {
-				mark := w.AuditMark()
-				w.Consistently(func() int { return len(w.Writes(mark, k.resource)) }, 3*time.Second).Should(BeZero())
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		w := k.contractOf(t, replicas(4), zones("", ""), hold())
+		w.comesTo("2 v1", "2 v1", "")
+		for field, patch := range edits[k.name] {
+			w.Step(field, func() {
+				before, changed := w.strategyOf("zone-a"), w.object("zone-a")
+				w.Expect(w.Client.Patch(w.ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("by-hand"))).To(Succeed())
+				if w.strategyIn(changed) == before && strings.HasSuffix(field, "rollingUpdate.maxUnavailable") && k.name == "StatefulSet" {
+					return // Kubernetes before 1.37 drops it
+				}
+				w.Eventually(func() string { return w.strategyOf("zone-a") }, promptly).Should(Equal(before))
 			})
+		}
+		// The client library merges events that differ only in the note.
+		w.Eventually(w.corrections, promptly).Should(ContainElement(And(HavePrefix("zone-a: restored spec."), HaveSuffix(` of web-zone-a, which "by-hand" had changed`))))
+		w.Disturbed()
+		w.comesTo("2 v1", "2 v1", "")
+		w.Step("that is all", func() {
+			mark := w.AuditMark()
+			w.Consistently(func() int { return len(w.Writes(mark, k.resource)) }, 3*time.Second).Should(BeZero())
 		})
-	}
+	})
 }
 
 // strategyOf returns strategyIn of the child of a subset.

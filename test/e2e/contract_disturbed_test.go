@@ -25,19 +25,15 @@ import (
 // middle of a coordinated rollout: time that has to pass, readiness that comes and goes, scaling, and
 // foreign objects.
 func TestContractDisturbed(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			w := k.contractOf(t, replicas(6), zones("", ""), rolling(`{"maxUnavailable":1}`), minReadySeconds(2))
-			w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "") })
-			w.awaitsMinReady()
-			w.flaps()
-			w.growsProtected()
-			w.keepsProportion()
-			w.leavesStrangers()
-		})
-	}
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		w := k.contractOf(t, replicas(6), zones("", ""), rolling(`{"maxUnavailable":1}`), minReadySeconds(2))
+		w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "") })
+		w.awaitsMinReady()
+		w.flaps()
+		w.growsProtected()
+		w.keepsProportion()
+		w.leavesStrangers()
+	})
 }
 
 // awaitsMinReady checks that a ready replica counts as unavailable until it has been ready for

@@ -20,27 +20,23 @@ import (
 // between zones, removed and added zones, pauses. Nothing is deleted by hand and the total stays the same, so no available
 // replica is ever taken while another one is down. The end is what the spec asks for.
 func TestContractMoves(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			const total = 6
-			w := k.contractOf(t, replicas(total), zones("", "", ""), rolling(`{maxUnavailable: 1}`))
-			w.comesTo("2 v1", "2 v1", "2 v1")
-			seed := seedOfTest(w.env)
-			c := &mover{contracted: w, random: rand.New(rand.NewPCG(seed, 3)), zones: slices.Clone(w.Parent().Spec.Topology.Subsets)}
-			for range 3 {
-				c.did = nil
-				ledger := w.Ledger(total)
-				for range 6 {
-					c.act()
-				}
-				c.ends()
-				t.Logf("seed %d: %v", seed, c.did)
-				ledger.TakenWithin(1) // each round ends with another version, so one is taken
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		const total = 6
+		w := k.contractOf(t, replicas(total), zones("", "", ""), rolling(`{maxUnavailable: 1}`))
+		w.comesTo("2 v1", "2 v1", "2 v1")
+		seed := seedOfTest(w.env)
+		c := &mover{contracted: w, random: rand.New(rand.NewPCG(seed, 3)), zones: slices.Clone(w.Parent().Spec.Topology.Subsets)}
+		for range 3 {
+			c.did = nil
+			ledger := w.Ledger(total)
+			for range 6 {
+				c.act()
 			}
-		})
-	}
+			c.ends()
+			t.Logf("seed %d: %v", seed, c.did)
+			ledger.TakenWithin(1) // each round ends with another version, so one is taken
+		}
+	})
 }
 
 // mover edits a workload.

@@ -18,34 +18,30 @@ import (
 // subset never has more replicas down than its share, even if the total has room, and each subset has
 // as many down at once as allowed.
 func TestContractPerSubset(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			w := k.contractOf(t, policy(appsv1.ParallelPodManagement), replicas(9), zones("6", "3"), rolling(`{maxUnavailable: 5, maxUnavailablePerSubset: "34%"}`))
-			w.comesTo("6 v1", "3 v1", "")
-			a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
-			w.setImage("quiet-v2")
-			atOnce := map[string]int{"zone-a": 2, "zone-b": 1}
-			if k.name == "LeaderWorkerSet" && isKubernetes136(t) {
-				atOnce["zone-a"] = 1 // the StatefulSet of the leaders replaces one after the other (docs/workloads.md)
-			}
-			w.Eventually(func() map[string]int { return w.running("quiet-v2") }).Should(Equal(atOnce))
-			w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
-			a.Within(2)
-			b.Within(1)
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		w := k.contractOf(t, policy(appsv1.ParallelPodManagement), replicas(9), zones("6", "3"), rolling(`{maxUnavailable: 5, maxUnavailablePerSubset: "34%"}`))
+		w.comesTo("6 v1", "3 v1", "")
+		a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
+		w.setImage("quiet-v2")
+		atOnce := map[string]int{"zone-a": 2, "zone-b": 1}
+		if k.name == "LeaderWorkerSet" && isKubernetes136(t) {
+			atOnce["zone-a"] = 1 // the StatefulSet of the leaders replaces one after the other (docs/workloads.md)
+		}
+		w.Eventually(func() map[string]int { return w.running("quiet-v2") }).Should(Equal(atOnce))
+		w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
+		a.Within(2)
+		b.Within(1)
 
-			w.Step("the way back keeps to it", func() {
-				a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
-				w.setImage("slow-v3") // another revision, and then back in the middle
-				w.Eventually(func() string { return w.mix()["zone-a"] }).Should(ContainSubstring("slow-v3"))
-				w.setImage("quiet-v2")
-				w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
-				w.Expect(a.Taken()).To(BeNumerically("<=", 2))
-				w.Expect(b.Taken()).To(BeNumerically("<=", 1))
-			})
+		w.Step("the way back keeps to it", func() {
+			a, b := w.Ledger(6).Of("zone-a"), w.Ledger(3).Of("zone-b")
+			w.setImage("slow-v3") // another revision, and then back in the middle
+			w.Eventually(func() string { return w.mix()["zone-a"] }).Should(ContainSubstring("slow-v3"))
+			w.setImage("quiet-v2")
+			w.becomesReady(map[string]string{"zone-a": "6 quiet-v2", "zone-b": "3 quiet-v2"})
+			w.Expect(a.Taken()).To(BeNumerically("<=", 2))
+			w.Expect(b.Taken()).To(BeNumerically("<=", 1))
 		})
-	}
+	})
 }
 
 // running returns, by subset, how many pods run an image.

@@ -18,69 +18,69 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// TestContractRolling checks what United promises for every kind in a coordinated rollout: no more than
+// TestContractRolling checks the built-in kinds in a coordinated rollout.
+func TestContractRolling(t *testing.T) { eachKind(t, builtIn(), contractRolling) }
+
+// TestContractRollingOfInstalled checks the other kinds in a coordinated rollout.
+func TestContractRollingOfInstalled(t *testing.T) { eachKind(t, installed(), contractRolling) }
+
+// contractRolling checks what United promises for every kind in a coordinated rollout: no more than
 // maxUnavailable replicas are down over all subsets, steps are kept, a failure stops everything, and
 // going back repairs it.
-func TestContractRolling(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			strategy := rolling(`{"maxUnavailable":2,"steps":[{"subsets":["zone-a"],"partition":"0%","pause":{}}]}`)
-			w := k.contractOf(t, replicas(9), zones("", "", ""), strategy)
-			w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "3 v1") })
-			w.Step("a zone, then all, within maxUnavailable", func() {
-				before := w.uids("zone-b", "zone-c")
-				ledger := w.Ledger(9)
-				w.setImage("v2")
-				key := w.AwaitPhase(v1alpha1.RolloutAwaitingApproval).ApprovalKey
-				w.comesTo("3 v2", "3 v1", "3 v1")
-				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
-				w.Approve(key)
-				w.comesTo("3 v2", "3 v2", "3 v2")
-				ledger.Within(2)
-				w.Expect(w.Parent().Status.CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision))
-			})
-			w.Step("a failure stops all", func() {
-				before := w.uids("zone-b", "zone-c")
-				w.setImage("broken")
-				w.Eventually(func(g Gomega) {
-					g.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
-				}).Should(Succeed())
-				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
-				w.Expect(w.ready()).To(BeNumerically(">=", 7))
-				if w.whole {
-					w.Eventually(func(g Gomega) {
-						paused, _, err := unstructured.NestedBool(w.child("zone-a").Object, "spec", "paused")
-						g.Expect(err).NotTo(HaveOccurred())
-						g.Expect(paused).To(BeTrue(), "what is on its way stops too")
-					}).Should(Succeed())
-				}
-			})
-			w.Step("the way back", func() {
-				before := w.uids("zone-b", "zone-c")
-				w.setImage("v2")
-				w.comesTo("3 v2", "3 v2", "3 v2")
-				w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
-				w.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
-			})
-			w.Step("one zone after the other", func() {
-				w.SetRolling(`{"maxUnavailable":1,"order":"Sequential","steps":null}`)
-				ledger, from := w.Ledger(9), len(w.History.Events(w.Name))
-				w.setImage("v3")
-				w.comesTo("3 v3", "3 v3", "3 v3")
-				ledger.Within(1)
-				w.Expect(outOfOrder(w.History.Events(w.Name), from, "v3", 3, "zone-a", "zone-b", "zone-c")).To(BeEmpty())
-			})
-			w.Step("moves between zones keep to it", func() {
-				ledger := w.Ledger(9)
-				w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/replicas","value":5}]`)
-				w.comesTo("5 v3", "2 v3", "2 v3")
-				w.Expect(ledger.Most()).To(BeNumerically("<=", 1))
-			})
-			w.keepsTheFloor()
-		})
-	}
+func contractRolling(t *testing.T, k kind) {
+	strategy := rolling(`{"maxUnavailable":2,"steps":[{"subsets":["zone-a"],"partition":"0%","pause":{}}]}`)
+	w := k.contractOf(t, replicas(9), zones("", "", ""), strategy)
+	w.Step("comes up", func() { w.comesTo("3 v1", "3 v1", "3 v1") })
+	w.Step("a zone, then all, within maxUnavailable", func() {
+		before := w.uids("zone-b", "zone-c")
+		ledger := w.Ledger(9)
+		w.setImage("v2")
+		key := w.AwaitPhase(v1alpha1.RolloutAwaitingApproval).ApprovalKey
+		w.comesTo("3 v2", "3 v1", "3 v1")
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		w.Approve(key)
+		w.comesTo("3 v2", "3 v2", "3 v2")
+		ledger.Within(2)
+		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision))
+	})
+	w.Step("a failure stops all", func() {
+		before := w.uids("zone-b", "zone-c")
+		w.setImage("broken")
+		w.Eventually(func(g Gomega) {
+			g.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonReplicaFailed))
+		}).Should(Succeed())
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		w.Expect(w.ready()).To(BeNumerically(">=", 7))
+		if w.whole {
+			w.Eventually(func(g Gomega) {
+				paused, _, err := unstructured.NestedBool(w.child("zone-a").Object, "spec", "paused")
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(paused).To(BeTrue(), "what is on its way stops too")
+			}).Should(Succeed())
+		}
+	})
+	w.Step("the way back", func() {
+		before := w.uids("zone-b", "zone-c")
+		w.setImage("v2")
+		w.comesTo("3 v2", "3 v2", "3 v2")
+		w.Expect(w.uids("zone-b", "zone-c")).To(Equal(before))
+		w.Expect(condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
+	})
+	w.Step("one zone after the other", func() {
+		w.SetRolling(`{"maxUnavailable":1,"order":"Sequential","steps":null}`)
+		ledger, from := w.Ledger(9), len(w.History.Events(w.Name))
+		w.setImage("v3")
+		w.comesTo("3 v3", "3 v3", "3 v3")
+		ledger.Within(1)
+		w.Expect(outOfOrder(w.History.Events(w.Name), from, "v3", 3, "zone-a", "zone-b", "zone-c")).To(BeEmpty())
+	})
+	w.Step("moves between zones keep to it", func() {
+		ledger := w.Ledger(9)
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/replicas","value":5}]`)
+		w.comesTo("5 v3", "2 v3", "2 v3")
+		w.Expect(ledger.Most()).To(BeNumerically("<=", 1))
+	})
+	w.keepsTheFloor()
 }
 
 // keepsTheFloor checks that no replica below the partition of the strategy moves, in a workload with 5,

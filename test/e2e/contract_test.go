@@ -68,7 +68,22 @@ func (k kind) contractOn(p *plane, t *testing.T, edits ...edit) *contracted {
 }
 
 // kinds returns all kinds. A new kind has to keep the same contract.
-func kinds() []kind {
+func kinds() []kind { return append(builtIn(), installed()...) }
+
+// eachKind runs a test for several kinds, in parallel.
+func eachKind(t *testing.T, kinds []kind, run func(*testing.T, kind)) {
+	t.Helper()
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			run(t, k)
+		})
+	}
+}
+
+// builtIn returns the kinds of Kubernetes.
+func builtIn() []kind {
 	return []kind{
 		{
 			name: "StatefulSet", member: "statefulSetTemplate", resource: "statefulsets",
@@ -78,6 +93,12 @@ func kinds() []kind {
 			name: "Deployment", member: "deploymentTemplate", resource: "deployments",
 			gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), draft: deployments, whole: true, touchesAreObserved: true,
 		},
+	}
+}
+
+// installed returns the kinds whose controllers somebody has to install.
+func installed() []kind {
+	return []kind{
 		{
 			name: "CloneSet", member: "cloneSetTemplate", resource: "clonesets",
 			gvk:   schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
@@ -243,23 +264,23 @@ func (w *contracted) uids(subsets ...string) map[types.UID]bool {
 	return uids
 }
 
-// TestContract checks what United promises for every kind of child, on a real control plane: held
+// TestContract checks the contract of the built-in kinds.
+func TestContract(t *testing.T) { eachKind(t, builtIn(), contract) }
+
+// TestContractOfInstalled checks the contract of the other kinds.
+func TestContractOfInstalled(t *testing.T) { eachKind(t, installed(), contract) }
+
+// contract checks what United promises for every kind of child, on a real control plane: held
 // replicas do not move and come back as they were, whatever happens to them; released replicas move;
 // subsets do not depend on each other; at rest nothing is written.
-func TestContract(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			w := k.contractOf(t, replicas(6), zones("", "", ""), hold())
-			held := w.holds()
-			w.rests()
-			w.isMadeAgain(held)
-			w.moves()
-			held.Fires()
-			w.failsAlone()
-		})
-	}
+func contract(t *testing.T, k kind) {
+	w := k.contractOf(t, replicas(6), zones("", "", ""), hold())
+	held := w.holds()
+	w.rests()
+	w.isMadeAgain(held)
+	w.moves()
+	held.Fires()
+	w.failsAlone()
 }
 
 // holds checks that a release goes zone by zone, and does not move held replicas, not even for a moment.

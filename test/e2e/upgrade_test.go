@@ -33,7 +33,7 @@ func TestUpgrade(t *testing.T) {
 	e, busy := p.newEnv(t), p.newEnv(t)
 	began := map[*env]int64{e: e.AuditMark(), busy: busy.AuditMark()}
 	var resting, all []*contracted
-	for _, k := range kinds()[:2] {
+	for _, k := range builtIn() {
 		create := func(e *env, name string, edits ...edit) *contracted {
 			w := &contracted{e.Create(draft(name+"-"+strings.ToLower(k.name[:1]), append(edits, replicas(4), k.draft, zones("", ""))...)), k}
 			all = append(all, w)

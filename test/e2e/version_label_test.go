@@ -23,19 +23,15 @@ import (
 // version across zones. The value changes with the template, is the same after going back, and depends
 // on nothing but the template. Turning the label on or off is a rollout.
 func TestContractVersionLabel(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			w := &versioned{k.contractOf(t, replicas(4), zones("", ""), hold())}
-			w.comesTo("2 v1", "2 v1", "")
-			w.Expect(w.versions()).To(Equal(zonesOf("", "")))
-			w.turnOn()
-			w.changes()
-			w.isPatched()
-			w.turnOff()
-		})
-	}
+	eachKind(t, kinds(), func(t *testing.T, k kind) {
+		w := &versioned{k.contractOf(t, replicas(4), zones("", ""), hold())}
+		w.comesTo("2 v1", "2 v1", "")
+		w.Expect(w.versions()).To(Equal(zonesOf("", "")))
+		w.turnOn()
+		w.changes()
+		w.isPatched()
+		w.turnOff()
+	})
 }
 
 // versioned is a UnitedDeployment with two zones.
