@@ -470,17 +470,17 @@ func (w *contracted) rests() {
 		if !w.touchesAreObserved {
 			w.touchChildren()
 		}
-		w.Consistently(func() []string { return w.written(mark) }, 3*time.Second).Should(BeEmpty())
+		w.Consistently(func() []string { return w.writtenSince(mark) }, 3*time.Second).Should(BeEmpty())
 		if w.touchesAreObserved {
 			w.Step("the exception: the status follows what its controller observes", func() {
-				w.Eventually(func() []string { w.touchChildren(); return w.written(mark) }).Should(ContainElement(statuses + " web"))
+				w.Eventually(func() []string { w.touchChildren(); return w.writtenSince(mark) }).Should(ContainElement(statuses + " web"))
 				w.untilQuiet()
-				w.Expect(w.written(mark)).To(HaveEach(statuses + " web"))
+				w.Expect(w.writtenSince(mark)).To(HaveEach(statuses + " web"))
 			})
 		}
 		w.Step("the control: what has to be written is seen", func() {
 			w.Patch(`{"spec":{"template":{%q:{"metadata":{"annotations":{"example.com/control":"x"}}}}}}`, w.member)
-			w.Eventually(func() []string { return w.written(mark) }).Should(ContainElements(statuses+" web",
+			w.Eventually(func() []string { return w.writtenSince(mark) }).Should(ContainElements(statuses+" web",
 				w.resource+" web-zone-a", w.resource+" web-zone-b", w.resource+" web-zone-c"))
 			w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 		})
@@ -519,13 +519,13 @@ func (w *contracted) untilQuiet() (mark int64) {
 		earlier, first := mark, !polled
 		mark, polled = w.AuditMark(), true
 		g.Expect(first).To(BeFalse(), "nothing to compare with yet")
-		g.Expect(w.written(earlier)).To(BeEmpty())
+		g.Expect(w.writtenSince(earlier)).To(BeEmpty())
 	}).WithPolling(2 * time.Second).Should(Succeed())
 	return mark
 }
 
-// written returns what the manager wrote in the namespace since a mark, as "statefulsets web-zone-a".
-func (w *contracted) written(mark int64) (list []string) {
+// writtenSince returns what the manager wrote in the namespace since a mark, as "statefulsets web-zone-a".
+func (w *contracted) writtenSince(mark int64) (list []string) {
 	w.t.Helper()
 	for _, write := range w.Writes(mark) {
 		list = append(list, strings.TrimSuffix(write.Resource+"/"+write.Subresource, "/")+" "+write.Name)

@@ -57,7 +57,7 @@ func TestForgottenRevisions(t *testing.T) {
 	for _, p := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
 		e := plane.newEnv(t)
 		for i := range disturbedAtOnce {
-			all = append(all, e.disturbed(fmt.Sprint("web", i), p, i))
+			all = append(all, e.newDisturbed(fmt.Sprint("web", i), p, i))
 		}
 		bans = append(bans, e.History.Forbid(protect("one", 2, "v1"), protect("two", everything, "v1"), protect("three", everything, "v1")))
 	}
@@ -139,7 +139,7 @@ var disturbances = []func(d *disturbed){
 	},
 }
 
-func (e *env) disturbed(name string, p appsv1.PodManagementPolicyType, first int) *disturbed {
+func (e *env) newDisturbed(name string, p appsv1.PodManagementPolicyType, first int) *disturbed {
 	w := e.Create(draft(name, replicas(5), policy(p), plain("one", "3"), plain("two", "2"), hold()))
 	w.Settle()
 	w.SetImage("v2")

@@ -74,7 +74,7 @@ func (a *actor) run(w *Workload, action, label string) {
 	a.Expect(patch).NotTo(MatchJSON(`{}`))
 	_, err = a.objects.Patch(a.ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	a.Expect(err).NotTo(HaveOccurred(), "%s", patch)
-	w.disturbed = true // an annotation does not change the generation
+	w.Disturbed() // an annotation does not change the generation
 }
 
 // may asks the API server what the actor may do.

@@ -57,7 +57,7 @@ func TestGitOpsIgnored(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			all := append(heldInGit(), "spec:\n  selector:", "spec:\n  replicas: 2\n  paused: false\n  minReadySeconds: 0\n  selector:")
-			sync(e, e.git(all...))
+			sync(e, e.gitOf(all...))
 			w := e.Workload("web")
 			w.Settle()
 			w.byHand()
@@ -65,7 +65,7 @@ func TestGitOpsIgnored(t *testing.T) {
 			w.Kubectl("patch", "united", "web", "--type=merge", "-p", `{"spec":{"paused":true,"minReadySeconds":1}}`)
 			w.Settle()
 
-			next := e.git(append([]string{"web:v1", "web:v2"}, all...)...)
+			next := e.gitOf(append([]string{"web:v1", "web:v2"}, all...)...)
 			sync(e, next.keeping(w.object(), e.ignored()...))
 			w.Settle()
 			e.Expect(*w.Parent().Spec.Replicas).To(BeEquivalentTo(4))

@@ -48,7 +48,7 @@ spec:
 // git is a manifest that tools apply.
 type git map[string]any
 
-func (e *env) git(edits ...string) git {
+func (e *env) gitOf(edits ...string) git {
 	e.t.Helper()
 	manifest := git{}
 	text := inGit
@@ -198,7 +198,7 @@ func TestGitOpsOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
-			c.sync(e, e.git(c.git...))
+			c.sync(e, e.gitOf(c.git...))
 			w := e.Workload("web")
 			w.Scale(2)
 			w.Settle()
@@ -207,7 +207,7 @@ func TestGitOpsOwners(t *testing.T) {
 			e.Expect(w.partitionsNow()).To(HaveKeyWithValue("zone-a", "0"))
 			e.Expect(w.annotated()).To(BeTrue())
 
-			next := e.git(append([]string{"web:v1", "web:v2"}, c.git...)...)
+			next := e.gitOf(append([]string{"web:v1", "web:v2"}, c.git...)...)
 			c.sync(e, next.keeping(w.object(), c.keeps...))
 			w.Settle()
 			e.Expect(w.partitionsNow()).To(Equal(c.after))

@@ -44,7 +44,7 @@ func TestReadmeTour(t *testing.T) {
 				return fence // the shell already has the variable
 			}
 			commands++
-			said[i].output = e.replay(shell, said[i])
+			said[i].output = e.answers(shell, said[i])
 		}
 		return "```console\n" + writeSession(said) + "```"
 	})
@@ -146,9 +146,9 @@ func writeSession(said []exchange) string {
 	return strings.Join(texts, "\n")
 }
 
-// replay runs a command, and returns its output. It retries a read-only command for a moment until the
+// answers runs a command, and returns its output. It retries a read-only command for a moment until the
 // output matches.
-func (e *env) replay(shell func(command string) string, said exchange) string {
+func (e *env) answers(shell func(command string) string, said exchange) string {
 	e.t.Helper()
 	looks := strings.HasPrefix(said.command, "kubectl get ")
 	switch {

@@ -125,7 +125,7 @@ func TestRepairInCanary(t *testing.T) {
 
 		e.Step("a subset that goes and comes again at once", func() {
 			others := e.History.Forbid(outside("zone-c"))
-			w.disturbed = true // the old child may still exist
+			w.Disturbed() // the old child may still exist
 			w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/2"},{"op":"replace","path":"/spec/replicas","value":7}]`)
 			w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/-","value":%s},{"op":"replace","path":"/spec/replicas","value":9}]`, asJSON(zone(2, "")))
 			asBefore()

@@ -44,7 +44,7 @@ func (w *Workload) SetRolling(members string) {
 func (w *Workload) Approve(key string) {
 	w.t.Helper()
 	w.Expect(key).NotTo(BeEmpty())
-	w.disturbed = true // an annotation does not change the generation, so the status may be older
+	w.Disturbed() // an annotation does not change the generation, so the status may be older
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, key)
 }
 
@@ -60,7 +60,7 @@ func (w *Workload) ApproveInVain(key string) {
 func (w *Workload) Force(revision string) {
 	w.t.Helper()
 	w.Expect(revision).NotTo(BeEmpty())
-	w.disturbed = true // as in Approve
+	w.Disturbed() // as in Approve
 	w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationForceUpdate, revision)
 }
 
@@ -71,7 +71,7 @@ func (w *Workload) ForceInVain(revision string) {
 	w.t.Helper()
 	parent := w.Parent()
 	w.Expect(revision).NotTo(Or(BeEmpty(), Equal(parent.Status.UpdateRevision)))
-	w.disturbed = true // as in Approve
+	w.Disturbed() // as in Approve
 	w.Patch(`{"metadata":{"annotations":{%q:%q}},"spec":{"revisionHistoryLimit":%d}}`,
 		v1alpha1.AnnotationForceUpdate, revision, *parent.Spec.RevisionHistoryLimit+1)
 	w.Eventually(func(g Gomega) {
@@ -198,7 +198,7 @@ func (w *Workload) Crash(subset string, ordinal int) {
 			p.Status.Conditions[i].LastTransitionTime = now
 		}
 	}
-	w.disturbed = true
+	w.Disturbed()
 	// The resourceVersion protects against another pod with the same name.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	w.Expect(w.Client.Status().Patch(w.ctx, p, patch)).To(Succeed())

@@ -131,7 +131,7 @@ func (w *Workload) reacts() {
 // statusTime sets a time in the status.
 func (w *Workload) statusTime(value string) error {
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
-	return w.send(http.MethodPatch, w.path(parent)+"/status", fmt.Sprintf(`{"status":{"lastProgressTime":%q}}`, value))
+	return w.request(http.MethodPatch, w.path(parent)+"/status", fmt.Sprintf(`{"status":{"lastProgressTime":%q}}`, value))
 }
 
 func (e *env) path(parent *v1alpha1.UnitedDeployment) string {
@@ -217,7 +217,7 @@ func (w *Workload) deepen(levels int) {
 		first := object["spec"].(map[string]any)["topology"].(map[string]any)["subsets"].([]any)[0].(map[string]any)
 		const above = 6 // the object, spec, topology, subsets, the first of them, its patch
 		first["patch"] = map[string]any{"spec": rawJSON(nested(levels - above))}
-		return w.send(http.MethodPut, w.path(parent), asJSON(object))
+		return w.request(http.MethodPut, w.path(parent), asJSON(object))
 	}).Should(Succeed())
 }
 
@@ -241,19 +241,19 @@ func (e *env) storeOwner(name string) {
 		"manager": "anybody", "operation": "Update", "apiVersion": "apps/v1", "time": "2026-01-01T00:00:00Z",
 		"fieldsType": "FieldsV1", "fieldsV1": rawJSON(strings.ReplaceAll(nested(9995), `"a"`, `"f:a"`)),
 	}}
-	e.Expect(e.send(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/statefulsets", asJSON(set.Object))).To(Succeed())
+	e.Expect(e.request(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/statefulsets", asJSON(set.Object))).To(Succeed())
 }
 
 // storeRevision creates a ControllerRevision with a label of United and the maximum depth of an object.
 func (e *env) storeRevision(name string) {
 	e.t.Helper()
-	e.Expect(e.send(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/controllerrevisions", fmt.Sprintf(
+	e.Expect(e.request(http.MethodPost, "/apis/apps/v1/namespaces/"+e.Namespace+"/controllerrevisions", fmt.Sprintf(
 		`{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":%q,"labels":{%q:"aged"}},"revision":1,"data":%s}`,
 		name, v1alpha1.LabelName, nested(9995)))).To(Succeed())
 }
 
-// send sends JSON unchanged: a typed client could not encode or decode it.
-func (e *env) send(method, path, body string) error {
+// request sends JSON unchanged: a typed client could not encode or decode it.
+func (e *env) request(method, path, body string) error {
 	request := e.rest().Verb(method).AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json")
 	if method == http.MethodPatch {
 		request = request.SetHeader("Content-Type", string(types.MergePatchType))
