@@ -19,8 +19,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// close removes the label from the node. Pods that are there stay.
-func (p *nodePool) close() {
+// shut removes the label from the node. Pods that are there stay.
+func (p *nodePool) shut() {
 	p.t.Helper()
 	node := slices.Sorted(maps.Keys(p.zones))[0]
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, p.label))
@@ -39,7 +39,7 @@ func TestAdaptiveDisturbed(t *testing.T) {
 	e.Step("the node is full during a rollout", func() {
 		w.comeTo("2,1")
 		w.Settle()
-		a.close()
+		a.shut()
 		w.SetImage("v2")
 		w.comeTo("0,3")
 		w.runsAll("v2")
@@ -53,7 +53,7 @@ func TestAdaptiveDisturbed(t *testing.T) {
 			w.capsAreOver()
 			w.scaleTo(4+2*i, fmt.Sprintf("%d,%d", 1+i, 3+i))
 			w.Settle()
-			a.close()
+			a.shut()
 			w.scaleTo(5+2*i, fmt.Sprintf("%d(1),%d", 2+i, 3+i))
 			w.comeTo(fmt.Sprintf("%d,%d", 1+i, 4+i))
 			w.isContent()
@@ -81,7 +81,7 @@ func TestAdaptiveDisturbed(t *testing.T) {
 		w.Settle()
 	})
 	e.Step("a minimum above what is placed", func() {
-		a.close()
+		a.shut()
 		w.JSONPatch(`[{"op":"replace","path":"/spec/topology/scheduleStrategy","value":{"type":"Adaptive","adaptive":{"rescheduleAfterSeconds":3,"retryAfterSeconds":3}}},
 			{"op":"replace","path":"/spec/topology/subsets/0/maxReplicas","value":5},{"op":"add","path":"/spec/topology/subsets/0/minReplicas","value":5}]`)
 		w.comeTo("5(2),4") // the ledger keeps seven available

@@ -30,7 +30,7 @@ func TestAdvancedStatefulSetSample(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	_, err = e.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "advancedstatefulset.yaml"))
 	e.Expect(err).NotTo(HaveOccurred())
-	w := &contracted{e.Workload("advanced"), k}
+	w := e.Workload("advanced").of(k)
 	w.comesTo("2 v1", "2 v1", "2 v1")
 	w.Expect(w.ordinals("zone-a")).To(Equal(map[int]string{0: "v1", 2: "v1"}))
 	w.setImage("v2")

@@ -40,7 +40,7 @@ func TestCloneSetSample(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	_, err = e.cluster.Kubectl(e.ctx, "-n", e.Namespace, "apply", "-f", filepath.Join(root, "config", "samples", "cloneset.yaml"))
 	e.Expect(err).NotTo(HaveOccurred())
-	w := &contracted{e.Workload("clones"), k}
+	w := e.Workload("clones").of(k)
 	w.comesTo("2 v1", "2 v1", "2 v1")
 	w.setImage("v2")
 	w.comesTo("1 v1, 1 v2", "2 v1", "2 v1")

@@ -119,9 +119,9 @@ func TestMaxSkewSubsets(t *testing.T) {
 	w.Expect(widest(events, "quiet-v2", map[string]int{"zone-a": 3, "zone-c": 3})).To(BeNumerically("~", 100.0, 1), "the control: zone-c was far ahead")
 }
 
-// labels returns the values of a label of all pods, including the workers of groups, by subset; "" for
+// podLabels returns the values of a label of all pods, including the workers of groups, by subset; "" for
 // a pod without it.
-func (w *contracted) labels(label string) map[string]map[string]int {
+func (w *contracted) podLabels(label string) map[string]map[string]int {
 	w.t.Helper()
 	values := map[string]map[string]int{}
 	for _, subset := range []string{"zone-a", "zone-b"} {

@@ -64,7 +64,7 @@ func (k kind) contractOn(p *plane, t *testing.T, edits ...edit) *contracted {
 		k.manager(p, t)
 	}
 	e := p.newEnv(t)
-	return &contracted{e.Create(draft("web", append(edits, k.draft)...)), k}
+	return e.Create(draft("web", append(edits, k.draft)...)).of(k)
 }
 
 // kinds returns all kinds. A new kind has to keep the same contract.
@@ -131,6 +131,9 @@ type contracted struct {
 	*Workload
 	kind
 }
+
+// of returns the UnitedDeployment as one of a kind.
+func (w *Workload) of(k kind) *contracted { return &contracted{Workload: w, kind: k} }
 
 // mix returns what a subset runs, as the number of replicas of each tag: "2 v1, 1 v2". It also shows
 // replicas that are being deleted or are not ready.

@@ -22,7 +22,7 @@ import (
 // deploymentsOf creates a UnitedDeployment of Deployments, all of them on v1.
 func (e *env) deploymentsOf(edits ...edit) *contracted {
 	e.t.Helper()
-	w := &contracted{e.Create(draft("web", append([]edit{deployments}, edits...)...)), kinds()[1]}
+	w := e.Create(draft("web", append([]edit{deployments}, edits...)...)).of(kindNamed("Deployment"))
 	w.Eventually(func() string { return fixtures.WhyNotReady(w.Parent()) }).Should(BeEmpty())
 	return w
 }

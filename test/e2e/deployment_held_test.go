@@ -271,7 +271,7 @@ func TestDeploymentImpossibleStrategy(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	impossible := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(0)}}
-	w := &contracted{e.Create(draft("web", deployments, replicas(3), zones(""), hold(), templateField(impossible, "spec", "strategy"))), kinds()[1]}
+	w := e.Create(draft("web", deployments, replicas(3), zones(""), hold(), templateField(impossible, "spec", "strategy"))).of(kindNamed("Deployment"))
 	w.StallsWhole(v1alpha1.ReasonApplyRefused, "maxUnavailable")
 	w.JSONPatch(`[{"op":"replace","path":"/spec/template/deploymentTemplate/spec/strategy/rollingUpdate/maxUnavailable","value":1}]`)
 	w.comesTo("3 v1", "", "")

@@ -18,7 +18,7 @@ func applySampleOf(t *testing.T, kind, file, name string) *contracted {
 	}
 	e := newEnv(t)
 	e.Kubectl("apply", "-f", filepath.Join(samplesDir(t), file))
-	return &contracted{e.Workload(name), k}
+	return e.Workload(name).of(k)
 }
 
 // TestDeploymentSample applies config/samples/deployment.yaml, stages a version, and checks that zone-a

@@ -242,7 +242,7 @@ func TestLeaderWorkerSetTakesNoStatefulSet(t *testing.T) {
 		},
 	}
 	e.Expect(e.Client.Create(e.ctx, theirs)).To(Succeed())
-	w := &contracted{e.Create(draft("web", replicas(4), zones("", ""), hold(), leaderWorkerSets)), k}
+	w := e.Create(draft("web", replicas(4), zones("", ""), hold(), leaderWorkerSets)).of(k)
 	w.Stalls("zone-b", v1alpha1.ReasonNameConflict, "StatefulSet web-zone-b")
 	w.Eventually(func() string { return w.mix()["zone-a"] }).Should(Equal("2 v1"))
 	now := &appsv1.StatefulSet{}

@@ -51,7 +51,7 @@ func (o overruled) fieldOf(w *contracted, child *unstructured.Unstructured) stri
 
 // impose creates the policy, and waits until it changes objects on creation.
 func (o overruled) impose(e *env, k kind, operations ...admissionv1.OperationType) (lift func()) {
-	w := &contracted{&Workload{env: e, Name: "web"}, k}
+	w := e.Workload("web").of(k)
 	return e.overrideOn(operations, k.resource, "", `object.metadata.name == "web-zone-b" ? [] : [JSONPatch`+o.patch+"]", func() bool {
 		probe := o.probe(w)
 		e.Expect(e.Client.Create(e.ctx, probe, client.DryRunAll)).To(Succeed())
@@ -84,7 +84,7 @@ func TestOverruledFields(t *testing.T) {
 			e, k := newEnv(t), kinds()[o.kind]
 			lift := o.impose(e, k, admissionv1.Create, admissionv1.Update)
 			mark := e.AuditMark()
-			w := &contracted{e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())), k}
+			w := e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())).of(k)
 			w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
 			e.Expect(o.fieldOf(w, w.child("zone-a"))).To(Equal(o.to), "positive control")
 			e.Expect(len(e.Writes(mark, k.resource))).To(BeNumerically("<=", spaced))
@@ -118,7 +118,7 @@ func TestOverruledWhenCreated(t *testing.T) {
 			e, k := newEnv(t), kinds()[o.kind]
 			o.impose(e, k, admissionv1.Create)
 			mark := e.AuditMark()
-			w := &contracted{e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())), k}
+			w := e.Create(draft("web", replicas(4), k.draft, zones("", ""), hold())).of(k)
 			if !o.fixed {
 				w.Disturbed()
 				w.comesTo("2 v1", "2 v1", "")

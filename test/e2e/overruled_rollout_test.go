@@ -33,7 +33,7 @@ func TestOverruledInARollout(t *testing.T) {
 			t.Parallel()
 			const replicasOfAll, limit = 12, 1
 			e, k := newEnv(t), kinds()[o.kind]
-			w := &contracted{e.Create(draft("web", replicas(replicasOfAll), k.draft, zones("", ""), rolling(`{maxUnavailable: 1}`))), k}
+			w := e.Create(draft("web", replicas(replicasOfAll), k.draft, zones("", ""), rolling(`{maxUnavailable: 1}`))).of(k)
 			w.comesTo("6 v1", "6 v1", "")
 			control := newEnv(t).Create(draft("control", replicas(4), zones("", ""), hold()))
 			control.Settle()
@@ -74,7 +74,7 @@ func TestRecreateByPolicy(t *testing.T) {
 	t.Parallel()
 	e, k, o := newEnv(t), kinds()[1], overruledFields()["strategy"]
 	lift := o.impose(e, k, admissionv1.Create, admissionv1.Update)
-	w := &contracted{e.Create(draft("web", replicas(6), k.draft, zones("", ""), rolling(`{maxUnavailable: 1, order: Parallel}`))), k}
+	w := e.Create(draft("web", replicas(6), k.draft, zones("", ""), rolling(`{maxUnavailable: 1, order: Parallel}`))).of(k)
 	w.Stalls("zone-a", v1alpha1.ReasonOverridden, o.says+" was changed by admission")
 	e.Eventually(w.unavailable).Should(BeZero())
 	w.setImage("v2")

@@ -254,14 +254,14 @@ func (e *env) storeRevision(name string) {
 
 // request sends JSON unchanged: a typed client could not encode or decode it.
 func (e *env) request(method, path, body string) error {
-	request := e.rest().Verb(method).AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json")
+	request := e.restClient().Verb(method).AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json")
 	if method == http.MethodPatch {
 		request = request.SetHeader("Content-Type", string(types.MergePatchType))
 	}
 	return request.Do(e.ctx).Error()
 }
 
-func (e *env) rest() rest.Interface {
+func (e *env) restClient() rest.Interface {
 	clients, err := kubernetes.NewForConfig(e.cluster.Config())
 	e.Expect(err).NotTo(HaveOccurred())
 	return clients.RESTClient()
@@ -269,7 +269,7 @@ func (e *env) rest() rest.Interface {
 
 // decodable returns an error if Go cannot read a list.
 func decodable(e *env, path string) error {
-	raw, err := e.rest().Get().AbsPath(path).DoRaw(e.ctx)
+	raw, err := e.restClient().Get().AbsPath(path).DoRaw(e.ctx)
 	e.Expect(err).NotTo(HaveOccurred())
 	return json.Unmarshal(raw, new(any))
 }

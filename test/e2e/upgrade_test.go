@@ -35,7 +35,7 @@ func TestUpgrade(t *testing.T) {
 	var resting, all []*contracted
 	for _, k := range builtIn() {
 		create := func(e *env, name string, edits ...edit) *contracted {
-			w := &contracted{e.Create(draft(name+"-"+strings.ToLower(k.name[:1]), append(edits, replicas(4), k.draft, zones("", ""))...)), k}
+			w := e.Create(draft(name+"-"+strings.ToLower(k.name[:1]), append(edits, replicas(4), k.draft, zones("", ""))...)).of(k)
 			all = append(all, w)
 			return w
 		}

@@ -43,7 +43,7 @@ func zonesOf(a, b string) map[string]string { return map[string]string{"zone-a":
 func (w *versioned) versions() map[string]string {
 	w.t.Helper()
 	versions := map[string]string{}
-	for subset, values := range w.labels(v1alpha1.LabelVersion) {
+	for subset, values := range w.podLabels(v1alpha1.LabelVersion) {
 		versions[subset] = strings.Join(slices.Sorted(maps.Keys(values)), ",")
 	}
 	return versions
