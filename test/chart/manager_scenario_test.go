@@ -34,6 +34,7 @@ var errRefused = errors.New("refused as expected")
 type scenario struct {
 	*env
 	audit     *auditTail
+	kinds     []foreign // beside the built-in ones
 	namespace string
 	missing   *right // nil if it has all rights
 	manager   *install.Manager
@@ -44,9 +45,9 @@ type scenario struct {
 
 // newScenario creates a namespace, grants the manager there the rights of the chart except for the
 // missing one, and starts it.
-func newScenario(t *testing.T, audit *auditTail, namespace string, missing *right, environment string) *scenario {
+func newScenario(t *testing.T, audit *auditTail, kinds []foreign, namespace string, missing *right, environment string) *scenario {
 	t.Helper()
-	s := &scenario{env: newEnv(t), audit: audit, namespace: namespace, missing: missing}
+	s := &scenario{env: newEnv(t), audit: audit, kinds: kinds, namespace: namespace, missing: missing}
 	s.env.namespace(namespace, nil)
 	objects := s.render(namespace)
 	if missing != nil {
@@ -147,7 +148,7 @@ func (s *scenario) steps() []step {
 		return func(ctx context.Context) (string, error) { return settled(ctx, s.namespace, webName, replicas) }
 	}
 	var foreign, ofMissing []step
-	for _, f := range foreignKinds() {
+	for _, f := range s.kinds {
 		foreign = append(foreign, f.steps(s)...)
 		if s.missing != nil && s.missing.group == f.kind.Group {
 			ofMissing = append(ofMissing, f.steps(s)...)

@@ -27,6 +27,44 @@ const rightsPrefix = "rights-"
 // support that, and informers then list.
 const classicInformers = "KUBE_FEATURE_WatchListClient=false"
 
+// TestRightsSuffice runs the manager through the scenario of the built-in kinds with the rights of the chart: nothing is
+// refused, and only rights for other kinds are not used.
+func TestRightsSuffice(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.needCRD()
+	audit := startAudit(t)
+	s := newScenario(t, audit, nil, rightsPrefix+"built-in", nil, classicInformers)
+	s.Expect(s.run()).To(Succeed())
+	s.stop()
+	unused := s.unused(rightsOf(e.render(rightsPrefix + "none")))
+	s.Expect(unused).NotTo(BeEmpty(), "the control: those for other kinds")
+	for _, r := range unused {
+		s.Expect(r.group).To(Or(Equal(kruiseGroup), Equal(lwsGroup)), "a right that the scenario does not use: %s", r)
+	}
+}
+
+// startAudit follows the audit log until the test ends.
+func startAudit(t *testing.T) *auditTail {
+	t.Helper()
+	audit := &auditTail{byUser: map[string][]cluster.Event{}}
+	following, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(stop)
+	go audit.follow(following, shared.cluster)
+	return audit
+}
+
+// unused returns the rights that the manager has not used. It checks that nothing was refused.
+func (s *scenario) unused(all []right) []right {
+	s.t.Helper()
+	events, err := s.audit.wholly(s.ctx, shared.cluster, s.namespace, install.ServiceAccount)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(refusals(events)).To(BeEmpty(), "with all rights nothing is refused")
+	return slices.DeleteFunc(slices.Clone(all), func(r right) bool {
+		return r.resource == "uniteddeployments/finalizers" || slices.ContainsFunc(events, r.usedBy)
+	})
+}
+
 // TestEveryRightIsNeeded removes every verb on every resource in turn, runs the manager in a separate
 // namespace through the scenario, and checks that the API server refuses exactly that. Two runs with
 // all rights are the control: nothing is refused, and every right is used.
@@ -34,11 +72,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.needCRD()
-	audit := &auditTail{byUser: map[string][]cluster.Event{}}
-	following, stop := context.WithCancel(context.WithoutCancel(e.ctx))
-	t.Cleanup(stop)
-	go audit.follow(following, shared.cluster)
-
+	audit := startAudit(t)
 	all := rightsOf(e.render(rightsPrefix + "none"))
 	e.Expect(len(all)).To(BeNumerically(">", 20), "%v", all)
 	for _, r := range all {
@@ -48,22 +82,12 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	for i, env := range []string{"", classicInformers} {
 		t.Run("complete "+env, func(t *testing.T) {
 			t.Parallel()
-			s := newScenario(t, audit, fmt.Sprintf("%scomplete-%d", rightsPrefix, i), nil, env)
+			s := newScenario(t, audit, foreignKinds(), fmt.Sprintf("%scomplete-%d", rightsPrefix, i), nil, env)
 			s.Expect(s.run()).To(Succeed())
 			s.stop()
-			events, err := audit.wholly(s.ctx, shared.cluster, s.namespace, install.ServiceAccount)
-			s.Expect(err).NotTo(HaveOccurred())
-			s.Expect(refusals(events)).To(BeEmpty(), "with all rights nothing is refused")
-			if env == "" {
-				return
+			if unused := s.unused(all); env != "" {
+				s.Expect(unused).To(BeEmpty(), "rights that the scenario does not use")
 			}
-			var unused []string
-			for _, r := range all {
-				if r.resource != "uniteddeployments/finalizers" && !slices.ContainsFunc(events, r.usedBy) {
-					unused = append(unused, r.String())
-				}
-			}
-			s.Expect(unused).To(BeEmpty(), "rights that the scenario does not use")
 		})
 	}
 	for i, r := range all {
@@ -73,7 +97,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			if r.verb == "list" {
 				env = classicInformers
 			}
-			s := newScenario(t, audit, fmt.Sprintf("%s%d", rightsPrefix, i), &all[i], env)
+			s := newScenario(t, audit, foreignKinds(), fmt.Sprintf("%s%d", rightsPrefix, i), &all[i], env)
 			s.Expect(s.run()).To(MatchError(errRefused))
 			events, err := audit.of(s.namespace, install.ServiceAccount)
 			s.Expect(err).NotTo(HaveOccurred())
