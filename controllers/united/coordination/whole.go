@@ -58,13 +58,16 @@ func (v *subsetState) unsettled() bool {
 func (v *subsetState) asked() int64 { return int64(max(v.currentReplicas, v.Desired)) }
 
 // pending returns how many replicas of a child are not available on its template, which need not be the update revision:
-// while that is paused, the child has nothing to replace.
+// while that is paused, the child has nothing to replace. Which ones a scale-down leaves is only known afterwards.
 func (v *subsetState) pending() int64 {
 	done := int64(0)
 	for _, m := range v.replicaStates {
 		if m.Hash == v.Observed.UpdateHash && m.available {
 			done++
 		}
+	}
+	if v.mixed() {
+		done = max(0, done-int64(v.Observed.Unscaled))
 	}
 	return max(0, v.asked()-done)
 }

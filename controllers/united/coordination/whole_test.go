@@ -82,6 +82,12 @@ func TestOwnControllerReplacesReplicas(t *testing.T) {
 			a.Observed.Paused, a.Desired = true, 1
 			return a
 		}, true, true},
+		{"it was stopped and scaled down, and its controller may leave either of both", func() coordination.Subset {
+			a := wholeSubset("a", "v2", 0, "v1", "v2")
+			a.Observed.Paused, a.Observed.SpecObserved, a.Observed.Replicas, a.Desired = true, false, 1, 1
+			a.Observed.DesiredUpdated, a.Observed.DesiredOthers, a.Observed.Unscaled = 1, 1, 1
+			return a
+		}, false, true},
 		{"it is done, and is scaled down", func() coordination.Subset {
 			a := wholeSubset("a", "v2", 0, "v2", "v2")
 			a.Desired = 1
