@@ -25,7 +25,7 @@ func TestContractMoves(t *testing.T) {
 		w := k.contractOf(t, replicas(total), zones("", "", ""), rolling(`{maxUnavailable: 1}`))
 		w.comesTo("2 v1", "2 v1", "2 v1")
 		seed := seedOfTest(w.env)
-		c := &mover{contracted: w, random: rand.New(rand.NewPCG(seed, 3)), zones: slices.Clone(w.Parent().Spec.Topology.Subsets)}
+		c := &mover{contracted: w, images: 1, random: rand.New(rand.NewPCG(seed, 3)), zones: slices.Clone(w.Parent().Spec.Topology.Subsets)}
 		for range 3 {
 			c.did = nil
 			ledger := w.Ledger(total)
