@@ -112,7 +112,7 @@ func (e *executor) withNote(o *planner.Result, s *planner.SubsetPlan) *planner.R
 // first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
-		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.writer.CheckNameFree(ctx, &s.Step.Child) })
+		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.writer.Relabel(ctx, &s.Step.Child) })
 		if o.Refused() {
 			return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 		}
@@ -126,7 +126,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 // confirmGone checks whether the child of a removed subset is gone too.
 func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
-		err := e.writer.CheckNameFree(ctx, &s.Step.Child)
+		err := e.writer.Relabel(ctx, &s.Step.Child)
 		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
 			return nil // the name belongs to another object, or is about to be free
 		}

@@ -151,7 +151,7 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 const unlistedRevisions = "revisions/unlisted"
 
 // readUnlabelled reads, past the cache, the revisions that are still not listed: somebody may have removed the label by
-// which they are found. Their label is restored. If a revision does not exist, it is looked up less and less often,
+// which they are found. keepRevision restores it. If a revision does not exist, it is looked up less and less often,
 // because no watch reports when it appears without its label.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
 	parent, attempt := client.ObjectKeyFromObject(in.Parent), writer.Attempt{UID: in.Parent.UID}
@@ -166,7 +166,7 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 		if len(validation.NameIsDNSSubdomain(name, false)) > 0 || revision.ByName(in.Revisions, name) != nil {
 			continue
 		}
-		found, err := r.store(in.Parent).Unlabelled(ctx, in.Parent, planner.OwnerOf(in.Parent), name)
+		found, err := r.store(in.Parent).Unlabelled(ctx, in.Parent, name)
 		switch {
 		case err != nil:
 			return err

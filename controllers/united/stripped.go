@@ -50,7 +50,7 @@ func (e *executor) stripped(s *planner.SubsetPlan) bool {
 func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	who := e.in.ChildIdentity(s.Name)
 	o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error {
-		if err := e.writer.CheckNameFree(ctx, &who); err != nil {
+		if err := e.writer.Relabel(ctx, &who); err != nil {
 			return err
 		}
 		return writer.ErrStale // it is gone by now

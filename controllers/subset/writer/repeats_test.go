@@ -402,7 +402,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 		c := childSpec()
 		var err error
 		for range 50 {
-			err = b.CheckNameFree(t.Context(), &c)
+			err = b.Relabel(t.Context(), &c)
 		}
 		e := (*OverriddenError)(nil)
 		if !errors.As(err, &e) || b.patches != repeatsAtOnce+1 || e.Until != now.Add(time.Second) {
@@ -412,7 +412,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 			t.Error(e)
 		}
 		now = e.Until
-		if err := b.CheckNameFree(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
+		if err := b.Relabel(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
 			t.Error("it is time again:", err)
 		}
 	}

@@ -86,7 +86,7 @@ func (w *Writer) Execute(ctx context.Context, s subset.Step, current *unstructur
 }
 
 func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstructured, bool, error) {
-	if err := w.CheckNameFree(ctx, &s.Child); err != nil {
+	if err := w.Relabel(ctx, &s.Child); err != nil {
 		return nil, false, err
 	}
 	if err := w.checkRevisionsCollected(ctx, &s.Child); err != nil {
@@ -111,9 +111,10 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	return u, true, nil
 }
 
-// CheckNameFree checks, past the cache, whether the child's name is free. The error says which object has the name. If
-// that is a child of ours that has lost its labels, they are restored, and the error is an ErrStale.
-func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
+// Relabel restores the labels of a child of ours that has lost them, and therefore disappeared from the cache; it looks
+// for it past the cache. The error says which object has the child's name: an ErrStale if it is ours. It is nil if the
+// name is free.
+func (w *Writer) Relabel(ctx context.Context, c *adapters.Child) error {
 	gvk := w.Adapter.GroupVersionKind()
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(gvk)
@@ -132,7 +133,7 @@ func (w *Writer) CheckNameFree(ctx context.Context, c *adapters.Child) error {
 	case owner == nil || owner.UID != c.Owner.UID:
 		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
 	}
-	return w.relabel(ctx, c, live)
+	return w.restoreLabels(ctx, c, live)
 }
 
 // Stripped reads, past the cache, a child that has lost one of its labels, and so may not be in the cache. It returns
@@ -151,10 +152,9 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 	return live, nil
 }
 
-// relabel restores the labels of a child that lost them and therefore disappeared from the cache. If the child has its
-// labels, it is only not in the cache yet. Both cases are checked again later, and labels that are removed each time
+// restoreLabels restores the labels of a child. If the child has them, it is only not in the cache yet. Both cases are checked again later, and labels that are removed each time
 // are restored less and less often.
-func (w *Writer) relabel(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
+func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {
 		return &WaitError{c.Name + " exists, but is not in the cache yet"}

@@ -76,10 +76,10 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	return revisions, nil
 }
 
-// Unlabelled returns a revision of the parent that has lost the label by which List finds it, and
+// Unlabelled returns a revision of the parent that has lost the label by which List finds it; Adopt
 // restores the label. It returns nil if no revision has the name, or if it does not belong to the
 // parent or cannot be parsed.
-func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, name string) (*revision.Revision, error) {
+func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, name string) (*revision.Revision, error) {
 	live := &appsv1.ControllerRevision{}
 	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: name}, live); err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {
@@ -91,10 +91,7 @@ func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 	if err != nil || metav1.GetControllerOfNoCopy(live) != nil && !metav1.IsControlledBy(live, parent) {
 		return nil, nil //nolint:nilnil // it is not ours
 	}
-	if adopted, _ := s.Adopt(ctx, parent, owner, r); adopted != nil {
-		return adopted, nil
-	}
-	return r, nil // it exists all the same; the next pass tries again
+	return r, nil
 }
 
 // Ensure returns the revision of a content. It is stored before anything is made from it: either an

@@ -166,7 +166,7 @@ func TestAReplacedRevisionIsNone(t *testing.T) {
 	if got := h.list(); len(got) != 1 || got[0].Number != 2 {
 		t.Error(names(got))
 	}
-	got, err := h.Unlabelled(t.Context(), parent(), ownerOf(parent()), replaced.Name)
+	got, err := h.Unlabelled(t.Context(), parent(), replaced.Name)
 	if got != nil || err != nil {
 		t.Error(got, err)
 	}
