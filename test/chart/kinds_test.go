@@ -42,9 +42,12 @@ func foreignKinds() []foreign {
 	advanced := schema.GroupVersionKind{Group: kruiseGroup, Version: "v1beta1", Kind: "StatefulSet"}
 	groups := schema.GroupVersionKind{Group: lwsGroup, Version: "v1", Kind: "LeaderWorkerSet"}
 	return []foreign{
-		{"clones", "cloneSetTemplate", clones, clones, []string{"template"}},
-		{"advanced", "advancedStatefulSetTemplate", advanced, advanced, []string{"template"}},
-		{"groups", "leaderWorkerSetTemplate", groups, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), []string{"leaderWorkerTemplate", "workerTemplate"}},
+		{name: "clones", member: "cloneSetTemplate", kind: clones, memory: clones, pods: []string{"template"}},
+		{name: "advanced", member: "advancedStatefulSetTemplate", kind: advanced, memory: advanced, pods: []string{"template"}},
+		{
+			name: "groups", member: "leaderWorkerSetTemplate", kind: groups, memory: appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+			pods: []string{"leaderWorkerTemplate", "workerTemplate"},
+		},
 	}
 }
 

@@ -11,7 +11,6 @@ package chart
 
 import (
 	"context"
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -52,10 +51,8 @@ func TestMain(m *testing.M) {
 	}.Run(m))
 }
 
-func setUp(ctx context.Context, c *cluster.Cluster) (err error) {
+func setUp(_ context.Context, c *cluster.Cluster) (err error) {
 	shared.cluster = c
-	if shared.client, err = install.NewClient(c); err != nil {
-		return err
-	}
-	return errors.Join(c.StartKruise(ctx), c.StartLWS(ctx))
+	shared.client, err = install.NewClient(c)
+	return err
 }

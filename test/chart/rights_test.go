@@ -5,6 +5,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -72,6 +73,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.needCRD()
+	e.Expect(errors.Join(shared.cluster.StartKruise(e.ctx), shared.cluster.StartLWS(e.ctx))).To(Succeed())
 	audit := startAudit(t)
 	all := rightsOf(e.render(rightsPrefix + "none"))
 	e.Expect(len(all)).To(BeNumerically(">", 20), "%v", all)
