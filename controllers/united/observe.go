@@ -151,8 +151,8 @@ func (r *Reconciler) readUnlisted(ctx context.Context, in *planner.Input) error 
 const unlistedRevisions = "revisions/unlisted"
 
 // readUnlabelled reads, past the cache, the revisions that are still not listed: somebody may have removed the label by
-// which they are found. keepRevision restores it. If a revision does not exist, it is looked up less and less often,
-// because no watch reports when it appears without its label.
+// which they are found. keepRevision restores that label. If a revision does not exist, it is looked up less and less
+// often, because no watch reports when it appears without its label.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
 	parent, attempt := client.ObjectKeyFromObject(in.Parent), writer.Attempt{UID: in.Parent.UID}
 	if pending := r.failures.Pending(parent, unlistedRevisions, attempt, in.Now); pending != nil {

@@ -152,8 +152,8 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 	return live, nil
 }
 
-// restoreLabels restores the labels of a child. If the child has them, it is only not in the cache yet. Both cases are checked again later, and labels that are removed each time
-// are restored less and less often.
+// restoreLabels restores the labels of a child. If the child has them, it is only not in the cache yet. Both cases are
+// checked again later, and labels that are removed each time are restored less and less often.
 func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
 	lost := lostLabel(c, live)
 	if lost == "" {

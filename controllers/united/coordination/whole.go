@@ -49,6 +49,14 @@ func (v *subsetState) mixed() bool {
 	return v.Whole && v.Observed != nil && !v.Observed.Untouched() && v.hasOthers()
 }
 
+// unscaled returns how many replicas, of any of its versions, the controller of a mixed child is yet to remove.
+func (v *subsetState) unscaled() int64 {
+	if !v.mixed() {
+		return 0
+	}
+	return int64(v.Observed.Unscaled)
+}
+
 // unsettled reports whether replicas that the child's controller counts are about to go. It must not begin to update then.
 func (v *subsetState) unsettled() bool {
 	return v.Whole && v.Observed != nil && (v.Observed.Unscaled > 0 || v.Observed.Overcounts)
@@ -66,10 +74,7 @@ func (v *subsetState) pending() int64 {
 			done++
 		}
 	}
-	if v.mixed() {
-		done = max(0, done-int64(v.Observed.Unscaled))
-	}
-	return max(0, v.asked()-done)
+	return max(0, v.asked()-max(0, done-v.unscaled()))
 }
 
 // unavailableReplicas returns how many of a child's replicas are unavailable.
@@ -91,10 +96,7 @@ func (v *subsetState) remainingUsable() int64 {
 	if v.releasing() || v.replacing() {
 		remaining -= max(0, v.allowance()-v.unavailableReplicas())
 	}
-	if v.mixed() {
-		remaining -= int64(v.Observed.Unscaled)
-	}
-	return min(max(0, remaining), v.asked())
+	return min(max(0, remaining-v.unscaled()), v.asked())
 }
 
 // allowance returns how many replicas of a child whose controller replaces them may be unavailable: none while it is known
