@@ -5,6 +5,7 @@ package united
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 )
 
 // observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
@@ -296,10 +298,10 @@ const parentFailures = ""
 func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
 	result := r.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
-		store := r.store(in.Parent)
-		store.Confirm = func(ctx context.Context) error { return r.confirmSpec(ctx, in.Parent) }
+		revisions := r.store(in.Parent)
+		revisions.Confirm = func(ctx context.Context) error { return r.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
-		update, err := store.Ensure(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
+		update, err := revisions.Ensure(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
 		if err != nil {
 			return asStaleRevision(err)
 		}
@@ -311,10 +313,10 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 			if !inUse[rev.Name] {
 				continue
 			}
-			if rev, err = store.Adopt(ctx, in.Parent, planner.OwnerOf(in.Parent), rev); err != nil {
+			if rev, err = revisions.Adopt(ctx, in.Parent, planner.OwnerOf(in.Parent), rev); err != nil {
 				return asStaleRevision(err)
 			}
-			if kept[i], err = store.Amend(ctx, rev, living); err != nil {
+			if kept[i], err = revisions.Amend(ctx, rev, living); err != nil {
 				return asStaleRevision(err) // the stored revision stays as it was
 			}
 			if err := r.spacing(in.Parent).errIfOverridden(revisionObject(rev.Name)); err != nil {
@@ -338,7 +340,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 
 // asStaleRevision converts the error that a revision has changed, or is gone, into one that causes another read.
 func asStaleRevision(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, store.ErrLabelTaken) {
 		return writer.ErrStale
 	}
 	return err

@@ -7,6 +7,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -126,7 +127,7 @@ func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, o
 		}
 		made, err := revision.Parse(cr)
 		if err == nil && cr.Labels[v1alpha1.LabelName] != parent.Name {
-			err = errLabelTaken(cr.Name) // do not use a revision that List would not find again
+			err = ErrLabelTaken // do not use a revision that List would not find again
 		}
 		return made, err
 	}
@@ -166,14 +167,14 @@ func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, ow
 		"labels":          map[string]any{v1alpha1.LabelName: parent.Name},
 	}})
 	if err == nil && !has(adopted) {
-		err = errLabelTaken(r.Name)
+		err = ErrLabelTaken
 	}
 	return adopted, err
 }
 
-func errLabelTaken(name string) error {
-	return fmt.Errorf("admission (a policy or webhook) removes the owner reference or the label %s from ControllerRevision %s", v1alpha1.LabelName, name)
-}
+// ErrLabelTaken means that admission removed the owner reference or the label of a revision while it was written. Spacing
+// reports it if that happens again and again.
+var ErrLabelTaken = errors.New("admission (a policy or webhook) removes the owner reference or the label of a ControllerRevision")
 
 // bringToFront gives a revision that is used again the highest number, so that the history is
 // truncated by last use. The update revision already has the highest number.
