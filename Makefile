@@ -225,39 +225,30 @@ vulnerabilities: $(BIN)/govulncheck
 		echo 'govulncheck: the vulnerability database cannot be reached, skipped: $(GOVULNDB)'; \
 	fi
 
-# Packages that start a control plane: their inputs (the binaries) are not known to the test cache.
-E2E := /test/e2e(/|$$)
-SHORTER := /test/(cluster|integration|chart|conformance)(/|$$)
-HEAVY := $(E2E)|$(SHORTER)
-
 # The environment of the tests, and of the control planes that they start. With less garbage collection kube-apiserver
-# and the walks of small worlds take a tenth less time; the limit is for each process, and not a hard one.
-TEST_ENV := GOGC=300 GOMEMLIMIT=2GiB
-
-# $(1): arguments of grep that choose the packages, $(2): arguments of go test. Without DWARF, which nothing here reads,
-# linking takes about a quarter less time; the stacks of a panic do not need it.
-run-tests = pkgs=$$($(GO) list ./...) && \
-	{ pkgs=$$(grep -E $(1) <<<"$$pkgs") || { echo 'no packages match'; true; }; } && \
-	{ test -z "$$pkgs" || $(TEST_ENV) $(GO) test -ldflags=-w $(2) $(TESTFLAGS) $$pkgs; }
-
+# and the walks of small worlds take a tenth less time; the limit is for each process, and not a hard one. Without DWARF,
+# which nothing here reads, linking takes about a quarter less time; the stacks of a panic do not need it.
+run-tests = GOGC=300 GOMEMLIMIT=2GiB $(GO) test -ldflags=-w $(1) $(TESTFLAGS)
+# Of packages that start a control plane: their inputs (the binaries) are not known to the test cache.
+on-plane = $(call run-tests,-count 1 -timeout 80m $(1))
 # What comes after it in the same shell runs on the oldest Kubernetes.
 on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version,controlplane-oldest):"
 
-# A module of its own: what it needs is no part of the manager.
-test-image-tool = cd hack/image && $(GO) test ./...
+# The tests by folder. Those beside the first one have few waits, so two of them run at once.
+CORE := ./test/e2e/core
+BESIDE_CORE := ./test/integration ./test/conformance ./test/chart/core
+NO_PLANE = $$($(GO) list ./... | grep -vE '/test/(e2e/|integration|conformance|chart/|cluster)')
 
-# What every kind of child has to keep, and what is said of one kind alone, each with its real manager.
-KINDS := TestKruise|TestLWS|TestGroups|TestRoles|TestLeaderWorkerSet|TestContract|TestKindsAdmission|TestCloneSet|TestAdvancedStatefulSet|TestDeployment|TestAdaptiveKinds|TestColocationKinds|TestReplacementChangedByHand
-test-kinds-on = $(call run-tests,'/test/(cluster|e2e)$$',-p 1 -count 1 -timeout 60m -run '^($(KINDS))' $(1))
-
-# What goes beyond the contract, as go test -skip takes it: of some tests what is not for StatefulSets, of Deployments what
-# takes long. make test leaves it to make test-kinds-full.
-OTHER_KINDS := ^(AdvancedStatefulSet|CloneSet|Deployment|LeaderWorkerSet)$$
-KINDS_FULL := ^Test(AdvancedStatefulSet|CloneSet|Groups|LeaderWorkerSet|Roles)|^TestContractInPart$$|^TestDeployment(HeldMix|Rolling(Disturbed|Templates|Failures))$$|^Test(AdaptiveKinds|ColocationKinds|Contract(Disturbed|Forgotten|Moves|PerSubset|VersionLabel)|ReplacementChangedByHand)$$/$(OTHER_KINDS)
-without-full = -skip '$(KINDS_FULL)'
-
-# Of kinds whose small worlds have an oracle of their own.
-large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
+# $(1) are targets, each a part. They run at the same time, and their results are printed again at the end. What needs no
+# control plane only computes: it gets the time that the other parts leave.
+# Trap: with several control planes of different packages at once, each request waits for the processor at every step
+# between client, kube-apiserver and etcd, and tests run out of time. So one part has all the control planes.
+TEST_LOGS := $(BIN)/test-logs
+in-parts = rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS); rc=0; $(MAKE) --no-print-directory -k -j 2 $(1) || rc=1; \
+	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
+	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; exit $$rc
+log = 2>&1 | tee $(TEST_LOGS)/$@.txt
+nicely = renice -n 19 $$$$ >/dev/null 2>&1
 
 # go test says nothing of a test that skips a part of itself. This does.
 .PHONY: skipped-tests
@@ -265,67 +256,75 @@ skipped-tests: ## Say which tests do not run here, and why
 	@test "$$(uname)" = Linux || echo 'skipped (TestImage): this is not Linux: the image is neither built nor run'
 	@test "$$(id -u)" = 0 || echo 'skipped (a part of TestImage): not run as root: the image is not run under chroot'
 	@git cat-file -e '$(EARLIER)^{commit}' 2>/dev/null || echo 'skipped (TestUpgradeUnderWay): git does not find commit $(EARLIER) here: git fetch --unshallow'
-say-what-is-skipped = $(MAKE) --no-print-directory skipped-tests
 
-.PHONY: test test-unit test-e2e test-kinds test-kinds-full test-oldest test-loaded test-charts test-alerts
-test: build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests: unit, property, simulation, charts, and at the same time those on the real control plane
-	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	@rc=0; $(MAKE) --no-print-directory -k -j 2 test-part-control-plane test-part-others || rc=1; \
-	$(say-what-is-skipped); \
-	echo 'left to make test-kinds-full: $(KINDS_FULL)'; \
-	echo 'All results (the output of each part is in $(TEST_LOGS)):'; \
-	grep -h '^ok' $(TEST_LOGS)/*.txt; grep -hE '^(--- FAIL|panic:|FAIL[[:space:]])' $(TEST_LOGS)/*.txt; \
-	exit $$rc
+.PHONY: test test-part-core test-part-unit test-unit
+test: build control-plane $(BIN)/helm ## Run the tests that a change needs: unit, property, small walks, and on the real control plane the API, the chart and the main job
+	@$(call in-parts,test-part-core test-part-unit)
 
-# The parts run at the same time. What needs no control plane only computes: it gets the time that the other part leaves.
-# Trap: with several control planes of different packages at once, each request waits for the processor at every step
-# between client, kube-apiserver and etcd, and tests run out of time. So e2e has the control planes for itself.
-TEST_LOGS := $(BIN)/test-logs
-.PHONY: test-part-control-plane test-part-others
-test-part-control-plane:
+test-part-core:
+	@set -o pipefail; { rc=0; $(call on-plane,$(CORE)) || rc=1; $(call on-plane,-p 2 $(BESIDE_CORE)) || rc=1; exit $$rc; } $(log)
+
+test-part-unit:
+	@set -o pipefail; { $(nicely); $(call run-tests,-short -timeout 20m $(NO_PLANE)); } $(log)
+
+test-unit: ## Run the tests that need no control plane, as make test does
+	@$(call run-tests,-short -timeout 20m $(NO_PLANE))
+
+FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
+.PHONY: test-full test-part-full test-part-walks test-faults test-hostile test-kinds test-chart test-charts test-alerts test-walks
+test-full: $(FULL_TOOLS) ## Run the tests that make test leaves out: faults, hostile clients, all kinds, the chart, whole walks
+	@$(call in-parts,test-part-full test-part-walks)
+
+test-part-full:
 	@set -o pipefail; { rc=0; \
-		{ $(call run-tests,'$(E2E)',-count 1 -timeout 80m $(without-full)); } || rc=1; \
-		{ $(call run-tests,'$(SHORTER)',-p 2 -count 1 -timeout 60m); } || rc=1; \
-		( $(on-oldest); $(call run-tests,'/test/conformance$$',-p 1 -count 1 -timeout 60m) ) || rc=1; \
-		exit $$rc; } 2>&1 | tee $(TEST_LOGS)/control-plane.txt
+		for folder in faults hostile kinds; do $(call on-plane,./test/e2e/$$folder) || rc=1; done; \
+		{ $(call on-plane,-p 2 ./test/cluster ./test/chart/full); } || rc=1; \
+		( $(on-oldest); $(call on-plane,./test/conformance) ) || rc=1; \
+		$(MAKE) --no-print-directory skipped-tests; exit $$rc; } $(log)
 
-test-part-others:
-	@set -o pipefail; renice -n 19 $$$$ >/dev/null 2>&1; { rc=0; \
-		( $(test-image-tool) ) || rc=1; \
-		$(BIN)/helm-unittest $(CHARTS) || rc=1; \
-		$(test-alerts) || rc=1; \
-		{ $(call run-tests,-v '$(HEAVY)',-timeout 80m); } || rc=1; \
-		exit $$rc; } 2>&1 | tee $(TEST_LOGS)/others.txt
+test-part-walks:
+	@set -o pipefail; { $(nicely); rc=0; $(chart-tests) || rc=1; $(call run-tests,-timeout 80m $(NO_PLANE)) || rc=1; exit $$rc; } $(log)
 
-test-unit: ## Run the tests that need no control plane
-	@$(call run-tests,-v '$(HEAVY)',-timeout 20m)
-	@$(test-image-tool)
+test-faults: build control-plane $(BIN)/helm ## Run the tests with killed managers and API servers, lost answers, and stale caches
+	@$(call on-plane,./test/e2e/faults)
+
+test-hostile: build control-plane $(BIN)/helm ## Run the tests with clients that work against the controller
+	@$(call on-plane,./test/e2e/hostile)
+
+test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of every kind of child workload, with the real managers of these kinds
+	@$(call on-plane,-p 1 ./test/cluster ./test/e2e/kinds)
+
+test-chart: $(FULL_TOOLS) ## Run all tests of the chart, of its alerts and of the image
+	@rc=0; $(chart-tests) || rc=1; $(call on-plane,-p 1 ./test/chart/...) || rc=1; $(MAKE) --no-print-directory skipped-tests; exit $$rc
+
+test-walks: ## Run the tests that need no control plane, with the whole walks
+	@$(call run-tests,-timeout 80m $(NO_PLANE))
+
+ALERTS := charts/united/rules
+test-alerts = $(BIN)/promtool check rules --lint=all --lint-fatal $(ALERTS)/alerts.yaml && $(BIN)/promtool test rules $(ALERTS)/alerts_test.yaml charts/united/dashboards/united_test.yaml
+# What needs no control plane. The tool of the image is a module of its own: what it needs is no part of the manager.
+chart-tests = { rc=0; $(BIN)/helm-unittest $(CHARTS) || rc=1; { $(test-alerts); } || rc=1; ( cd hack/image && $(GO) test ./... ) || rc=1; ( exit $$rc ); }
 
 test-charts: $(BIN)/helm-unittest ## Run the unit tests of the Helm charts
 	$(BIN)/helm-unittest $(CHARTS)
 
-ALERTS := charts/united/rules
-test-alerts = $(BIN)/promtool check rules --lint=all --lint-fatal $(ALERTS)/alerts.yaml && $(BIN)/promtool test rules $(ALERTS)/alerts_test.yaml charts/united/dashboards/united_test.yaml
 test-alerts: $(BIN)/promtool ## Run the tests of the alerts and of the dashboard, with promtool
 	$(test-alerts)
 
-test-e2e: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane
-	@rc=0; { $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 60m); } || rc=1; $(say-what-is-skipped); exit $$rc
+# Of kinds whose small worlds have an oracle of their own.
+large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
-test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the contract of all kinds of child workloads, with the real managers of these kinds
-	@$(call test-kinds-on,$(without-full))
-
-test-kinds-full: build control-plane control-plane-oldest kind-managers $(BIN)/helm ## Run all tests of all kinds of child workloads, on the oldest Kubernetes too, and the large small worlds of each kind
-	@$(call test-kinds-on)
-	@$(on-oldest); $(call test-kinds-on)
-	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -kinds-large
+.PHONY: test-nightly test-oldest test-loaded
+test-nightly: test-oldest ## Run the tests on the oldest Kubernetes, and the large small worlds
+	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -worlds-large
 	$(large-worlds)
 
-test-oldest: build control-plane-oldest kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
-	@rc=0; { $(on-oldest); $(call run-tests,'$(HEAVY)',-p 1 -count 1 -timeout 90m); } || rc=1; $(say-what-is-skipped); exit $$rc
+test-oldest: $(FULL_TOOLS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
+	@rc=0; { $(on-oldest); $(call on-plane,-p 1 ./test/integration ./test/conformance ./test/cluster ./test/e2e/... ./test/chart/...); } || rc=1; \
+	$(MAKE) --no-print-directory skipped-tests; exit $$rc
 
 # Where tests wait, or hang on who is first. LOADED chooses among their tests, LOAD is how many loops keep the cores busy.
-LOADED_PACKAGES := /test/(e2e|chart|cluster|conformance)$$
+LOADED_PACKAGES := ./test/e2e/... ./test/chart/... ./test/cluster ./test/conformance
 LOADED ?= .
 LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 
@@ -334,8 +333,8 @@ LOAD ?= $(shell getconf _NPROCESSORS_ONLN)
 busy-loops = for ((i = 0; i < $(LOAD); i++)); do \
 	{ while kill -0 $$$$; do for _ in {1..10000}; do :; done; done; } 2>/dev/null & done
 
-test-loaded: build control-plane kind-managers $(BIN)/helm $(IMAGE_TOOL) $(BIN)/prometheus $(OPERATOR_CRDS) ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
-	@$(busy-loops); $(call run-tests,'$(LOADED_PACKAGES)',-p 1 -count 1 -timeout 120m -run '$(LOADED)')
+test-loaded: $(FULL_TOOLS) ## Run the tests that depend on timing, while every core is kept busy (LOADED="TestFaults")
+	@$(busy-loops); $(call on-plane,-p 1 -run '$(LOADED)' $(LOADED_PACKAGES))
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s) each, SIMULATIONS (20) times the worlds of the simulation, and the large small worlds

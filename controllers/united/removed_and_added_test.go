@@ -15,8 +15,11 @@ import (
 // slowly, in random orders of events. What is added comes up on the version that the whole parent ran last: that is the new
 // one only if, in between, the parent consisted of updated and ready replicas alone.
 func TestRemovedAndAdded(t *testing.T) {
-	updated := false
-	for seed := range uint64(400) {
+	updated, seeds := false, uint64(400)
+	if testing.Short() {
+		seeds /= 5
+	}
+	for seed := range seeds {
 		s, story := newScene(t).settled(), []string{}
 		s.image("v2").partition("a", "0").settled()
 		random := rand.New(rand.NewPCG(seed, 7))

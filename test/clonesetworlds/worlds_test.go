@@ -4,31 +4,10 @@
 package clonesetworlds
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/unitedworkloads/united/test/worlds"
 )
-
-//	go test ./test/clonesetworlds -run TestWorlds -v
-//	    walks through a small part of every world, as make test does, and prints the number of states
-//	go test ./test/clonesetworlds -run TestWorlds -worlds-large -timeout 0
-//	    visits many more (make fuzz)
-//	-worlds 5000
-//	    visits that many states of each world
-//
-// One violation of each kind is reported, with a shortest way to it; see Show for the format of a state.
-var (
-	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
-	worldsStates = flag.Int("worlds", 1_000, "how many states of each world are looked at")
-)
-
-func statesOf() int {
-	if *worldsLarge {
-		return 15_000
-	}
-	return *worldsStates
-}
 
 // settings are the worlds.
 func settings() []setting {
@@ -248,7 +227,7 @@ func TestWorlds(t *testing.T) {
 	for _, c := range settings() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			worlds.Run[state](t, newWorld(&c), statesOf())
+			worlds.Run[state](t, newWorld(&c), worlds.States(1_000, 15_000))
 		})
 	}
 }

@@ -6,6 +6,6 @@
 // config/flux.
 //
 // testdata has objects as a real API server returned them, one for each state of docs/rollouts.md.
-// TestGitOpsStates of test/e2e brings about the same states, and expects the same verdicts; with
+// TestGitOpsStates of test/e2e/hostile brings about the same states, and expects the same verdicts; with
 // -update-states it writes testdata.
 package gitops

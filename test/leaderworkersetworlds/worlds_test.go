@@ -4,31 +4,10 @@
 package leaderworkersetworlds
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/unitedworkloads/united/test/worlds"
 )
-
-//	go test ./test/leaderworkersetworlds -run TestWorlds -v
-//	    walks through a small part of every world, as make test does, and prints the number of states
-//	go test ./test/leaderworkersetworlds -run TestWorlds -worlds-large -timeout 0
-//	    visits many more (make fuzz)
-//	-worlds 5000
-//	    visits that many states of each world
-//
-// One violation of each kind is reported, with a shortest way to it; see Show for the format of a state.
-var (
-	worldsLarge  = flag.Bool("worlds-large", false, "look at many more states of each world")
-	worldsStates = flag.Int("worlds", 600, "how many states of each world are looked at")
-)
-
-func statesOf() int {
-	if *worldsLarge {
-		return 15_000
-	}
-	return *worldsStates
-}
 
 // of returns a budget.
 func of(amounts map[int]int8) (b worlds.Budget) {
@@ -215,7 +194,7 @@ func TestWorlds(t *testing.T) {
 	for _, c := range settings() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			worlds.Run[state](t, newWorld(&c), max(c.least, statesOf()))
+			worlds.Run[state](t, newWorld(&c), worlds.States(max(c.least, 600), 15_000))
 		})
 	}
 }

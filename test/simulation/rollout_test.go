@@ -36,10 +36,13 @@ func TestRolloutsKeepTheirInvariants(t *testing.T) {
 	}
 }
 
-// playRollouts plays three rounds, beginning with the given one, each of as many worlds as -rapid.checks says: 300.
+// playRollouts plays three rounds (one with -short), beginning with the given one, each of as many worlds as -rapid.checks says: 300.
 func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPolicyType, calm bool, first int) {
-	checked, worlds := map[string]int{}, 0
-	for round := range 3 {
+	checked, worlds, rounds := map[string]int{}, 0, 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for round := range rounds {
 		worldsFrom(t, 100*(first+round))
 		rapid.Check(t, func(t *rapid.T) {
 			names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "subsets")]

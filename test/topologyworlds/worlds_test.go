@@ -112,12 +112,20 @@ const (
 	randomWays = 12
 )
 
+// ofShort returns how many of n are walked: with -short, a third.
+func ofShort(n int) int {
+	if testing.Short() {
+		return n / 3
+	}
+	return n
+}
+
 // TestWorlds walks through everything that is near the first state of each world.
 func TestWorlds(t *testing.T) {
 	for _, c := range settings() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if k := run(t, c, mostStates); c.name == skewWorld && k.w.ahead == 0 {
+			if k := run(t, c, ofShort(mostStates)); c.name == skewWorld && k.w.ahead == 0 {
 				t.Error("the third subset waits for the others")
 			}
 		})
@@ -134,7 +142,7 @@ func TestRandomWays(t *testing.T) {
 			}
 			k := newWalk(c)
 			root := k.root()
-			for seed := range uint64(randomWays) {
+			for seed := range uint64(ofShort(randomWays)) {
 				k.wander(root, seed)
 			}
 			k.report(t)

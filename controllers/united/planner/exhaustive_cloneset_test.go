@@ -10,6 +10,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 func manualOf(a, b intstr.IntOrString) v1alpha1.UpdateStrategy {
@@ -50,7 +51,7 @@ func TestCloneSetWorlds(t *testing.T) {
 	for _, w := range countWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := walkKind(&w, kindStates())
+			states, breach := walkKind(&w, worlds.States(1_500, 25_000))
 			if breach != "" {
 				t.Fatal(breach)
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 func rollingOf(maxUnavailable int, order v1alpha1.RolloutOrder, steps ...v1alpha1.RolloutStep) v1alpha1.UpdateStrategy {
@@ -43,7 +44,7 @@ func TestDeploymentWorlds(t *testing.T) {
 	for _, w := range wholeWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			states, breach := walkKind(&w, kindStates())
+			states, breach := walkKind(&w, worlds.States(1_500, 25_000))
 			if breach != "" {
 				t.Fatal(breach)
 			}

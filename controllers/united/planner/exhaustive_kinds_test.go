@@ -4,7 +4,6 @@
 package planner_test
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,17 +25,6 @@ import (
 //	exhaustive_kinds_seam_test.go   the parent, the user, and a pass of the manager
 //
 // A further kind is a kindModel, and a table of worlds.
-
-// kindsLarge is for make test-kinds-full.
-var kindsLarge = flag.Bool("kinds-large", false, "walk through many more states of the small worlds of single kinds")
-
-// kindStates returns how many states of a small world are walked.
-func kindStates() int {
-	if *kindsLarge {
-		return 25_000
-	}
-	return 1_500
-}
 
 // kindKids is the number of subsets.
 const kindKids = 2

@@ -19,7 +19,9 @@ import (
 // shortest way, breadth first.
 //
 //	go test ./controllers/united/planner -run TestExhaustive$ -v
-//	    walks all worlds except the large ones, and prints the states and the depth of each
+//	    walks all worlds except the large ones, and prints the states and the depth of each (make test-full)
+//	-short
+//	    walks only the first 1,000 states of each, as make test does
 //	go test ./controllers/united/planner -run TestExhaustive$ -v -small-world 'Steps, edited, Parallel, 1.37'
 //	    walks the worlds whose names contain that, including large ones
 //	go test ./controllers/united/planner -run TestExhaustive$ -small-large -timeout 0
@@ -66,6 +68,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// limitOf returns how many states of each world to look at. make test looks at what is near the beginning.
+func limitOf() int {
+	if testing.Short() && *smallLimit == 0 && *smallWorld == "" {
+		return 1_000
+	}
+	return *smallLimit
+}
+
 func TestExhaustive(t *testing.T) {
 	var summary []string
 	states, breaches := 0, 0
@@ -74,7 +84,7 @@ func TestExhaustive(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			w := c.walk(*smallLimit)
+			w := c.walk(limitOf())
 			states += len(w.origins)
 			t.Logf("%d states, depth %d, %.0f states a second", len(w.origins), w.depth, float64(len(w.origins))/w.took.Seconds())
 			for _, f := range w.found {

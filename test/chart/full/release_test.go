@@ -1,0 +1,107 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package full
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	. "github.com/unitedworkloads/united/test/chart/env"
+)
+
+// TestRelease makes a release in a clone with a tag, and checks which version commits with and without a tag have.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	clone := checkout(e)
+	version := func() string { return strings.TrimSpace(makeIn(e, clone, "-s", "version")) }
+	commit := func() (development string) {
+		e.T.Helper()
+		gitIn(e, clone, "add", "--all")
+		gitIn(e, clone, "-c", "user.name=test", "-c", "user.email=test@example", "commit", "--quiet", "--allow-empty", "--message=test")
+		head := gitIn(e, clone, "rev-parse", "HEAD")
+		return chartVersion(e, clone) + "-dev.g" + head[:12]
+	}
+
+	e.Step("without a tag, a development version", func() {
+		development := commit()
+		e.Expect(version()).To(Equal(development))
+		gitIn(e, clone, "tag", "next")
+		e.Expect(version()).To(Equal(development), "with a tag that is no version")
+	})
+	e.Step("with a tag, its version", func() {
+		gitIn(e, clone, "tag", "v9.8.7")
+		e.Expect(version()).To(Equal("9.8.7"))
+		checkRelease(e, clone, t.TempDir())
+	})
+	e.Step("a changed file, not an untracked one, makes it a development version", func() {
+		e.Expect(os.WriteFile(filepath.Join(clone, "untracked"), nil, 0o600)).To(Succeed())
+		e.Expect(version()).To(Equal("9.8.7"))
+		e.Expect(os.WriteFile(filepath.Join(clone, "README.md"), nil, 0o600)).To(Succeed())
+		e.Expect(version()).To(Equal(chartVersion(e, clone) + "-dev.g" + gitIn(e, clone, "rev-parse", "HEAD")[:12] + ".dirty"))
+	})
+	e.Step("the commit after the tag does not have its version", func() {
+		e.Expect(version()).NotTo(Equal("9.8.7"))
+		development := commit()
+		e.Expect(version()).To(Equal(development))
+		gitIn(e, clone, "tag", "v10.0.0-rc.1")
+		e.Expect(version()).To(Equal("10.0.0-rc.1"))
+	})
+}
+
+// chartVersion returns the version of the chart in a clone.
+func chartVersion(e *Env, dir string) string {
+	e.T.Helper()
+	chart, err := os.ReadFile(filepath.Join(dir, "charts", "united", "Chart.yaml"))
+	e.Expect(err).NotTo(HaveOccurred())
+	for line := range strings.Lines(string(chart)) {
+		if version, found := strings.CutPrefix(line, "version: "); found {
+			return strings.TrimSpace(version)
+		}
+	}
+	e.T.Fatal("Chart.yaml has no version")
+	return ""
+}
+
+// checkRelease makes a release in a clone with the tag v9.8.7, and checks its checksums, that everything in it has that
+// version, and that the API server accepts it.
+func checkRelease(e *Env, clone, dist string) {
+	e.T.Helper()
+	// With the tools of the test: the clone has no others.
+	makeIn(e, clone, "release", "BIN="+filepath.Join(repository(e), "bin"), "IMAGE_TOOL="+filepath.Join(clone, "bin", "united-image"),
+		"PLATFORMS=linux/"+runtime.GOARCH, "DIST="+dist)
+	var files []string
+	entries, err := os.ReadDir(dist)
+	e.Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+	}
+	e.Expect(files).To(Equal([]string{"checksums.txt", "crds.yaml", "image", "install.yaml", "united-9.8.7.tgz", "united-manager-9.8.7.tar"}))
+	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(strings.Split(strings.TrimSpace(string(sums)), "\n")).To(HaveLen(4))
+	for line := range strings.Lines(string(sums)) {
+		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		content, err := os.ReadFile(filepath.Join(dist, file))
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(sum).To(Equal(fmt.Sprintf("%x", sha256.Sum256(content))), file)
+	}
+	e.Expect(e.Helm("show", "chart", filepath.Join(dist, "united-9.8.7.tgz"))).To(And(ContainSubstring("\nversion: 9.8.7\n"), ContainSubstring("appVersion: v9.8.7\n")))
+	install := filepath.Join(dist, "install.yaml")
+	text, err := os.ReadFile(install)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(string(text)).To(ContainSubstring("/united-manager:v9.8.7\n"))
+	e.Expect(kubectl(e, "create", "--dry-run=client", "-f", install)).To(And(ContainSubstring("namespace/united-system"), ContainSubstring("deployment.apps/united-manager")))
+	e.Expect(kubectl(e, "apply", "--dry-run=server", "-f", filepath.Join(dist, "crds.yaml"))).To(ContainSubstring("uniteddeployments.apps.united.dev"))
+	kubectl(e, "apply", "-f", filepath.Join(clone, "config", "rbac", "00_namespace.yaml")) // a dry run does not create it for the others
+	e.Expect(kubectl(e, "apply", "--dry-run=server", "-f", install)).To(And(
+		MatchRegexp(`namespace/united-system \S+ \(server dry run\)`), ContainSubstring("deployment.apps/united-manager created (server dry run)")))
+}

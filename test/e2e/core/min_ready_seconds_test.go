@@ -1,0 +1,43 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	. "github.com/unitedworkloads/united/test/e2e/env"
+)
+
+// TestMinReadySeconds checks that a ready replica is not yet available; time alone makes it available,
+// and the status follows.
+func TestMinReadySeconds(t *testing.T) {
+	t.Parallel()
+	e := SoundEnv(t)
+	w := e.Create(NewDraft("web", Replicas(2), Policy(appsv1.ParallelPodManagement), Zones("", ""), func(d *Draft) { d.Spec.MinReadySeconds = 5 }))
+	seen := false
+	e.Eventually(func(g Gomega) {
+		parent := w.Parent()
+		seen = seen || parent.Status.ReadyReplicas == 2 && parent.Status.AvailableReplicas < 2 &&
+			Condition(parent, v1alpha1.ConditionReady).Status == metav1.ConditionFalse
+		g.Expect(Condition(parent, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+	}).Should(Succeed())
+	e.Expect(seen).To(BeTrue(), "ready replicas that are not available yet were told of, and Ready was False")
+	parent := w.Parent()
+	e.Expect(parent.Status.AvailableReplicas).To(BeEquivalentTo(2))
+	e.Expect(Condition(parent, v1alpha1.ConditionAvailable).Status).To(Equal(metav1.ConditionTrue))
+	for _, p := range w.PodsOf("zone-a") {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady {
+				turned := Condition(parent, v1alpha1.ConditionAvailable).LastTransitionTime
+				e.Expect(turned.Sub(c.LastTransitionTime.Time).Seconds()).To(BeNumerically(">=", 4), "to the second that the API keeps")
+			}
+		}
+	}
+}
