@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // everyField has each field of the schema that has a type, except those of TestEveryField.
@@ -199,7 +200,7 @@ func (a *admission) canBePlanned(t *testing.T, path []any, parent *v1alpha1.Unit
 			t.Errorf("%v: %+v: %v", path, parent, why)
 		}
 	}()
-	spec, err := planner.ReadSpec(parent, adapters.Registry{statefulset.New()})
+	spec, err := spec.Read(parent, adapters.Registry{statefulset.New()})
 	if err != nil {
 		return // it is reported
 	}

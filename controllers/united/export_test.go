@@ -10,12 +10,13 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Planned returns to tests outside of the package what the controller would do now, a line for each child, in the order
 // of execution.
 func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployment) ([]string, error) {
-	spec, err := planner.ReadSpec(parent, r.Adapters)
+	spec, err := spec.Read(parent, r.Adapters)
 	if err != nil {
 		return nil, err
 	}

@@ -28,11 +28,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
 // parent does not control are ignored.
-func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *planner.Spec) (*planner.Input, error) {
+func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec.Spec) (*planner.Input, error) {
 	in := &planner.Input{
 		Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{},
 		Unreached: r.unreached.Get(client.ObjectKeyFromObject(parent), ""),

@@ -29,6 +29,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/shares"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Reconciler reconciles UnitedDeployments.
@@ -191,14 +192,14 @@ func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results pl
 	for _, s := range status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
-	if len(revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent))) == 0 {
+	if len(revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent))) == 0 {
 		return nil
 	}
 	if err := r.addNamedByChildren(ctx, in, inUse); err != nil {
 		return err
 	}
 	r.forgetSurplus(in, inUse)
-	return r.store(in.Parent).Truncate(ctx, in.Revisions, inUse, planner.RevisionLimit(in.Parent))
+	return r.store(in.Parent).Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
 }
 
 // addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // spacing delays changes of a parent's revisions that somebody undoes again and again, as those of its children and its
@@ -78,7 +79,7 @@ func errOf(e *writer.OverriddenError) error {
 
 // forgetSurplus removes the repeated writes of revisions that are about to be deleted.
 func (r *Reconciler) forgetSurplus(in *planner.Input, inUse map[string]bool) {
-	for _, surplus := range revision.Surplus(in.Revisions, inUse, planner.RevisionLimit(in.Parent)) {
+	for _, surplus := range revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent)) {
 		for _, object := range []string{revisionObject(surplus.Name), currentRecordOf(surplus.Name)} {
 			r.repeats.ForgetObject(client.ObjectKeyFromObject(in.Parent), object)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // specs remembers the decoded spec of each parent, which is the same until the generation changes.
@@ -21,16 +21,16 @@ type specs struct {
 type decodedSpec struct {
 	uid        types.UID
 	generation int64
-	spec       *planner.Spec
+	spec       *spec.Spec
 }
 
-// read is planner.ReadSpec with a memory. Invalid specs are not remembered.
-func (s *specs) read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*planner.Spec, error) {
+// read is spec.Read with a memory. Invalid specs are not remembered.
+func (s *specs) read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
 	if kept := s.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
 		return kept.spec, nil
 	}
-	spec, err := planner.ReadSpec(parent, known)
+	spec, err := spec.Read(parent, known)
 	if err != nil {
 		return nil, err
 	}

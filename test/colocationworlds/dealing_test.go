@@ -21,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // dealt is a subset of a parent: a member with a ratio, or another one with "replicas", or "min..max".
@@ -65,7 +66,7 @@ func allocated(t *testing.T, replicas int, subsets []dealt, order v1alpha1.Coloc
 		}
 		p.Spec.Topology.Subsets = append(p.Spec.Topology.Subsets, sub)
 	}
-	spec, err := planner.ReadSpec(p, adapters.Registry{statefulsets.New()})
+	spec, err := spec.Read(p, adapters.Registry{statefulsets.New()})
 	if err != nil {
 		t.Fatalf("%d over %v: %v", replicas, subsets, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -88,7 +89,8 @@ type version struct {
 }
 
 func (v *version) broken() bool { return strings.HasPrefix(v.image, "broken") }
-func (v *version) slow() bool   { return strings.HasPrefix(v.image, "slow") }
+
+func (v *version) slow() bool { return strings.HasPrefix(v.image, "slow") }
 
 // size is how much room a pod needs.
 func (v *version) size() int { return 1 + one(strings.HasPrefix(v.image, "big")) }
@@ -109,7 +111,7 @@ type world struct {
 
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
-	spec   *planner.Spec
+	spec   *spec.Spec
 	update statefulset.Version
 }
 
@@ -174,7 +176,7 @@ func (w *world) parent(s *state) *parentParts {
 	if err := json.Unmarshal([]byte(strategy), &p.Spec.UpdateStrategy); err != nil {
 		panic(err)
 	}
-	spec, err := planner.ReadSpec(p, adapters.Registry{w.adapter})
+	spec, err := spec.Read(p, adapters.Registry{w.adapter})
 	if err != nil {
 		panic(err)
 	}
@@ -183,7 +185,7 @@ func (w *world) parent(s *state) *parentParts {
 }
 
 // version returns the number of the revision that the spec asks for.
-func (w *world) version(s *state, p *v1alpha1.UnitedDeployment, spec *planner.Spec) statefulset.Version {
+func (w *world) version(s *state, p *v1alpha1.UnitedDeployment, spec *spec.Spec) statefulset.Version {
 	for i, r := range w.revisions {
 		if r.Matches(spec.Content()) {
 			return statefulset.Version(i + 1)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // scheduled sets a schedule strategy in the sample.
@@ -47,7 +47,7 @@ func TestScheduleStrategy(t *testing.T) {
 				return
 			}
 			g := NewWithT(t)
-			_, err := planner.ReadSpec(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
+			_, err := spec.Read(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
 			g.Expect(err).To(MatchError(ContainSubstring("spec.topology.")))
 		})
 	}
@@ -64,7 +64,7 @@ func TestScheduleStrategy(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			g := NewWithT(t)
 			object := with(t, "accepted", edit)
-			_, err := planner.ReadSpec(decode(g, object), adapters.Registry{statefulset.New()})
+			_, err := spec.Read(decode(g, object), adapters.Registry{statefulset.New()})
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = deployments().Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -97,7 +97,7 @@ func refuseReserve(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			expectRefused(t, "", r)
 			g := NewWithT(t)
-			_, err := planner.ReadSpec(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
+			_, err := spec.Read(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
 			g.Expect(err).To(MatchError(ContainSubstring(field)))
 		})
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // bounded sets these members in the three subsets of the sample, in place of replicas.
@@ -59,7 +59,7 @@ func TestBounds(t *testing.T) {
 				return // the controller treats it as absent, and reports that
 			}
 			g := NewWithT(t)
-			_, err := planner.ReadSpec(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
+			_, err := spec.Read(decode(g, with(t, "refused", r.edit)), adapters.Registry{statefulset.New()})
 			g.Expect(err).To(MatchError(ContainSubstring("spec.topology.subsets[")))
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/deployment"
 	"github.com/unitedworkloads/united/adapters/leaderworkerset"
 	"github.com/unitedworkloads/united/adapters/statefulset"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // inGroups replaces the subsets of the sample by prefill and decode, and sets spec.topology.colocation.
@@ -137,8 +137,8 @@ func TestColocation(t *testing.T) {
 	})
 }
 
-func readSpec(g *WithT, object *unstructured.Unstructured) (*planner.Spec, error) {
-	return planner.ReadSpec(decode(g, object), adapters.Registry{
+func readSpec(g *WithT, object *unstructured.Unstructured) (*spec.Spec, error) {
+	return spec.Read(decode(g, object), adapters.Registry{
 		statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New(),
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -80,7 +81,7 @@ type world struct {
 
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
-	spec   *planner.Spec
+	spec   *spec.Spec
 }
 
 // interner numbers values that do not fit into a state.
@@ -135,7 +136,7 @@ func (w *world) parent(s *state) *parentParts {
 	if err := json.Unmarshal([]byte(w.strategies[s.Strategy]), &p.Spec.UpdateStrategy); err != nil {
 		panic(err)
 	}
-	spec, err := planner.ReadSpec(p, adapters.Registry{w.adapter})
+	spec, err := spec.Read(p, adapters.Registry{w.adapter})
 	if err != nil {
 		panic(err)
 	}

@@ -17,6 +17,7 @@ import (
 	statefulsets "github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // labelled returns the version label of each subset, and the revision, of a parent with an image and with a patch for its
@@ -34,7 +35,7 @@ func labelled(t *testing.T, image, patch string, label v1alpha1.VersionLabel) (v
 		p.Spec.Topology.Subsets[1].Patch = &runtime.RawExtension{Raw: []byte(patch)}
 	}
 	adapter := statefulsets.New()
-	spec, err := planner.ReadSpec(p, adapters.Registry{adapter})
+	spec, err := spec.Read(p, adapters.Registry{adapter})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Template returns the template of a version. coordinated: United determines the pace.
@@ -52,7 +53,7 @@ type parentKey struct {
 // parentParts is the UnitedDeployment as the user wrote it, and what is read from its spec.
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
-	spec   *planner.Spec
+	spec   *spec.Spec
 }
 
 // NewWorld returns a world of a kind.
@@ -90,7 +91,7 @@ func (w *World) Text(t string) uint32 { return w.texts.id(t, func() string { ret
 func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1].Name }
 
 // parent returns the UnitedDeployment as the user wrote it.
-func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
+func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *spec.Spec) {
 	key := parentKey{s.Version, s.Replicas, s.Strategy, s.Subsets, s.Wishes, s.Paused}
 	if parts := w.parents[key]; parts != nil {
 		return parts.object, parts.spec
@@ -118,7 +119,7 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *planner.Spec) {
 		}
 		p.Spec.Topology.Subsets = append(p.Spec.Topology.Subsets, sub)
 	}
-	spec, err := planner.ReadSpec(p, w.registry)
+	spec, err := spec.Read(p, w.registry)
 	if err != nil {
 		panic(fmt.Sprint(err, " ", w.Strategies[s.Strategy]))
 	}

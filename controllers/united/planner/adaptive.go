@@ -11,62 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
-
-// The defaults of the CRD, in seconds.
-const (
-	defaultRescheduleAfter = int32(30)
-	defaultRetryAfter      = int32(300)
-)
-
-// adaptive reports whether replicas that fit on no node of their subset are created in other subsets.
-func adaptive(parent *v1alpha1.UnitedDeployment) bool {
-	s := parent.Spec.Topology.ScheduleStrategy
-	return s != nil && s.Type == v1alpha1.AdaptiveScheduleStrategy
-}
-
-// checkScheduling rejects an invalid schedule strategy. at is the path of the topology.
-func checkScheduling(topology *v1alpha1.Topology, at *field.Path) error {
-	s, at := topology.ScheduleStrategy, at.Child("scheduleStrategy")
-	if s == nil {
-		return nil
-	}
-	switch s.Type {
-	case "", v1alpha1.FixedScheduleStrategy:
-		if s.Adaptive != nil {
-			return field.Forbidden(at.Child("adaptive"), "is only for type Adaptive")
-		}
-		return nil
-	case v1alpha1.AdaptiveScheduleStrategy:
-	default:
-		return field.NotSupported(at.Child("type"), s.Type, []v1alpha1.ScheduleStrategyType{v1alpha1.FixedScheduleStrategy, v1alpha1.AdaptiveScheduleStrategy})
-	}
-	for i := range topology.Subsets {
-		if sub := &topology.Subsets[i]; sub.Replicas != nil {
-			return field.Forbidden(field.NewPath("spec", "topology", "subsets").Key(sub.Name).Child("replicas"),
-				"cannot be used with scheduleStrategy Adaptive, which fills the subsets in list order: use minReplicas and maxReplicas")
-		}
-	}
-	return nil
-}
-
-// schedulingRules returns the rules of the schedule strategy.
-func (in *Input) schedulingRules() allocation.Rules {
-	a := ptr.Deref(in.Parent.Spec.Topology.ScheduleStrategy.Adaptive, v1alpha1.AdaptiveScheduling{})
-	seconds := func(value *int32, standard int32) time.Duration {
-		return time.Duration(max(0, ptr.Deref(value, standard))) * time.Second
-	}
-	return allocation.Rules{
-		Reschedule: seconds(a.RescheduleAfterSeconds, defaultRescheduleAfter),
-		Retry:      seconds(a.RetryAfterSeconds, defaultRetryAfter),
-		Reserve:    a.ReserveUnschedulablePods,
-	}
-}
 
 // allocate decides how many replicas each subset gets, and which subsets are capped.
 func (in *Input) allocate(p *Plan) {
@@ -74,9 +23,9 @@ func (in *Input) allocate(p *Plan) {
 		in.allocateGroups(p)
 		return
 	}
-	subsets := in.Spec.subsets()
-	if !adaptive(in.Parent) {
-		p.Allocation = allocation.Split(replicasOf(in.Parent), subsets)
+	subsets := in.Spec.Bounds()
+	if !spec.Adaptive(in.Parent) {
+		p.Allocation = allocation.Split(spec.Replicas(in.Parent), subsets)
 		p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(subsets)), make([]int32, len(subsets))
 		return
 	}
@@ -91,7 +40,7 @@ func (in *Input) allocate(p *Plan) {
 			states[i].Cap = was.Cap
 		}
 	}
-	adapted := allocation.Adapt(replicasOf(in.Parent), states, in.schedulingRules(), in.Now)
+	adapted := allocation.Adapt(spec.Replicas(in.Parent), states, spec.SchedulingRules(in.Parent), in.Now)
 	p.Allocation, p.caps, p.reserved = adapted.Result, adapted.Caps, adapted.Reserved
 	p.wakeAt(adapted.Wake)
 }
@@ -110,7 +59,7 @@ func (in *Input) lastAllotted(name string) int32 {
 
 // setSchedulable sets the scheduling part of the status of a subset.
 func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
-	if !adaptive(in.Parent) {
+	if !spec.Adaptive(in.Parent) {
 		return
 	}
 	if s.Cap != nil {
@@ -131,7 +80,7 @@ func (in *Input) setSchedulable(s *SubsetPlan, status *v1alpha1.SubsetStatus) {
 		if limit.ClearedTime != nil {
 			condition.Reason = v1alpha1.ReasonRetryLater
 			condition.Message = fmt.Sprintf("capped at %d %s until %s: no node fitted %s", s.Desired, replicasWord(s.Desired),
-				limit.ClearedTime.Add(in.schedulingRules().Retry).UTC().Format(time.RFC3339), limit.Message)
+				limit.ClearedTime.Add(spec.SchedulingRules(in.Parent).Retry).UTC().Format(time.RFC3339), limit.Message)
 		}
 		condition.Message = sentence(condition.Message)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/allocation"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // defaultGroupTimeout is the default of the CRD, in seconds.
@@ -35,7 +36,7 @@ type groupedGrowth struct {
 // Sequential, the replicas of the next group are allotted when all pods of the previous one are ready.
 func (in *Input) allocateGroups(p *Plan) {
 	subsets, c := in.Parent.Spec.Topology.Subsets, in.Parent.Spec.Topology.Colocation
-	p.Allocation = allocation.Grouped(replicasOf(in.Parent), subsets, c.Ratios)
+	p.Allocation = allocation.Grouped(spec.Replicas(in.Parent), subsets, c.Ratios)
 	p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(subsets)), make([]int32, len(subsets))
 	if c.Order == v1alpha1.ParallelGroups {
 		return
@@ -148,7 +149,7 @@ func (in *Input) members() iter.Seq2[string, *adapters.Replica] {
 		for i := range in.Parent.Spec.Topology.Subsets {
 			name := in.Parent.Spec.Topology.Subsets[i].Name
 			observed := in.observed(name)
-			if observed == nil || !isMember(in.Parent.Spec.Topology.Colocation, name) {
+			if observed == nil || !spec.IsMember(in.Parent.Spec.Topology.Colocation, name) {
 				continue
 			}
 			for j := range observed.Pods {

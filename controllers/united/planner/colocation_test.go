@@ -15,22 +15,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/adapters/deployment"
 	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
-
-// groupedParent has the members prefill and decode.
-func groupedParent() *v1alpha1.UnitedDeployment {
-	parent := parentWith("prefill", "decode")
-	parent.Spec.Replicas = ptr.To(int32(9))
-	parent.Spec.Topology.Colocation = &v1alpha1.Colocation{
-		TopologyKey: corev1.LabelHostname, Ratios: map[string]v1alpha1.ColocationRatio{"prefill": 2, "decode": 1},
-	}
-	return parent
-}
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
@@ -83,12 +74,12 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 		"too many":           {"rrrrrrrr", "rrrr", []int32{6, 3}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, p := groupedInput(groupedParent(), tc.prefill, tc.decode), &Plan{}
+			in, p := groupedInput(fixtures.GroupedParent(), tc.prefill, tc.decode), &Plan{}
 			in.allocate(p)
 			if !slices.Equal(p.Allocation.Replicas, tc.want) {
 				t.Error(p.Allocation.Replicas)
 			}
-			member := &SubsetPlan{SubsetSpec: nthSubset(in, 0), member: true}
+			member := &SubsetPlan{Subset: nthSubset(in, 0), member: true}
 			if got := p.growthMessage(member, ""); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
 				t.Error(got)
 			}
@@ -97,19 +88,19 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 					t.Error("it is said twice: ", got)
 				}
 			}
-			if got := p.growthMessage(&SubsetPlan{SubsetSpec: nthSubset(in, 0)}, ""); got != "" {
+			if got := p.growthMessage(&SubsetPlan{Subset: nthSubset(in, 0)}, ""); got != "" {
 				t.Error("a subset that is no member waits: ", got)
 			}
 		})
 	}
-	parallel := groupedParent()
+	parallel := fixtures.GroupedParent()
 	parallel.Spec.Topology.Colocation.Order = v1alpha1.ParallelGroups
 	p := &Plan{}
 	if groupedInput(parallel, "", "").allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.growth != nil {
 		t.Error(p.Allocation.Replicas)
 	}
 	// A scale-down that its child has yet to carry out leaves replicas that are ready, and are not there anymore.
-	given := groupedParent()
+	given := fixtures.GroupedParent()
 	in := groupedInput(given, "rrrr", "rr")
 	in.Children["prefill"].Observed.Replicas, in.Children["decode"].Observed.Replicas = 2, 1
 	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth == nil {
@@ -124,8 +115,8 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 	}
 }
 
-func nthSubset(in *Input, i int) SubsetSpec {
-	return SubsetSpec{Subset: &in.Parent.Spec.Topology.Subsets[i]}
+func nthSubset(in *Input, i int) spec.Subset {
+	return spec.Subset{Subset: &in.Parent.Spec.Topology.Subsets[i]}
 }
 
 func TestGroupTrouble(t *testing.T) {
@@ -146,7 +137,7 @@ func TestGroupTrouble(t *testing.T) {
 		"not for long":      {"rrrn", "rr", corev1.LabelHostname, none, nil}, // it has waited for 57 seconds
 	} {
 		t.Run(name, func(t *testing.T) {
-			parent := groupedParent()
+			parent := fixtures.GroupedParent()
 			parent.Spec.Topology.Colocation.TopologyKey = tc.key
 			in := groupedInput(parent, tc.prefill, tc.decode)
 			if name == "not for long" {
@@ -168,14 +159,14 @@ func TestGroupTrouble(t *testing.T) {
 			}
 		})
 	}
-	if reason, _ := groupedInput(parentWith("prefill", "decode"), "nn", "n").groupTrouble(); reason != "" {
+	if reason, _ := groupedInput(fixtures.Parent("prefill", "decode"), "nn", "n").groupTrouble(); reason != "" {
 		t.Error("without groups: ", reason)
 	}
 }
 
 // In mid-rollout, a replica of another colocation, or of none, is not in the group of its position.
 func TestGroupTroubleInMidRollout(t *testing.T) {
-	in := groupedInput(groupedParent(), "rr", "n")
+	in := groupedInput(fixtures.GroupedParent(), "rr", "n")
 	in.Children["prefill"].Observed.Pods[0].Colocation = "others"
 	in.Children["prefill"].Observed.Pods[0].Node = "node-2"
 	if _, message := in.groupTrouble(); !strings.Contains(message, "does not fit on node node-1, where web-prefill-1 is") {
@@ -188,12 +179,12 @@ func TestGroupTroubleInMidRollout(t *testing.T) {
 }
 
 func TestColocationContent(t *testing.T) {
-	parent := groupedParent()
+	parent := fixtures.GroupedParent()
 	parent.Spec.Template.StatefulSetTemplate.Raw = []byte(`{"spec": {"ordinals": {"start": 3}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}}}`)
 	parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: "router", Replicas: ptr.To(intstr.FromInt32(1))})
-	read := func() *Spec {
+	read := func() *spec.Spec {
 		t.Helper()
-		s, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
+		s, err := spec.Read(parent, adapters.Registry{statefulset.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,66 +209,8 @@ func TestColocationContent(t *testing.T) {
 		if want != nil {
 			want.ID = c.ID
 		}
-		if got := in.Spec.Subsets[i].version(in.Update).Colocation; (got == nil) != (want == nil) || got != nil && *got != *want {
+		if got := in.Spec.Subsets[i].Version(in.Update).Colocation; (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Errorf("%d: %+v", i, got)
 		}
-	}
-}
-
-// The controller repeats what admission rejects, and finds nodes that members can never share.
-func TestReadSpecRefusesGroups(t *testing.T) {
-	in := func(key string, op corev1.NodeSelectorOperator, values ...string) *corev1.NodeSelector {
-		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}}}
-	}
-	or := func(a, b *corev1.NodeSelector) *corev1.NodeSelector {
-		return &corev1.NodeSelector{NodeSelectorTerms: append(a.NodeSelectorTerms, b.NodeSelectorTerms...)}
-	}
-	nodes := func(key string, a, b *corev1.NodeSelector) func(*v1alpha1.UnitedDeployment) {
-		return func(u *v1alpha1.UnitedDeployment) {
-			u.Spec.Topology.Colocation.TopologyKey = key
-			u.Spec.Topology.Subsets[0].NodeSelector, u.Spec.Topology.Subsets[1].NodeSelector = a, b
-		}
-	}
-	const host, zone, disjoint = corev1.LabelHostname, corev1.LabelTopologyZone, "spec.topology.subsets[decode].nodeSelector: "
-	ratio := func(name string, n v1alpha1.ColocationRatio) func(*v1alpha1.UnitedDeployment) {
-		return func(u *v1alpha1.UnitedDeployment) { u.Spec.Topology.Colocation.Ratios[name] = n }
-	}
-	for name, tc := range map[string]struct {
-		edit func(*v1alpha1.UnitedDeployment)
-		says string
-	}{
-		"nothing wrong":     {func(*v1alpha1.UnitedDeployment) {}, ""},
-		"an unknown subset": {ratio("router", 1), "spec.topology.colocation.ratios[router]: "},
-		"a ratio of 0":      {ratio("decode", 0), "spec.topology.colocation.ratios[decode]: "},
-		"disjoint pools":    {nodes(host, in("pool", "In", "a"), in("pool", "In", "b")), disjoint},
-		"no pool":           {nodes(host, in("pool", "Exists"), in("pool", "DoesNotExist")), disjoint},
-		"not that pool":     {nodes(host, in("pool", "NotIn", "a", "b"), in("pool", "In", "b")), disjoint},
-		"disjoint zones":    {nodes(zone, in(zone, "In", "a"), in(zone, "In", "b")), disjoint},
-		"in all terms":      {nodes(host, or(in("pool", "In", "a"), in("pool", "In", "c")), in("pool", "In", "b")), disjoint},
-		"in one term":       {nodes(host, or(in("pool", "In", "a"), in("pool", "In", "b")), in("pool", "In", "b")), ""},
-		"one pool":          {nodes(host, in("pool", "In", "a", "b"), in("pool", "In", "b", "c")), ""},
-		"pools in a zone":   {nodes(zone, in("pool", "In", "a"), in("pool", "In", "b")), ""},
-		"other labels":      {nodes(host, in("pool", "In", "a"), in("disk", "In", "b")), ""},
-		"a comparison":      {nodes(host, in("size", "In", "1"), in("size", "Gt", "2")), ""},
-		"any node for one":  {nodes(host, nil, in("pool", "In", "b")), ""},
-		"a maximum": {func(u *v1alpha1.UnitedDeployment) {
-			u.Spec.Topology.Subsets[0].MaxReplicas = ptr.To(intstr.FromInt32(1))
-		}, "spec.topology.subsets[prefill].maxReplicas: "},
-		"one takes the rest":  {func(u *v1alpha1.UnitedDeployment) { delete(u.Spec.Topology.Colocation.Ratios, "decode") }, "spec.topology.subsets[decode].replicas: "},
-		"an order of another": {func(u *v1alpha1.UnitedDeployment) { u.Spec.Topology.Colocation.Order = "Random" }, "spec.topology.colocation.order: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			parent := groupedParent()
-			tc.edit(parent)
-			_, err := ReadSpec(parent, adapters.Registry{statefulset.New()})
-			if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
-				t.Errorf("want %q, have %v", tc.says, err)
-			}
-		})
-	}
-	parent := groupedParent()
-	parent.Spec.Template = v1alpha1.WorkloadTemplate{DeploymentTemplate: parent.Spec.Template.StatefulSetTemplate}
-	if _, err := ReadSpec(parent, adapters.Registry{deployment.New()}); err == nil || !strings.Contains(err.Error(), "spec.topology.colocation: ") || !strings.Contains(err.Error(), "Deployment") {
-		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // setConditions sets the conditions.
@@ -43,7 +44,7 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	set(v1alpha1.ConditionReady, ready, reason, message)
 	if deadline, running := progressDeadline(in.Parent, status); stalledReason == "" && running && !in.Now.Before(deadline) {
 		stalledReason = v1alpha1.ReasonProgressDeadlineExceeded
-		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(in.Parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline), message)
+		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(in.Parent.Spec.ProgressDeadlineSeconds, spec.DefaultProgressDeadline), message)
 	}
 	if stalledReason != "" {
 		set(v1alpha1.ConditionReady, false, stalledReason, stalledMessage)
@@ -96,7 +97,7 @@ func setReplicasHonored(p *Plan, set setCondition) {
 }
 
 func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
-	wanted := replicasOf(in.Parent)
+	wanted := spec.Replicas(in.Parent)
 	available := status.AvailableReplicas >= wanted
 	for name := range in.Unreadable {
 		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
@@ -126,7 +127,7 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
-	case replicasOf(in.Parent) == 0 && status.Replicas == 0 && phase.coversAllSubsets:
+	case spec.Replicas(in.Parent) == 0 && status.Replicas == 0 && phase.coversAllSubsets:
 		return true, v1alpha1.ReasonRolloutHeld, rollout.Message // nothing more is asked for
 	case phase.failureReason != "":
 		return false, phase.failureReason, rollout.Message
@@ -176,7 +177,7 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 
 // noSubsets says that there are no subsets, and what that means for the children that exist.
 func (in *Input) noSubsets() string {
-	message := fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", replicasOf(in.Parent))
+	message := fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", spec.Replicas(in.Parent))
 	if len(in.Children) > 0 {
 		message += "; the existing child workloads stay as they are: to remove them, set spec.replicas to 0, or delete the UnitedDeployment"
 	}
@@ -283,9 +284,6 @@ func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tal
 	return in.groupTrouble()
 }
 
-// defaultProgressDeadline is used if the CRD's default is missing, in seconds.
-const defaultProgressDeadline = int32(600)
-
 // progressDeadline returns when a lack of progress becomes a stall; false if there is nothing to wait for.
 func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (time.Time, bool) {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
@@ -299,12 +297,7 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	if ready.LastTransitionTime.After(start) {
 		start = ready.LastTransitionTime.Time // until then everything was fine
 	}
-	return start.Add(progressTime(parent)), true
-}
-
-// progressTime returns spec.progressDeadlineSeconds.
-func progressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
-	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, defaultProgressDeadline)) * time.Second
+	return start.Add(spec.ProgressTime(parent)), true
 }
 
 // BlockedStatus returns the status of a parent for which nothing can be done. It keeps what was known of the

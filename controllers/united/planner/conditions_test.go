@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // The message about an overridden status does not change from pass to pass.
@@ -52,7 +53,7 @@ func TestJudgeOverridden(t *testing.T) {
 // TestFightsAreTheReason: if somebody undoes each write, that is the reason why the parent is not ready, and not
 // what its subset waits for because of that, unless something has stalled.
 func TestFightsAreTheReason(t *testing.T) {
-	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Spec: &Spec{Subsets: []SubsetSpec{{}}}}
+	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Spec: &spec.Spec{Subsets: []spec.Subset{{}}}}
 	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}
 	for _, tc := range []struct {
 		name            string

@@ -40,7 +40,7 @@ func (in *Input) unbound(p *Plan) {
 	}
 }
 
-// desiredPartition returns the partition of a subset that is not decided by a ledger. ReadSpec has rejected what
+// desiredPartition returns the partition of a subset that is not decided by a ledger. spec.Read has rejected what
 // Manual cannot parse; if it had not, Manual would hold everything.
 func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPartition {
 	observed := in.observed(s.Name)
@@ -80,7 +80,7 @@ func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
 // proven reports whether the protected revision of a subset makes the same pods as the update revision.
 func (in *Input) proven(s *SubsetPlan) bool {
 	protected := revision.ByName(in.Revisions, s.Protected)
-	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.overlay)
+	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.Overlay)
 }
 
 // coordinates reports whether the controller moves the partitions.

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // kindParent is the parent, and what may still happen by chance or by the user.
@@ -142,7 +143,7 @@ func specFor[S comparable](m kindModel[S], p *kindParent) *planner.Input {
 	for k := range kindKids {
 		parent.Spec.Topology.Subsets = append(parent.Spec.Topology.Subsets, v1alpha1.Subset{Name: subsetName(k)})
 	}
-	spec, err := planner.ReadSpec(parent, adapters.Registry{adapter})
+	spec, err := spec.Read(parent, adapters.Registry{adapter})
 	if err != nil {
 		panic(err)
 	}

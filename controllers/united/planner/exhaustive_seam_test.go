@@ -30,6 +30,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -138,7 +139,7 @@ type parentKey struct {
 
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
-	spec   *planner.Spec
+	spec   *spec.Spec
 }
 
 type childKey struct {
@@ -205,7 +206,7 @@ func (e *seam) parts(key parentKey) *parentParts {
 			object.Spec.Topology.Subsets = append(object.Spec.Topology.Subsets, v1alpha1.Subset{Name: subsetName(k)})
 		}
 	}
-	read, err := planner.ReadSpec(object, e.registry)
+	read, err := spec.Read(object, e.registry)
 	if err != nil {
 		panic(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // The bounds on what a parent may cost: the allocated bytes for each of its bytes, and a total for the node
@@ -113,7 +114,7 @@ func parentOf(pod, patch, selector, tolerations string) (*v1alpha1.UnitedDeploym
 // planAndRender runs what a pass computes for a new parent. It does not matter whether the parent is rejected.
 func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 	adapter := statefulset.New()
-	read, err := planner.ReadSpec(parent, adapters.Registry{adapter})
+	read, err := spec.Read(parent, adapters.Registry{adapter})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Hold returns the step of a subset in the form in which it should be carried out after the results of those
@@ -24,7 +25,7 @@ func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step
 	if refused == "" {
 		return s.Step, ""
 	}
-	spare := max(0, in.currentReplicas(results)-int64(replicasOf(in.Parent)))
+	spare := max(0, in.currentReplicas(results)-int64(spec.Replicas(in.Parent)))
 	keep := observed.Replicas - int32(min(spare, int64(observed.Replicas)))
 	if keep <= s.Step.Child.Replicas {
 		return s.Step, ""

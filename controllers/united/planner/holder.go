@@ -66,7 +66,7 @@ func unmatchedLabels(pod *corev1.Pod, parent *v1alpha1.UnitedDeployment, subset 
 	metav1.AddLabelToSelector(selector, v1alpha1.LabelSubset, subset)
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil // ReadSpec has rejected it
+		return nil // spec.Read has rejected it
 	}
 	var unmatched []string
 	requirements, _ := parsed.Requirements()

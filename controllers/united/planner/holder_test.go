@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // The command must name the kind of the child, and not a kind of Kubernetes with the same name.
@@ -44,7 +45,7 @@ func TestShortfall(t *testing.T) {
 		{intstr.FromString("50%"), "asks for 50% of all replicas, gets 5"},
 		{intstr.FromInt32(5), ""},
 	} {
-		s := &SubsetPlan{SubsetSpec: SubsetSpec{Subset: &v1alpha1.Subset{Replicas: &tc.asks}}, Desired: 5}
+		s := &SubsetPlan{Subset: spec.Subset{Subset: &v1alpha1.Subset{Replicas: &tc.asks}}, Desired: 5}
 		if got := p.shortfall(s); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // A message names the update revision and its new image, which people recognize. If no image differs, or there is
@@ -46,7 +47,7 @@ func TestUpdateName(t *testing.T) {
 		{"the current one is gone", nil, made("app:v1"), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			in := &Input{Parent: parent, Spec: &Spec{Adapter: statefulset.New()}, Update: tc.update}
+			in := &Input{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Update: tc.update}
 			current := "gone"
 			if tc.current != nil {
 				in.Revisions, current = append(in.Revisions, tc.current), tc.current.Name

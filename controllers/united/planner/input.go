@@ -18,14 +18,15 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Input is the complete input of one pass: a parent, and what was observed of it. Nothing in this package modifies
 // it.
 type Input struct {
 	Parent *v1alpha1.UnitedDeployment
-	// Spec is the parent's spec, from ReadSpec.
-	Spec *Spec
+	// Spec is the parent's spec, from spec.Read.
+	Spec *spec.Spec
 	Now  time.Time
 
 	// Children by subset, including those of subsets that the spec no longer has.
@@ -152,7 +153,7 @@ func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 
 // terms returns the terms that decide when a replica is broken.
 func (in *Input) terms() adapters.Terms {
-	t := adapters.Terms{Now: in.Now, Deadline: progressTime(in.Parent), Paused: in.Parent.Spec.Paused}
+	t := adapters.Terms{Now: in.Now, Deadline: spec.ProgressTime(in.Parent), Paused: in.Parent.Spec.Paused}
 	switch status := &in.Parent.Status; {
 	case status.PausedTime != nil:
 		t.Resumed = in.Now // at the earliest

@@ -13,6 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // A hundred creates are rejected, so slowly that a pass ends after ten of them, and the first ones are due again before
@@ -23,7 +24,7 @@ func TestOrderReachesAll(t *testing.T) {
 	}
 	apply := func(name string, replicas, partition int32) *SubsetPlan {
 		return &SubsetPlan{
-			SubsetSpec: SubsetSpec{Subset: &v1alpha1.Subset{Name: name}}, Decision: coordination.Decision{Replicas: replicas},
+			Subset: spec.Subset{Subset: &v1alpha1.Subset{Name: name}}, Decision: coordination.Decision{Replicas: replicas},
 			Step: subset.Step{Action: subset.ActionApply, Child: adapters.Child{Replicas: replicas, Partition: partition, Revision: "r1"}},
 		}
 	}

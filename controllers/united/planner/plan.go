@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/allocation"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Plan is what one pass decides. It is made from the Input alone, and carrying it out changes neither.
@@ -47,8 +48,8 @@ type Plan struct {
 
 // SubsetPlan is what one pass decides for one subset.
 type SubsetPlan struct {
-	// SubsetSpec is the subset's part of the spec; if the subset is Removed, only the name.
-	SubsetSpec
+	// Subset is the subset's part of the spec; if the subset is Removed, only the name.
+	spec.Subset
 	// Removed: the spec no longer has the subset.
 	Removed bool
 	// Workload is the name of its child.
@@ -90,9 +91,9 @@ func Make(in *Input) *Plan {
 	in.allocate(p)
 	p.CurrentRevision = in.currentRevision(p)
 	for i, sub := range in.Spec.Subsets {
-		s := &SubsetPlan{SubsetSpec: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
+		s := &SubsetPlan{Subset: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
-		s.member = isMember(in.Parent.Spec.Topology.Colocation, sub.Name)
+		s.member = spec.IsMember(in.Parent.Spec.Topology.Colocation, sub.Name)
 		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}
@@ -118,7 +119,7 @@ func (s *SubsetPlan) halt(reason, why string) {
 
 // planSubset adds to the plan what follows from the partition.
 func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
-	sub, observed := s.SubsetSpec, in.observed(s.Name)
+	sub, observed := s.Subset, in.observed(s.Name)
 	protected := revision.ByName(in.Revisions, s.Protected)
 	update, contested := in.Update, in.contested(s.Name)
 	if in.paused() || contested {
@@ -140,7 +141,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)
 	goal := subset.Goal{
 		Child:                   in.childOf(s),
-		Update:                  sub.version(update),
+		Update:                  sub.Version(update),
 		ProtectedRevision:       s.Protected,
 		Before:                  in.recordInStatus(sub.Name),
 		Initialized:             p.Initialized,
@@ -154,13 +155,13 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
 		if has != nil {
-			goal.Has = ptr.To(sub.version(has))
-			goal.SameTemplate = revision.SamePods(update, has, sub.Name, sub.overlay)
+			goal.Has = ptr.To(sub.Version(has))
+			goal.SameTemplate = revision.SamePods(update, has, sub.Name, sub.Overlay)
 		}
 	}
 	if protected != nil {
-		goal.Protected = ptr.To(sub.version(protected))
-		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.overlay)
+		goal.Protected = ptr.To(sub.Version(protected))
+		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.Overlay)
 	}
 	goal.Outlived = observed == nil && in.delegate(s.Name, s.Workload) != nil
 	s.Step = in.keepOutlived(subset.Next(goal, observed))
@@ -168,8 +169,8 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.Step.Child = in.childOf(s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
-	if s.displaced != "" && !s.fixed && s.Step.Action == subset.ActionApply && s.Step.Reason == "" {
-		s.Step.Reason = "waiting to move to the nodes of its new nodeSelector: " + s.displaced
+	if s.Displaced != "" && !s.Fixed && s.Step.Action == subset.ActionApply && s.Step.Reason == "" {
+		s.Step.Reason = "waiting to move to the nodes of its new nodeSelector: " + s.Displaced
 	}
 	p.wakeAt(s.Step.Wake)
 	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
@@ -365,15 +366,15 @@ func (in *Input) TemplateReverted(name string, o *Result) bool {
 // has not finished. Two revisions can also differ only in notation, such as "1024Mi" and "1Gi"; this is why it
 // compares the template.
 func (in *Input) templateReverted(name string, observed *adapters.Observed) bool {
-	i := slices.IndexFunc(in.Spec.Subsets, func(s SubsetSpec) bool { return s.Name == name })
+	i := slices.IndexFunc(in.Spec.Subsets, func(s spec.Subset) bool { return s.Name == name })
 	if i < 0 || observed == nil || !subset.LooksFinished(observed) {
 		return false
 	}
 	s, has, protects := in.Spec.Subsets[i], revision.ByName(in.Revisions, subset.RevisionOf(observed)), revision.ByName(in.Revisions, subset.RecordedProtectedRevision(observed))
-	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.overlay) {
+	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.Overlay) {
 		return false
 	}
-	version, child := s.version(has), in.childOf(&SubsetPlan{SubsetSpec: s, Workload: observed.Meta.Name})
+	version, child := s.Version(has), in.childOf(&SubsetPlan{Subset: s, Workload: observed.Meta.Name})
 	version.Of(&child)
 	built, err := adapters.Build(in.Spec.Adapter, &child)
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
@@ -396,7 +397,7 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 	return adapters.Child{
 		Namespace: in.Parent.Namespace, Name: s.Workload, Parent: in.Parent.Name, Subset: s.Name,
 		Owner: OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
-		Template: in.Spec.template, Patch: s.patch,
+		Template: in.Spec.Template, Patch: s.DecodedPatch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
 		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
 		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: in.kept(s),
@@ -405,20 +406,10 @@ func (in *Input) childOf(s *SubsetPlan) adapters.Child {
 
 // kept returns the placement of a child that stays on the nodes that it was made for; nil for any other.
 func (in *Input) kept(s *SubsetPlan) *adapters.Placement {
-	if s.displaced == "" {
+	if s.Displaced == "" {
 		return nil
 	}
 	return adapters.PlacementOf(in.Spec.Adapter, in.Children[s.Name].Object)
-}
-
-// version returns the version of this subset's pods in a revision. If it does not know the subset, the current
-// overlay of the subset is used.
-func (s SubsetSpec) version(r *revision.Revision) subset.Version {
-	overlay := r.OverlayOr(s.Name, s.overlay)
-	return subset.Version{
-		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
-		VersionLabel: r.VersionLabel(), Colocation: r.Colocation(s.Name),
-	}
 }
 
 // Order returns the subsets in the order in which their children are written: creates and scale-ups first, then

@@ -9,13 +9,14 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Relocating returns the spec to plan with, if children were made for other nodes than those of their subsets: the subsets
 // were removed and added again with another nodeSelector, and no pass has seen the spec without them. It is as if one
 // had. The first such subset is not in the spec, so the others take its replicas, its child is drained and deleted, and
 // after that the subset is new. The others keep their placement until it is their turn.
-func Relocating(in *Input) *Spec {
+func Relocating(in *Input) *spec.Spec {
 	if !slices.ContainsFunc(in.Spec.Subsets, in.onOtherNodes) {
 		return in.Spec
 	}
@@ -23,12 +24,12 @@ func Relocating(in *Input) *Spec {
 	out.Subsets = nil
 	for _, s := range in.Spec.Subsets {
 		if in.onOtherNodes(s) {
-			s.displaced, s.fixed = in.whyItStays(&s)
-			if out.relocates != "" && !s.fixed {
-				s.displaced = "it is the turn of " + out.relocates
+			s.Displaced, s.Fixed = in.whyItStays(&s)
+			if out.Relocates != "" && !s.Fixed {
+				s.Displaced = "it is the turn of " + out.Relocates
 			}
-			if s.displaced == "" {
-				out.relocates = s.Name
+			if s.Displaced == "" {
+				out.Relocates = s.Name
 				continue
 			}
 		}
@@ -39,7 +40,7 @@ func Relocating(in *Input) *Spec {
 
 // onOtherNodes reports whether the child of a subset was made with another nodeSelector. Children without that record
 // are not moved, nor is a pod that merely lacks the placement.
-func (in *Input) onOtherNodes(s SubsetSpec) bool {
+func (in *Input) onOtherNodes(s spec.Subset) bool {
 	c := in.Children[s.Name]
 	if c == nil || c.Object.GetDeletionTimestamp() != nil || subset.WrittenLater(c.Observed, in.Parent.Generation) {
 		return false
@@ -50,17 +51,17 @@ func (in *Input) onOtherNodes(s SubsetSpec) bool {
 
 // whyItStays returns why the child of a subset cannot be moved to other nodes now, and whether that does not end by itself;
 // "" if it can.
-func (in *Input) whyItStays(s *SubsetSpec) (why string, fixed bool) {
+func (in *Input) whyItStays(s *spec.Subset) (why string, fixed bool) {
 	if o := in.observed(s.Name); o.Replicas == 0 && len(o.Pods) == 0 {
 		return "", false
 	}
-	takes := func(other SubsetSpec) bool { return other.Name != s.Name && other.MaxReplicas == nil }
+	takes := func(other spec.Subset) bool { return other.Name != s.Name && other.MaxReplicas == nil }
 	switch {
 	case in.Parent.Spec.Topology.Colocation != nil:
 		return "its replicas are in groups (spec.topology.colocation)", true
 	case !slices.ContainsFunc(in.Spec.Subsets, takes):
 		return "no other subset can take its replicas meanwhile", true
-	case !in.coordinates() && in.availableReplicas() < replicasOf(in.Parent): // no ledger counts them
+	case !in.coordinates() && in.availableReplicas() < spec.Replicas(in.Parent): // no ledger counts them
 		return "not all replicas are available", false
 	}
 	return "", false
@@ -77,20 +78,11 @@ func (in *Input) availableReplicas() (available int32) {
 	return available
 }
 
-// subsets returns the subsets among which replicas are allocated.
-func (s *Spec) subsets() []v1alpha1.Subset {
-	all := make([]v1alpha1.Subset, len(s.Subsets))
-	for i := range s.Subsets {
-		all[i] = *s.Subsets[i].Subset
-	}
-	return all
-}
-
 // placedElsewhere returns the failure of a subset that cannot be moved; nil if it can, or need not.
 func (s *SubsetPlan) placedElsewhere() *subset.Failure {
-	if !s.fixed {
+	if !s.Fixed {
 		return nil
 	}
 	return &subset.Failure{Reason: v1alpha1.ReasonNodeSelectorChanged, Stalled: true, Message: "the nodeSelector has changed, and the replicas cannot be moved to the new nodes: " +
-		s.displaced + "; set it back, scale the subset to 0, or add another subset"}
+		s.Displaced + "; set it back, scale the subset to 0, or add another subset"}
 }

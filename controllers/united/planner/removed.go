@@ -10,6 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // planRemoved adds the subsets that the spec no longer has. Their children are deleted at once, unless a
@@ -17,7 +18,7 @@ import (
 func (in *Input) planRemoved(p *Plan) {
 	plan := func(name string, step subset.Step) {
 		p.Subsets = append(p.Subsets, &SubsetPlan{
-			SubsetSpec: SubsetSpec{Subset: &v1alpha1.Subset{Name: name}}, Removed: true,
+			Subset: spec.Subset{Subset: &v1alpha1.Subset{Name: name}}, Removed: true,
 			Workload: adapters.ChildName(in.Parent.Name, name), Step: step,
 		})
 	}
@@ -32,7 +33,7 @@ func (in *Input) planRemoved(p *Plan) {
 		plan(name, subset.Step{Action: subset.ActionSeek, Child: in.ChildIdentity(name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Unreadable)) {
-		if !in.Spec.has(name) {
+		if !in.Spec.Has(name) {
 			plan(name, subset.Step{Action: subset.ActionHalt})
 		}
 	}
@@ -43,7 +44,7 @@ func (in *Input) planRemoved(p *Plan) {
 
 // lostSubsets reports whether the spec has no subsets, although it asks for replicas. Admission refuses to remove the
 // last one then, because it is a slip: all replicas would go. So the children stay.
-func (in *Input) lostSubsets() bool { return len(in.Spec.Subsets) == 0 && replicasOf(in.Parent) > 0 }
+func (in *Input) lostSubsets() bool { return len(in.Spec.Subsets) == 0 && spec.Replicas(in.Parent) > 0 }
 
 // childrenToRemove returns the subsets of the children that the spec no longer asks for.
 func (in *Input) childrenToRemove() []string {
@@ -61,7 +62,7 @@ func (in *Input) terminatingRemoved() []string {
 func (in *Input) subsetsWithoutChild() []string {
 	var names []string
 	for _, s := range in.Parent.Status.Subsets {
-		if in.Children[s.Name] == nil && in.Unreadable[s.Name] == nil && !in.Spec.has(s.Name) {
+		if in.Children[s.Name] == nil && in.Unreadable[s.Name] == nil && !in.Spec.Has(s.Name) {
 			names = append(names, s.Name)
 		}
 	}
@@ -72,7 +73,7 @@ func (in *Input) subsetsWithoutChild() []string {
 func (in *Input) childrenNotInSpec(of func(*Child) bool) []string {
 	var names []string
 	for name, c := range in.Children {
-		if of(c) && !in.Spec.has(name) {
+		if of(c) && !in.Spec.Has(name) {
 			names = append(names, name)
 		}
 	}

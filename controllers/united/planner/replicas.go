@@ -130,7 +130,7 @@ func (p *Plan) split() string {
 			continue
 		}
 		text := fmt.Sprintf("%s gets %d", s.Name, s.Desired)
-		if asked := asksFor(s.Subset); asked != "" {
+		if asked := asksFor(s.Subset.Subset); asked != "" {
 			text += " (asks for " + asked + ")"
 		}
 		said = append(said, text)
@@ -141,7 +141,7 @@ func (p *Plan) split() string {
 // shortfall describes that a subset does not have the replicas that it asks for; "" if it has them, or asks for
 // none.
 func (p *Plan) shortfall(s *SubsetPlan) string {
-	asked := asksFor(s.Subset)
+	asked := asksFor(s.Subset.Subset)
 	if p.Allocation.Honored || asked == "" || s.Replicas != nil && *s.Replicas == intstr.FromInt32(s.Desired) || within(s) {
 		return ""
 	}

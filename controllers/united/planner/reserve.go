@@ -7,39 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 )
-
-// checkReserve rejects reserveUnschedulablePods if replicas without a node would prevent others from being created
-// or updated.
-func (s *Spec) checkReserve(parent *v1alpha1.UnitedDeployment) error {
-	at := field.NewPath("spec", "topology", "scheduleStrategy", "adaptive", "reserveUnschedulablePods")
-	strategy := parent.Spec.Topology.ScheduleStrategy
-	switch {
-	case strategy == nil || strategy.Adaptive == nil || !strategy.Adaptive.ReserveUnschedulablePods:
-		return nil
-	case !s.Adapter.Traits().Reserves:
-		return field.Forbidden(at, "is only for statefulSetTemplate, with podManagementPolicy Parallel")
-	}
-	policy := func(workload map[string]any) any {
-		spec, _ := workload["spec"].(map[string]any)
-		return spec["podManagementPolicy"]
-	}
-	parallel := policy(s.template) == "Parallel"
-	for i := range s.Subsets {
-		if own := policy(s.Subsets[i].patch); own != nil && own != "Parallel" {
-			parallel = false
-		}
-	}
-	if !parallel {
-		return field.Forbidden(at, "requires podManagementPolicy Parallel: with OrderedReady, one replica without a node prevents all others")
-	}
-	return nil
-}
 
 // isReserved reports whether a replica has no node and does not count. In a subset that keeps such replicas, these
 // are all replicas that the scheduler reports as unschedulable.

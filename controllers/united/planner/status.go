@@ -24,7 +24,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 	old := &in.Parent.Status
 	status := &v1alpha1.UnitedDeploymentStatus{
 		ObservedGeneration: in.Parent.Generation,
-		Selector:           in.Spec.podSelector,
+		Selector:           in.Spec.PodSelector,
 		CurrentRevision:    p.CurrentRevision,
 		UpdateRevision:     in.Update.Name,
 		Conditions:         slices.Clone(old.Conditions),
@@ -44,7 +44,7 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 			add(&status.ReplicaCounts, t.counts)
 		case !o.Deleted:
 			status.Subsets = append(status.Subsets, in.removedStatus(s, t))
-			if s.Name == in.Spec.relocates {
+			if s.Name == in.Spec.Relocates {
 				add(&status.ReplicaCounts, t.counts)
 			}
 		}

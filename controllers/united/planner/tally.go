@@ -125,7 +125,7 @@ func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
 	removing := "removing the subset"
-	if s.Name == in.Spec.relocates {
+	if s.Name == in.Spec.Relocates {
 		removing = "moving to the nodes of its new nodeSelector"
 	}
 	t.message = cmp.Or(o.WaitReason, s.Step.Reason, removing)
@@ -153,7 +153,7 @@ func (t *tally) withFailure() *tally {
 // revision.
 func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
 	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
-	return has != nil && revision.SamePods(has, in.Update, s.Name, s.overlay)
+	return has != nil && revision.SamePods(has, in.Update, s.Name, s.Overlay)
 }
 
 func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {

@@ -10,6 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // The message of a subset that is partly held says that a kind without ordinals chooses which replicas stay.
@@ -27,7 +28,7 @@ func TestWhoChooses(t *testing.T) {
 		{"the lowest ordinals of a StatefulSet", statefulset.New(), 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := &Input{Spec: &Spec{Adapter: c.adapter}}
+			in := &Input{Spec: &spec.Spec{Adapter: c.adapter}}
 			s := &SubsetPlan{Desired: 3, Decision: coordination.Decision{DesiredPartition: coordination.DesiredPartition{Partition: c.partition}}}
 			if got := in.whoChooses(s); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)

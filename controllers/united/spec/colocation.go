@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package spec
 
 import (
 	"cmp"
@@ -57,7 +57,7 @@ func (s *Spec) checkGroups(c *v1alpha1.Colocation, at *field.Path) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Ratios)) {
 		switch ratio := c.Ratios[name]; {
-		case !s.has(name):
+		case !s.Has(name):
 			return field.Invalid(at.Child("ratios").Key(name), name, "there is no such subset in spec.topology.subsets")
 		case ratio < 1:
 			return field.Invalid(at.Child("ratios").Key(name), int32(ratio), "must be at least 1")
@@ -72,9 +72,9 @@ func (s *Spec) checkGroups(c *v1alpha1.Colocation, at *field.Path) error {
 
 // checkShare checks what a subset asks for: a member gets whole groups, and any other subset must leave something to
 // the groups.
-func (s *Spec) checkShare(c *v1alpha1.Colocation, sub *SubsetSpec) error {
+func (s *Spec) checkShare(c *v1alpha1.Colocation, sub *Subset) error {
 	at := field.NewPath("spec", "topology", "subsets").Key(sub.Name)
-	if !isMember(c, sub.Name) {
+	if !IsMember(c, sub.Name) {
 		if sub.Replicas == nil && sub.MaxReplicas == nil {
 			return field.Required(at.Child("replicas"), "a subset that is not in colocation.ratios must have replicas or maxReplicas, because the groups take the rest")
 		}
@@ -91,7 +91,7 @@ func (s *Spec) checkShare(c *v1alpha1.Colocation, sub *SubsetSpec) error {
 	return nil
 }
 
-func isMember(c *v1alpha1.Colocation, subset string) bool { return c != nil && c.Ratios[subset] > 0 }
+func IsMember(c *v1alpha1.Colocation, subset string) bool { return c != nil && c.Ratios[subset] > 0 }
 
 // source is the template, or a patch, and its path.
 type source struct {
@@ -103,11 +103,11 @@ type source struct {
 // patches of members.
 func (s *Spec) checkMemberTemplates(c *v1alpha1.Colocation) error {
 	member, _ := s.Adapter.TemplateField(&v1alpha1.WorkloadTemplate{})
-	template := source{s.template, field.NewPath("spec", "template", member)}
+	template := source{s.Template, field.NewPath("spec", "template", member)}
 	sources := []source{template}
 	for _, sub := range s.Subsets {
-		if isMember(c, sub.Name) {
-			sources = append(sources, source{sub.patch, field.NewPath("spec", "topology", "subsets").Key(sub.Name).Child("patch")})
+		if IsMember(c, sub.Name) {
+			sources = append(sources, source{sub.DecodedPatch, field.NewPath("spec", "topology", "subsets").Key(sub.Name).Child("patch")})
 		}
 	}
 	for _, from := range sources {
@@ -187,9 +187,9 @@ func (s *Spec) checkScheduler(template source, members []source) error {
 // finds requirements that contradict each other: of the topology key itself and, if each domain is one node, of any
 // label. It does not know the nodes.
 func (s *Spec) checkCommonNodes(c *v1alpha1.Colocation) error {
-	var members []SubsetSpec
+	var members []Subset
 	for _, sub := range s.Subsets {
-		if isMember(c, sub.Name) && sub.NodeSelector != nil {
+		if IsMember(c, sub.Name) && sub.NodeSelector != nil {
 			members = append(members, sub)
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Spec) colocation(c *v1alpha1.Colocation) *revision.Colocation {
 	}
 	content := &revision.Colocation{TopologyKey: c.TopologyKey, Exclusive: c.Exclusive, Members: map[string]revision.Member{}}
 	for _, sub := range s.Subsets {
-		if isMember(c, sub.Name) {
+		if IsMember(c, sub.Name) {
 			content.Members[sub.Name] = revision.Member{Ratio: int32(c.Ratios[sub.Name]), Start: s.firstOrdinal(&sub)}
 		}
 	}
@@ -275,8 +275,8 @@ func (s *Spec) colocation(c *v1alpha1.Colocation) *revision.Colocation {
 
 // firstOrdinal returns the first ordinal of a subset, from its patch or the template. If it has another type, the API
 // server rejects the child.
-func (s *Spec) firstOrdinal(sub *SubsetSpec) int32 {
-	for _, from := range []map[string]any{sub.patch, s.template} {
+func (s *Spec) firstOrdinal(sub *Subset) int32 {
+	for _, from := range []map[string]any{sub.DecodedPatch, s.Template} {
 		value, found, err := unstructured.NestedFieldNoCopy(from, "spec", "ordinals", "start")
 		if start, isNumber := value.(int64); found && err == nil && (isNumber || value == nil) {
 			return int32(start) // 0 if the patch removes it

@@ -1,11 +1,13 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+// Package spec reads the spec of a parent: it decodes it, and rejects what cannot work. It is pure.
+package spec
 
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/percent"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -22,34 +25,34 @@ import (
 // Spec is the parent's spec, decoded and validated.
 type Spec struct {
 	Adapter          adapters.Adapter
-	Subsets          []SubsetSpec
-	template         map[string]any
+	Subsets          []Subset
+	Template         map[string]any
 	revisionTemplate map[string]any
 	// content is the content from which pods are made.
 	content revision.Content
-	// podSelector is for the scale subresource.
-	podSelector string
-	// relocates is the subset that Subsets does not have because it is being moved to other nodes (Relocating); "" if
+	// PodSelector is for the scale subresource.
+	PodSelector string
+	// Relocates is the subset that Subsets does not have because it is being moved to other nodes (Relocating); "" if
 	// none is.
-	relocates string
+	Relocates string
 }
 
-// SubsetSpec is one subset's part of the spec.
-type SubsetSpec struct {
+// Subset is one subset's part of the spec.
+type Subset struct {
 	*v1alpha1.Subset
-	patch map[string]any
-	// overlay is what the subset changes in the pods.
-	overlay revision.Overlay
-	// displaced is why its child stays on nodes that are no longer those of the subset; "" if it does not. fixed: that
+	DecodedPatch map[string]any
+	// Overlay is what the subset changes in the pods.
+	Overlay revision.Overlay
+	// Displaced is why its child stays on nodes that are no longer those of the subset; "" if it does not. fixed: that
 	// does not end by itself.
-	displaced string
-	fixed     bool
+	Displaced string
+	Fixed     bool
 }
 
-// ReadSpec decodes the spec and rejects what cannot work. It repeats what admission rejects, because the policy
+// Read decodes the spec and rejects what cannot work. It repeats what admission rejects, because the policy
 // may be missing and an object may be older than a rule. A bad patch affects only its own subset: building the
 // child rejects it.
-func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, error) {
+func Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, error) {
 	adapter, err := known.For(&parent.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -57,19 +60,19 @@ func ReadSpec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec
 	member, raw := adapter.TemplateField(&parent.Spec.Template)
 	at := field.NewPath("spec", "template", member)
 	s := &Spec{Adapter: adapter}
-	if s.template, err = adapters.Decode(raw, at); err != nil {
+	if s.Template, err = adapters.Decode(raw, at); err != nil {
 		return nil, err
 	}
-	if s.podSelector, err = podSelector(parent, s.Adapter); err != nil {
+	if s.PodSelector, err = podSelector(parent, s.Adapter); err != nil {
 		return nil, err
 	}
-	if errs := adapter.Validate(&parent.Spec, s.template, at); len(errs) > 0 {
+	if errs := adapter.Validate(&parent.Spec, s.Template, at); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	if err := adapters.CheckTemplate(adapter, s.template, at); err != nil {
+	if err := adapters.CheckTemplate(adapter, s.Template, at); err != nil {
 		return nil, err
 	}
-	if s.revisionTemplate, err = adapters.RevisionData(adapter, s.template); err != nil {
+	if s.revisionTemplate, err = adapters.RevisionData(adapter, s.Template); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	if s.revisionTemplate == nil {
@@ -96,7 +99,7 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 	at := field.NewPath("spec", "topology", "subsets")
 	seen := map[string]bool{}
 	for i := range parent.Spec.Topology.Subsets {
-		sub := SubsetSpec{Subset: &parent.Spec.Topology.Subsets[i]}
+		sub := Subset{Subset: &parent.Spec.Topology.Subsets[i]}
 		here := at.Key(sub.Name)
 		if seen[sub.Name] {
 			return field.Duplicate(here.Child("name"), sub.Name)
@@ -106,13 +109,13 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("the name of the child workload, %s, must not be longer than %d characters: shorten the name of the subset", name, s.Adapter.MaxNameLength()))
 		}
 		var err error
-		if sub.patch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
+		if sub.DecodedPatch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
 			return err
 		}
-		sub.overlay.Tolerations = sub.Tolerations
+		sub.Overlay.Tolerations = sub.Tolerations
 		// If the pod part cannot be extracted, building the child reports why.
-		if podPatch, err := adapters.RevisionData(s.Adapter, sub.patch); err == nil {
-			sub.overlay.Patch = podPatch
+		if podPatch, err := adapters.RevisionData(s.Adapter, sub.DecodedPatch); err == nil {
+			sub.Overlay.Patch = podPatch
 		}
 		s.Subsets = append(s.Subsets, sub)
 	}
@@ -169,16 +172,16 @@ func (s *Spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) 
 		}
 		return nil
 	case v1alpha1.RollingUpdateStrategy:
-		return coordination.Check(strategy.RollingUpdate, s.has, at.Child("rollingUpdate")).ToAggregate()
+		return coordination.Check(strategy.RollingUpdate, s.Has, at.Child("rollingUpdate")).ToAggregate()
 	default:
 		return field.NotSupported(at.Child("type"), strategy.Type,
 			[]v1alpha1.UpdateStrategyType{v1alpha1.ManualUpdateStrategy, v1alpha1.RollingUpdateStrategy})
 	}
 }
 
-// has reports whether the spec has a subset of that name.
-func (s *Spec) has(name string) bool {
-	return slices.ContainsFunc(s.Subsets, func(sub SubsetSpec) bool { return sub.Name == name })
+// Has reports whether the spec has a subset of that name.
+func (s *Spec) Has(name string) bool {
+	return slices.ContainsFunc(s.Subsets, func(sub Subset) bool { return sub.Name == name })
 }
 
 // podSelector returns a selector for the pods of all subsets and no others. For groups of pods it selects one pod
@@ -228,7 +231,7 @@ func (s *Spec) Content() revision.Content { return s.content }
 func (s *Spec) Overlays() map[string]revision.Overlay {
 	overlays := make(map[string]revision.Overlay, len(s.Subsets))
 	for _, sub := range s.Subsets {
-		overlays[sub.Name] = sub.overlay
+		overlays[sub.Name] = sub.Overlay
 	}
 	return overlays
 }
@@ -238,6 +241,33 @@ func RevisionLimit(parent *v1alpha1.UnitedDeployment) int {
 	return int(ptr.Deref(parent.Spec.RevisionHistoryLimit, 10))
 }
 
-func replicasOf(parent *v1alpha1.UnitedDeployment) int32 {
+func Replicas(parent *v1alpha1.UnitedDeployment) int32 {
 	return ptr.Deref(parent.Spec.Replicas, 1)
+}
+
+// DefaultProgressDeadline is used if the CRD's default is missing, in seconds.
+const DefaultProgressDeadline = int32(600)
+
+// ProgressTime returns spec.progressDeadlineSeconds.
+func ProgressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
+	return time.Duration(ptr.Deref(parent.Spec.ProgressDeadlineSeconds, DefaultProgressDeadline)) * time.Second
+}
+
+// Version returns the version of this subset's pods in a revision. If it does not know the subset, the current
+// overlay of the subset is used.
+func (s Subset) Version(r *revision.Revision) subset.Version {
+	overlay := r.OverlayOr(s.Name, s.Overlay)
+	return subset.Version{
+		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
+		VersionLabel: r.VersionLabel(), Colocation: r.Colocation(s.Name),
+	}
+}
+
+// Bounds returns the subsets among which replicas are allocated.
+func (s *Spec) Bounds() []v1alpha1.Subset {
+	all := make([]v1alpha1.Subset, len(s.Subsets))
+	for i := range s.Subsets {
+		all[i] = *s.Subsets[i].Subset
+	}
+	return all
 }
