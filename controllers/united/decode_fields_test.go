@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -209,7 +210,7 @@ func (a *admission) canBePlanned(t *testing.T, path []any, parent *v1alpha1.Unit
 		return
 	}
 	plan := planner.Make(in)
-	status, wake := planner.Status(in, plan, planner.Results{})
+	status, wake := report.Status(in, plan, planner.Results{})
 	if wake < 0 {
 		t.Errorf("%v: the next pass is after %s", path, wake)
 	}

@@ -62,7 +62,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 // hack/docs compares with the documents.
 func TestEventsHaveKnownReasons(t *testing.T) {
 	g := NewWithT(t)
-	source, err := os.ReadFile("planner/events.go")
+	source, err := os.ReadFile("report/events.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	reasons := regexp.MustCompile(`Event\{corev1\.EventType\w+, ([^,]+),`).FindAllSubmatch(source, -1)
 	g.Expect(len(reasons)).To(BeNumerically(">", 10))

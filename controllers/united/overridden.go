@@ -20,7 +20,8 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
+	"github.com/unitedworkloads/united/controllers/united/report"
 )
 
 // statusObject is the name of a parent's status in the repeated writes. The name of a child is its kind and its name.
@@ -32,9 +33,9 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
 		wanted = status.DeepCopy()
-		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
+		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
-	if planner.SameStatus(&parent.Status, status) {
+	if publish.SameStatus(&parent.Status, status) {
 		r.repeats.RecordStanding(key, statusObject, now)
 		return nil
 	}
@@ -55,7 +56,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 		return e
 	}
 	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
-		planner.SetOverridden(parent, status, e.Error(), e.Lasting, now)
+		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
 	after, err := r.writeStatus(ctx, parent, status)
 	if err != nil {

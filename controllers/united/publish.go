@@ -17,6 +17,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
+	"github.com/unitedworkloads/united/controllers/united/report"
 )
 
 // publish writes the status if it changed, and then the events and the metrics. Nothing else writes any of these three.
@@ -24,11 +26,11 @@ import (
 // same values: publish returns for how long. The error is writer.ErrStale if the parent is gone, or its status has
 // changed since it was read, and a *writer.OverriddenError if the write is delayed. p is nil if there is no plan.
 func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
-	changed := !planner.SameStatus(&parent.Status, status)
+	changed := !publish.SameStatus(&parent.Status, status)
 	if changed {
 		wait = r.pendingStatuses.delay(parent, status, r.StatusBatching, r.Clock.Now())
 	}
-	if wait > 0 && len(planner.Events(&parent.Status, status, p, results)) == 0 {
+	if wait > 0 && len(report.Events(&parent.Status, status, p, results)) == 0 {
 		r.Metrics.Observe(parent, status)
 		return wait, nil
 	}
@@ -57,7 +59,7 @@ func (r *Reconciler) publish(ctx context.Context, parent *v1alpha1.UnitedDeploym
 
 // recordEvents records the events of a pass; status is the status after it.
 func (r *Reconciler) recordEvents(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) {
-	for _, e := range planner.Events(&parent.Status, status, p, results) {
+	for _, e := range report.Events(&parent.Status, status, p, results) {
 		r.Recorder.Eventf(parent, r.childReference(parent, e.Workload), e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 }
@@ -65,7 +67,7 @@ func (r *Reconciler) recordEvents(parent *v1alpha1.UnitedDeployment, status *v1a
 // publishBlocked publishes why nothing can be done for a parent, and returns when to try again.
 func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	wait, err := r.publish(ctx, parent, planner.BlockedStatus(parent, failure, now), nil, nil)
+	wait, err := r.publish(ctx, parent, report.Blocked(parent, failure, now), nil, nil)
 	if err != nil {
 		return r.requeueAfter(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/shares"
@@ -123,7 +124,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if share.stopped == stoppedByDeletion {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
-	status, wake := planner.Status(in, plan, results)
+	status, wake := report.Status(in, plan, results)
 	unrecorded := r.recordCurrent(ctx, in, plan, status)
 	wait, err := r.publish(ctx, parent, status, plan, results)
 	if err != nil {
@@ -139,7 +140,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 
 // recordCurrent records on a revision that it has become the current one. The status has it only after that.
 func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
-	current, last := in.Unrecorded(p, status)
+	current, last := report.Unrecorded(in, p, status)
 	if current == nil {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *pl
 		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
 	}
 	if errors.As(err, &putOff) && in.Unkept == nil { // if the revision itself cannot be stored, that is reported first
-		planner.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
+		report.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
 	}
 	return err
 }

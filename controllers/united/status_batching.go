@@ -10,19 +10,19 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // StatusBatching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
 // While replicas are created and deleted, each status changes several times within a second, and every watcher of the
 // status receives it again. With the zero value no status waits.
 type StatusBatching struct {
-	// Delay is how long a status waits if only counters changed (planner.OnlyCounters).
+	// Delay is how long a status waits if only counters changed (publish.OnlyCounters).
 	Delay time.Duration
 	// Interval is the minimum time between the last status and such a one: while counters keep changing, they are
 	// written at this interval.
 	Interval time.Duration
-	// ProvisioningInterval is the interval for a UnitedDeployment that has never been Ready (planner.OnlyProvisioning).
+	// ProvisioningInterval is the interval for a UnitedDeployment that has never been Ready (publish.OnlyProvisioning).
 	// Its readers want to know when it is, and that is written at once.
 	ProvisioningInterval time.Duration
 	// MaxReturn is the maximum time that a status waits if it returns to an earlier one again and again
@@ -55,9 +55,9 @@ func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alp
 	switch {
 	case b == StatusBatching{}:
 		return 0
-	case planner.OnlyProvisioning(&parent.Status, status):
+	case publish.OnlyProvisioning(&parent.Status, status):
 		interval = b.ProvisioningInterval
-	case !planner.OnlyCounters(&parent.Status, status):
+	case !publish.OnlyCounters(&parent.Status, status):
 		return 0
 	}
 	key := client.ObjectKeyFromObject(parent)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // statusReturns bounds how often a status is written that alternates between the same values. If somebody scales a
@@ -52,7 +52,7 @@ type statusKey [sha256.Size]byte
 
 // keyOfStatus identifies a status by the content that matters to those who wait for it.
 func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
-	fields, err := timeless(planner.Recurring(status))
+	fields, err := timeless(publish.Recurring(status))
 	if err != nil {
 		return statusKey{}, err
 	}
@@ -107,7 +107,7 @@ func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status 
 // returned reports whether a status has the same content as an earlier one. A status that differs from the parent's
 // only in a count, which has reached its desired value, is not a return, because that happens once.
 func (k *returns) returned(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, now time.Time) (bool, error) {
-	if planner.SameButCounters(&parent.Status, status) {
+	if publish.SameButCounters(&parent.Status, status) {
 		return false, nil
 	}
 	key, err := keyOfStatus(status)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
@@ -67,7 +67,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 	// The status is the part that cannot be read, because the CRD gives it a default that is not empty. It must not be
 	// replaced: it has the protected revisions.
 	if first {
-		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", planner.Note(failure.Message))
+		r.Recorder.Eventf(parent, nil, corev1.EventTypeWarning, failure.Reason, "Read", "%s", report.Note(failure.Message))
 	}
 	return ctrl.Result{}, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
+	"github.com/unitedworkloads/united/controllers/united/report"
 )
 
 const (
@@ -145,7 +147,7 @@ func (c *schedule) ending(s *state) *breach {
 	in := c.w.input(s)
 	c.w.read(in, s, s)
 	in.Parent.Status = *status
-	if again, _ := planner.Status(in, planner.Make(in), x.results()); !planner.SameStatus(status, again) {
+	if again, _ := report.Status(in, planner.Make(in), x.results()); !publish.SameStatus(status, again) {
 		return &breach{"rest", "at rest it writes the status"}
 	}
 	e := &end{schedule: c, s: s, top: &c.w.topologies[s.Topology], status: status, plan: x.plan}

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -199,7 +200,7 @@ func (w *world) execute(x *pass, s *state, read *state, changed, dies int) *v1al
 	if dies > 0 {
 		return nil
 	}
-	status, _ := planner.Status(x.in, x.plan, results)
+	status, _ := report.Status(x.in, x.plan, results)
 	w.publish(s, status)
 	w.learnCaps(s, x, status)
 	if len(x.writes)+len(x.deletes) == 0 && w.settled(s) {

@@ -14,6 +14,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 )
 
 // Hold is a step to be executed.
@@ -176,8 +177,8 @@ func (k *walk[S]) planned(in *planner.Input) *planner.Plan {
 	before := dump.ForHash(in)
 	plan := planner.Make(in)
 	made := dump.ForHash(plan)
-	status, _ := planner.Status(in, plan, planner.Results{})
-	planner.Events(&in.Parent.Status, status, plan, planner.Results{})
+	status, _ := report.Status(in, plan, planner.Results{})
+	report.Events(&in.Parent.Status, status, plan, planner.Results{})
 	if dump.ForHash(in) != before || dump.ForHash(plan) != made {
 		panic("a plan, its status or its events have changed what they are made from")
 	}
@@ -260,7 +261,7 @@ func (k *walk[S]) newOutcome(x *Pass, written *S, stale uint8) outcome {
 			r.Child = k.Observed(written, wr.Child)
 		}
 	}
-	status, _ := planner.Status(x.In, x.Plan, results)
+	status, _ := report.Status(x.In, x.Plan, results)
 	return outcome{status, k.w.Store(status)}
 }
 

@@ -15,15 +15,15 @@ import (
 // user asks for in each.
 func (in *Input) decide(p *Plan) {
 	defer in.unbound(p)
-	if in.coordinates() && p.Initialized {
+	if in.Coordinates() && p.Initialized {
 		in.coordinate(p)
 		return
 	}
 	for _, s := range p.Subsets {
 		if !s.Removed {
 			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: in.desiredPartition(p, s)}
-			if in.coordinates() && in.whole() {
-				s.Decision.Pace = coordination.RestingPace(in.observed(s.Name))
+			if in.Coordinates() && in.whole() {
+				s.Decision.Pace = coordination.RestingPace(in.Observed(s.Name))
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func (in *Input) decide(p *Plan) {
 // unbound lets children with a bound of their own replace at once what the ledger releases. Their bound would
 // prevent that while others of their replicas are unavailable.
 func (in *Input) unbound(p *Plan) {
-	if !in.coordinates() || !in.traits().Paced {
+	if !in.Coordinates() || !in.Traits().Paced {
 		return
 	}
 	for _, s := range p.Subsets {
@@ -43,18 +43,18 @@ func (in *Input) unbound(p *Plan) {
 // desiredPartition returns the partition of a subset that is not decided by a ledger. spec.Read has rejected what
 // Manual cannot parse; if it had not, Manual would hold everything.
 func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPartition {
-	observed := in.observed(s.Name)
+	observed := in.Observed(s.Name)
 	switch {
 	case observed == nil || p.Initialized:
-	case !in.paused() && subset.RevisionOf(observed) != in.Update.Name:
+	case !in.Paused() && subset.RevisionOf(observed) != in.Update.Name:
 		// A corrected template must reach every replica. Without a partition the child knows only one revision, so
 		// it does not have to distinguish any.
 		return openPartition(0)
 	case subset.FirstRolloutPending(observed):
 		return openPartition(subset.RecordedPartition(observed))
 	}
-	asked := in.floor(s)
-	if !in.paused() {
+	asked := in.Floor(s)
+	if !in.Paused() {
 		return asked
 	}
 	recorded := int32(0)
@@ -64,14 +64,14 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 	return coordination.FreezeChild(asked, observed, recorded, s.Desired, in.pause())
 }
 
-// floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
-func (in *Input) floor(s *SubsetPlan) coordination.DesiredPartition {
+// Floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
+func (in *Input) Floor(s *SubsetPlan) coordination.DesiredPartition {
 	strategy := &in.Parent.Spec.UpdateStrategy
 	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
-	if in.coordinates() {
+	if in.Coordinates() {
 		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
 	}
-	if in.counts() && in.proven(s) {
+	if in.Counts() && in.proven(s) {
 		return asked.Proven(s.Desired)
 	}
 	return asked
@@ -83,19 +83,19 @@ func (in *Input) proven(s *SubsetPlan) bool {
 	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.Overlay)
 }
 
-// coordinates reports whether the controller moves the partitions.
-func (in *Input) coordinates() bool {
+// Coordinates reports whether the controller moves the partitions.
+func (in *Input) Coordinates() bool {
 	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
 
-// traits returns what the kind of the children can do.
-func (in *Input) traits() adapters.Traits { return in.Spec.Adapter.Traits() }
+// Traits returns what the kind of the children can do.
+func (in *Input) Traits() adapters.Traits { return in.Spec.Adapter.Traits() }
 
 // whole reports whether a child is released as a whole.
-func (in *Input) whole() bool { return in.traits().Partition == adapters.AllOrNothing }
+func (in *Input) whole() bool { return in.Traits().Partition == adapters.AllOrNothing }
 
-// counts reports whether a child's controller counts its replicas, and chooses among them.
-func (in *Input) counts() bool { return in.traits().Partition == adapters.ByCount }
+// Counts reports whether a child's controller counts its replicas, and chooses among them.
+func (in *Input) Counts() bool { return in.Traits().Partition == adapters.ByCount }
 
 // openPartition returns the partition of a child of which no replica was ever ready, and whose template was
 // corrected. It stays open until the child's controller has forgotten the previous revision, which never worked.

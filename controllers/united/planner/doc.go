@@ -1,12 +1,11 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planner decides what the controller does about one UnitedDeployment, and reports its state.
+// Package planner decides what the controller does about one UnitedDeployment.
 //
 // Make creates a Plan from an Input: the observed state of the parent, its children, their pods and the revisions,
-// at one moment. Whoever carries out the plan calls Hold before each subset. Status and Events describe the Input,
-// the Plan, and its Results. Without Results they return what they would report now if nothing was written. None
-// of these functions modifies its arguments.
+// at one moment. Whoever carries out the plan calls Hold before each subset. Package report describes the Input, the Plan, and its Results. None of
+// these functions modifies its arguments.
 //
 // The package is pure: it has no client, no clock, no logger, and no memory. So the controller, the tests, and
 // anybody who wants to know what the controller would do call the same functions. Offline, Input.Update

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -205,7 +206,7 @@ func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	if cut {
 		return s
 	}
-	status, _ := planner.Status(in, p, results)
+	status, _ := report.Status(in, p, results)
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{} // no rule depends on it
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/test/statefulset"
@@ -36,7 +37,7 @@ import (
 
 // The seam is all that the small worlds know about the internals of the controller. It creates the world of a pass
 // from a small state, calls planner.Make, determines what controllers/united (execute.go) would write, and returns
-// the status from planner.Status.
+// the status from report.Status.
 //
 // What to check when the controller changes:
 //   - a new field of adapters.Child that Build writes as an annotation: nothing, it is
@@ -736,7 +737,7 @@ func (e *seam) outcome(pass *smallPass, read, s *smallState, carried smallCarrie
 			o.Child = e.child(read, write.k, &s.kids[write.k])
 		}
 	}
-	status, _ := planner.Status(pass.w, pass.p, done)
+	status, _ := report.Status(pass.w, pass.p, done)
 	status.Rollout = status.Rollout.DeepCopy() // it belongs to the plan, and the next status changes it
 	return smallOutcome{status, internStatus(status, e.strips())}
 }

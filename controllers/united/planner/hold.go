@@ -17,7 +17,7 @@ import (
 // grow, and the scale-downs of the same pass would make room for replicas that do not come. So the children
 // together are not asked for fewer replicas than the parent has. This does not affect a scale-down of the parent.
 func (p *Plan) Hold(in *Input, s *SubsetPlan, results Results) (step subset.Step, why string) {
-	observed := in.observed(s.Name)
+	observed := in.Observed(s.Name)
 	if observed == nil || !shrinks(s.Step.Action) || s.Step.Child.Replicas >= observed.Replicas {
 		return s.Step, ""
 	}
@@ -79,7 +79,7 @@ func (in *Input) currentReplicas(results Results) int64 {
 // have, so that nothing is removed in exchange for replicas that may not exist.
 func (in *Input) replicas(name string, r *Result) int32 {
 	if in.Unreadable[name] != nil {
-		was := in.lastKnown(name)
+		was := in.LastKnown(name)
 		return min(was.Replicas, was.DesiredReplicas)
 	}
 	c := in.Children[name]

@@ -34,7 +34,7 @@ func MissingReplicaName(observed *adapters.Observed) string {
 // of the API server is in the events of the child. gvk is the kind of the child.
 func WhyMissing(pod *corev1.Pod, gvk schema.GroupVersionKind, observed *adapters.Observed, parent *v1alpha1.UnitedDeployment, subset string) string {
 	if pod == nil {
-		return describeCommand(gvk, observed)
+		return DescribeCommand(gvk, observed)
 	}
 	const taken = "a pod with its name "
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -49,9 +49,9 @@ func WhyMissing(pod *corev1.Pod, gvk schema.GroupVersionKind, observed *adapters
 	return ""
 }
 
-// describeCommand returns the command that shows the events of a child. The kind alone may be ambiguous: an
+// DescribeCommand returns the command that shows the events of a child. The kind alone may be ambiguous: an
 // Advanced StatefulSet is a StatefulSet of OpenKruise.
-func describeCommand(gvk schema.GroupVersionKind, observed *adapters.Observed) string {
+func DescribeCommand(gvk schema.GroupVersionKind, observed *adapters.Observed) string {
 	resource := strings.ToLower(gvk.Kind)
 	if gvk.Group != appsv1.GroupName {
 		resource += "." + gvk.Group

@@ -9,11 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // The command must name the kind of the child, and not a kind of Kubernetes with the same name.
@@ -30,23 +27,6 @@ func TestDescribeCommand(t *testing.T) {
 		},
 	} {
 		if got := WhyMissing(nil, tc.gvk, observed, nil, "zone-a"); got != tc.want {
-			t.Errorf("%q, want %q", got, tc.want)
-		}
-	}
-}
-
-func TestShortfall(t *testing.T) {
-	p := &Plan{}
-	for _, tc := range []struct {
-		asks intstr.IntOrString
-		want string
-	}{
-		{intstr.FromInt32(9), "asks for 9 replicas, gets 5"},
-		{intstr.FromString("50%"), "asks for 50% of all replicas, gets 5"},
-		{intstr.FromInt32(5), ""},
-	} {
-		s := &SubsetPlan{Subset: spec.Subset{Subset: &v1alpha1.Subset{Replicas: &tc.asks}}, Desired: 5}
-		if got := p.shortfall(s); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}

@@ -71,16 +71,16 @@ type Unreadable struct {
 	Why string
 }
 
-// lastKnown returns the status of a subset whose child cannot be read; an empty one for any other subset.
-func (in *Input) lastKnown(name string) v1alpha1.SubsetStatus {
+// LastKnown returns the status of a subset whose child cannot be read; an empty one for any other subset.
+func (in *Input) LastKnown(name string) v1alpha1.SubsetStatus {
 	if was := SubsetStatus(&in.Parent.Status, name); was != nil && in.Unreadable[name] != nil {
 		return *was
 	}
 	return v1alpha1.SubsetStatus{}
 }
 
-// paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
-func (in *Input) paused() bool { return in.pauseReason() != "" }
+// Paused reports whether the rollout is frozen: no new template, no release, no replica deleted.
+func (in *Input) Paused() bool { return in.pauseReason() != "" }
 
 // pauseReason returns what freezes the rollout; "" if nothing does.
 func (in *Input) pauseReason() string {
@@ -151,8 +151,8 @@ func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	return out
 }
 
-// terms returns the terms that decide when a replica is broken.
-func (in *Input) terms() adapters.Terms {
+// Terms returns the terms that decide when a replica is broken.
+func (in *Input) Terms() adapters.Terms {
 	t := adapters.Terms{Now: in.Now, Deadline: spec.ProgressTime(in.Parent), Paused: in.Parent.Spec.Paused}
 	switch status := &in.Parent.Status; {
 	case status.PausedTime != nil:
@@ -190,7 +190,7 @@ func (in *Input) InUse() map[string]bool {
 }
 
 // InUseAfter is InUse with the results of a plan.
-func (in *Input) InUseAfter(results Results) map[string]bool { return in.after(results).InUse() }
+func (in *Input) InUseAfter(results Results) map[string]bool { return in.After(results).InUse() }
 
 // Initialized reports whether a replica of the parent was ever ready. If the status is lost, children that protect
 // a revision show that, too.
@@ -211,7 +211,7 @@ func (in *Input) Initialized() bool {
 func (in *Input) currentRevision(p *Plan) string {
 	status := &in.Parent.Status
 	switch {
-	case !p.Initialized && (!in.paused() || status.CurrentRevision == ""):
+	case !p.Initialized && (!in.Paused() || status.CurrentRevision == ""):
 		return in.Update.Name
 	case in.finishedOn(status.UpdateRevision):
 		// This is visible now, but was not written in time: the spec has changed since.
@@ -223,16 +223,16 @@ func (in *Input) currentRevision(p *Plan) string {
 	return in.oldestProtected(in.Update.Name)
 }
 
-// believedCurrent returns the revision that last became the current one; "" if that is not known. The revisions
+// BelievedCurrent returns the revision that last became the current one; "" if that is not known. The revisions
 // have records of that. These have precedence over the status, which some users may write, because going back to
 // the current revision skips steps and approvals. But a record can be removed, too, and then the previous record
 // is the last one. So the status has precedence if it names a revision without a record, or one that is gone and
 // that a child still names. If that is the revision to go to, the protected revisions of the children decide.
-func (in *Input) believedCurrent() string {
+func (in *Input) BelievedCurrent() string {
 	recorded := in.Parent.Status.CurrentRevision
 	last, _ := revision.LastCurrent(in.Revisions, in.Parent.UID)
 	if last == nil || recorded == "" || recorded == last.Name {
-		return cmp.Or(recorded, nameOf(last))
+		return cmp.Or(recorded, NameOf(last))
 	}
 	switch known := revision.ByName(in.Revisions, recorded); {
 	case known == nil && in.namedByChild(recorded):
@@ -245,7 +245,8 @@ func (in *Input) believedCurrent() string {
 	return recorded
 }
 
-func nameOf(r *revision.Revision) string {
+// NameOf returns the name of a revision; "" if there is none.
+func NameOf(r *revision.Revision) string {
 	if r == nil {
 		return ""
 	}
@@ -279,29 +280,6 @@ func (in *Input) records() []map[string]string {
 	return all
 }
 
-// Unrecorded returns the current revision of a status, and the number of the last record, if that revision should
-// be recorded: all replicas were seen to run it, or nothing is on record yet. It returns nil if there is nothing
-// to record; a parent that is not initialized has nothing to go back to.
-func (in *Input) Unrecorded(p *Plan, status *v1alpha1.UnitedDeploymentStatus) (*revision.Revision, int64) {
-	last, number := revision.LastCurrent(in.Revisions, in.Parent.UID)
-	switch {
-	case !p.Initialized, nameOf(last) == status.CurrentRevision:
-		return nil, 0
-	case last != nil && status.CurrentRevision == in.believedCurrent() && !allUpdated(status):
-		return nil, 0 // believed, but not seen
-	}
-	return revision.ByName(in.Kept(), status.CurrentRevision), number
-}
-
-// allUpdated reports whether, according to a status, all requested replicas exist, run its current revision, and
-// are ready.
-func allUpdated(status *v1alpha1.UnitedDeploymentStatus) bool {
-	return status.CurrentRevision == status.UpdateRevision && status.Replicas > 0 &&
-		!slices.ContainsFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool {
-			return s.Replicas != s.DesiredReplicas || s.UpdatedReadyReplicas != s.DesiredReplicas
-		})
-}
-
 // finishedOn reports whether every replica in the status is updated to, and ready on, the revision.
 func (in *Input) finishedOn(name string) bool {
 	any := false
@@ -310,7 +288,7 @@ func (in *Input) finishedOn(name string) bool {
 		if was.DesiredReplicas == 0 {
 			continue
 		}
-		observed := in.observed(was.Name)
+		observed := in.Observed(was.Name)
 		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !finished(observed) || in.templateReverted(was.Name, observed) {
 			return false
 		}
@@ -329,7 +307,7 @@ func finished(observed *adapters.Observed) bool {
 func (in *Input) oldestProtected(other string) string {
 	var named []*revision.Revision
 	for name, c := range in.Children {
-		if rev := revision.ByName(in.Revisions, in.protected(name, c.Observed, "", 0)); rev != nil {
+		if rev := revision.ByName(in.Revisions, in.Protected(name, c.Observed, "", 0)); rev != nil {
 			named = append(named, rev)
 		}
 	}
@@ -350,4 +328,12 @@ func (in *Input) ChildIdentity(name string) adapters.Child {
 // OwnerOf returns the controller reference to a parent.
 func OwnerOf(parent *v1alpha1.UnitedDeployment) metav1.OwnerReference {
 	return *metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+}
+
+// RecordInStatus returns the copy in the status; nil if there is none.
+func (in *Input) RecordInStatus(name string) *v1alpha1.ChildRecord {
+	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
+		return was.ChildRecord
+	}
+	return nil
 }

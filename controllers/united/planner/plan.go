@@ -42,8 +42,8 @@ type Plan struct {
 	// replicas have no node and do not count.
 	caps     []*v1alpha1.SubsetCap
 	reserved []int32
-	// growth is set while groups wait for others; nil if all groups are created.
-	growth *groupedGrowth
+	// Growth is set while groups wait for others; nil if all groups are created.
+	Growth *groupedGrowth
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -76,25 +76,25 @@ type SubsetPlan struct {
 	// Deferred: the step is left to the next pass, which comes soon.
 	Deferred bool
 
-	// member: its replicas are members of groups.
-	member bool
-	// missedProtectedRevision: the child missed the revision that it protects according to the status.
-	missedProtectedRevision bool
+	// Member: its replicas are members of groups.
+	Member bool
+	// MissedProtectedRevision: the child missed the revision that it protects according to the status.
+	MissedProtectedRevision bool
 }
 
 // Make decides one pass.
 func Make(in *Input) *Plan {
 	p := &Plan{
 		Initialized:     in.Initialized(),
-		believedCurrent: in.believedCurrent(),
+		believedCurrent: in.BelievedCurrent(),
 	}
-	in.allocate(p)
+	in.Allocate(p)
 	p.CurrentRevision = in.currentRevision(p)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{Subset: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
-		s.member = spec.IsMember(in.Parent.Spec.Topology.Colocation, sub.Name)
-		s.Protected = in.protectedRevision(p, sub.Name, in.observed(sub.Name))
+		s.Member = spec.IsMember(in.Parent.Spec.Topology.Colocation, sub.Name)
+		s.Protected = in.protectedRevision(p, sub.Name, in.Observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}
 	in.planRemoved(p)
@@ -119,10 +119,10 @@ func (s *SubsetPlan) halt(reason, why string) {
 
 // planSubset adds to the plan what follows from the partition.
 func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
-	sub, observed := s.Subset, in.observed(s.Name)
+	sub, observed := s.Subset, in.Observed(s.Name)
 	protected := revision.ByName(in.Revisions, s.Protected)
-	update, contested := in.Update, in.contested(s.Name)
-	if in.paused() || contested {
+	update, contested := in.Update, in.IsContested(s.Name)
+	if in.Paused() || contested {
 		// No new template: an existing child keeps its template, a new one gets the one that it would protect.
 		update = protected
 		if observed != nil {
@@ -138,17 +138,17 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision of "+s.Workload+" is lost")
 		return
 	}
-	s.missedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)
+	s.MissedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)
 	goal := subset.Goal{
 		Child:                   in.childOf(s),
 		Update:                  sub.Version(update),
 		ProtectedRevision:       s.Protected,
-		Before:                  in.recordInStatus(sub.Name),
+		Before:                  in.RecordInStatus(sub.Name),
 		Initialized:             p.Initialized,
 		Held:                    s.Decision.Held,
 		Frozen:                  in.Parent.Spec.Paused || s.Decision.Stopped,
-		Protection:              in.traits().Protection,
-		MissedProtectedRevision: s.missedProtectedRevision,
+		Protection:              in.Traits().Protection,
+		MissedProtectedRevision: s.MissedProtectedRevision,
 		Contested:               contested,
 		Terms:                   in.rolloutTerms(p),
 	}
@@ -186,14 +186,14 @@ func (in *Input) rolloutTerms(p *Plan) *adapters.Terms {
 	if p.Rollout == nil {
 		return nil
 	}
-	return ptr.To(in.terms())
+	return ptr.To(in.Terms())
 }
 
-// contested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
+// IsContested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
 // again and again. This requires the revision that the child has.
-func (in *Input) contested(name string) bool {
+func (in *Input) IsContested(name string) bool {
 	_, contested := in.Contested[name]
-	observed := in.observed(name)
+	observed := in.Observed(name)
 	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }
 
@@ -201,7 +201,7 @@ func (in *Input) contested(name string) bool {
 // built, it is not created, and the writer reports why.
 func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	pods := in.Outlived[step.Child.Subset]
-	if step.Action == subset.ActionCreate && in.whole() && in.coordinates() && step.Child.Replicas > 0 {
+	if step.Action == subset.ActionCreate && in.whole() && in.Coordinates() && step.Child.Replicas > 0 {
 		step.Child.Replicas = max(step.Child.Replicas, in.orphaned(step.Child.Subset)) // the ledger removes what is surplus
 		return step
 	}
@@ -264,16 +264,16 @@ type Deletion struct {
 // planDeletes decides which replicas are deleted, once the child is written. proven: the protected revision of the
 // subset makes the same pods as the update revision.
 func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
-	observed := in.observed(s.Name)
+	observed := in.Observed(s.Name)
 	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
 	switch {
-	case in.paused() || !has || in.traits().Protection == adapters.Withheld || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
+	case in.Paused() || !has || in.Traits().Protection == adapters.Withheld || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
 		s.Deletes = nil
 	case p.Rollout != nil:
 	case s.Step.Action == subset.ActionRelearn:
 		s.delete(observed, subset.DeletableUnreleased(observed, in.Now))
 	default:
-		stuck, wake := subset.Stuck(observed, in.terms(), proven)
+		stuck, wake := subset.Stuck(observed, in.Terms(), proven)
 		stuck = append(stuck, s.unreached(observed, stuck, proven, in.Now)...)
 		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
@@ -318,7 +318,8 @@ func (p *Plan) wakeAt(at time.Time) {
 	}
 }
 
-func (in *Input) observed(name string) *adapters.Observed {
+// Observed returns the child of a subset as it was observed; nil if there is none that can be read.
+func (in *Input) Observed(name string) *adapters.Observed {
 	if c := in.Children[name]; c != nil {
 		return c.Observed
 	}
@@ -331,7 +332,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	known := in.knownRevision(p, name)
 	switch {
 	case p.Initialized:
-	case !in.paused():
+	case !in.Paused():
 		return in.Update.Name
 	case observed != nil:
 		return subset.RevisionOf(observed) // no other revision replaces it now
@@ -339,15 +340,15 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 		return cmp.Or(known, p.CurrentRevision)
 	}
 	if observed != nil && !in.missedProtectedRevision(p, name, observed) {
-		if recorded := in.protected(name, observed, known, in.Parent.Status.ObservedGeneration); recorded != "" {
+		if recorded := in.Protected(name, observed, known, in.Parent.Status.ObservedGeneration); recorded != "" {
 			return recorded
 		}
 	}
 	return cmp.Or(known, p.CurrentRevision)
 }
 
-// protected returns what the child of a subset protects according to its record (subset.Protected).
-func (in *Input) protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
+// Protected returns what the child of a subset protects according to its record (subset.Protected).
+func (in *Input) Protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
 	if in.templateReverted(name, observed) {
 		return subset.RecordedProtectedRevision(observed)
 	}
@@ -357,8 +358,8 @@ func (in *Input) protected(name string, observed *adapters.Observed, known strin
 // TemplateReverted reports whether a subset's child, with the given result, has the revision that it protects,
 // although it was written with another one.
 func (in *Input) TemplateReverted(name string, o *Result) bool {
-	after := in.after(Results{name: o})
-	return after.templateReverted(name, after.observed(name))
+	after := in.After(Results{name: o})
+	return after.templateReverted(name, after.Observed(name))
 }
 
 // templateReverted reports whether the child has the revision that it protects, although it was written with one
@@ -427,7 +428,7 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 		switch {
 		case rank >= shrinking || len(in.Unreached) == 0:
 			return rank
-		case rank < rests && in.observed(s.Name) != nil && (in.raises(s) || !in.mayFail(s)):
+		case rank < rests && in.Observed(s.Name) != nil && (in.raises(s) || !in.mayFail(s)):
 			return changes
 		case in.Unreached[s.Name] > 0:
 			return unreached
@@ -444,7 +445,7 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 
 // raises reports whether the partition of a child rises within its revision.
 func (in *Input) raises(s *SubsetPlan) bool {
-	o := in.observed(s.Name)
+	o := in.Observed(s.Name)
 	return orderOf(in, s) == moves && s.Step.Child.Partition > o.Partition && s.Step.Child.Revision == subset.RevisionOf(o)
 }
 
@@ -466,7 +467,7 @@ const (
 )
 
 func orderOf(in *Input, s *SubsetPlan) int {
-	observed := in.observed(s.Name)
+	observed := in.Observed(s.Name)
 	switch {
 	case s.Removed:
 		return removed

@@ -52,7 +52,7 @@ func (in *Input) onOtherNodes(s spec.Subset) bool {
 // whyItStays returns why the child of a subset cannot be moved to other nodes now, and whether that does not end by itself;
 // "" if it can.
 func (in *Input) whyItStays(s *spec.Subset) (why string, fixed bool) {
-	if o := in.observed(s.Name); o.Replicas == 0 && len(o.Pods) == 0 {
+	if o := in.Observed(s.Name); o.Replicas == 0 && len(o.Pods) == 0 {
 		return "", false
 	}
 	takes := func(other spec.Subset) bool { return other.Name != s.Name && other.MaxReplicas == nil }
@@ -61,7 +61,7 @@ func (in *Input) whyItStays(s *spec.Subset) (why string, fixed bool) {
 		return "its replicas are in groups (spec.topology.colocation)", true
 	case !slices.ContainsFunc(in.Spec.Subsets, takes):
 		return "no other subset can take its replicas meanwhile", true
-	case !in.coordinates() && in.availableReplicas() < spec.Replicas(in.Parent): // no ledger counts them
+	case !in.Coordinates() && in.availableReplicas() < spec.Replicas(in.Parent): // no ledger counts them
 		return "not all replicas are available", false
 	}
 	return "", false
@@ -76,13 +76,4 @@ func (in *Input) availableReplicas() (available int32) {
 		}
 	}
 	return available
-}
-
-// placedElsewhere returns the failure of a subset that cannot be moved; nil if it can, or need not.
-func (s *SubsetPlan) placedElsewhere() *subset.Failure {
-	if !s.Fixed {
-		return nil
-	}
-	return &subset.Failure{Reason: v1alpha1.ReasonNodeSelectorChanged, Stalled: true, Message: "the nodeSelector has changed, and the replicas cannot be moved to the new nodes: " +
-		s.Displaced + "; set it back, scale the subset to 0, or add another subset"}
 }

@@ -23,7 +23,7 @@ func (in *Input) planRemoved(p *Plan) {
 		})
 	}
 	remove := subset.Step{Action: subset.ActionRemove}
-	if in.lostSubsets() {
+	if in.LostSubsets() {
 		remove = subset.Step{Action: subset.ActionWait, Reason: "keeping its replicas, because spec.topology.subsets is empty"}
 	}
 	for _, name := range in.childrenToRemove() {
@@ -42,9 +42,9 @@ func (in *Input) planRemoved(p *Plan) {
 	}
 }
 
-// lostSubsets reports whether the spec has no subsets, although it asks for replicas. Admission refuses to remove the
+// LostSubsets reports whether the spec has no subsets, although it asks for replicas. Admission refuses to remove the
 // last one then, because it is a slip: all replicas would go. So the children stay.
-func (in *Input) lostSubsets() bool { return len(in.Spec.Subsets) == 0 && spec.Replicas(in.Parent) > 0 }
+func (in *Input) LostSubsets() bool { return len(in.Spec.Subsets) == 0 && spec.Replicas(in.Parent) > 0 }
 
 // childrenToRemove returns the subsets of the children that the spec no longer asks for.
 func (in *Input) childrenToRemove() []string {

@@ -11,9 +11,9 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// isReserved reports whether a replica has no node and does not count. In a subset that keeps such replicas, these
+// IsReserved reports whether a replica has no node and does not count. In a subset that keeps such replicas, these
 // are all replicas that the scheduler reports as unschedulable.
-func (s *SubsetPlan) isReserved(r *adapters.Replica) bool {
+func (s *SubsetPlan) IsReserved(r *adapters.Replica) bool {
 	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating
 }
 
@@ -29,7 +29,7 @@ func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Rep
 	for i := range observed.Pods {
 		r := &observed.Pods[i]
 		known := slices.ContainsFunc(stuck, func(k adapters.Replica) bool { return k.UID == r.UID })
-		if s.isReserved(r) && !known && observed.Replaceable(r, observed.Partition, asked) {
+		if s.IsReserved(r) && !known && observed.Replaceable(r, observed.Partition, asked) {
 			unreached = append(unreached, *r)
 		}
 	}
@@ -48,7 +48,7 @@ func (s *SubsetPlan) nextBehindReserved(observed *adapters.Observed, now time.Ti
 		available, _ := r.Available(observed.MinReadySeconds, now)
 		switch {
 		case r.Position < 0 || r.Position >= observed.Replicas:
-		case r.Position != above-1 || r.Position < observed.Partition || !available && !s.isReserved(r):
+		case r.Position != above-1 || r.Position < observed.Partition || !available && !s.IsReserved(r):
 			return nil
 		case r.Hash != observed.UpdateHash:
 			return r

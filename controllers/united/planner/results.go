@@ -38,27 +38,19 @@ type Result struct {
 // Refused reports whether the child is not as the plan asks, permanently or for the moment.
 func (r *Result) Refused() bool { return r.Failure != nil || r.Stale }
 
-// failed returns why nothing can be done for the subset, or why an attempt has failed; nil if neither is the case.
-func (s *SubsetPlan) failed(r *Result) *subset.Failure {
-	if r.Refused() {
-		return r.Failure
-	}
-	return s.Failure
-}
-
 // Results are the results of a plan, by subset.
 type Results map[string]*Result
 
-// of returns the result of a subset. If nothing was tried, for example offline, nothing failed.
-func (r Results) of(name string) *Result {
+// Of returns the result of a subset. If nothing was tried, for example offline, nothing failed.
+func (r Results) Of(name string) *Result {
 	if done := r[name]; done != nil {
 		return done
 	}
 	return &Result{}
 }
 
-// after returns the input with the children as they are after the pass.
-func (in *Input) after(results Results) *Input {
+// After returns the input with the children as they are after the pass.
+func (in *Input) After(results Results) *Input {
 	out := *in
 	out.Children = maps.Clone(in.Children)
 	for name, r := range results {

@@ -26,7 +26,7 @@ func (in *Input) coordinate(p *Plan) {
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
 		Paused:   in.pauseReason(), Pause: in.pause(), Now: in.Now,
-		ProgressDeadline: in.terms().Deadline, Resumed: in.terms().Resumed,
+		ProgressDeadline: in.Terms().Deadline, Resumed: in.Terms().Resumed,
 	}
 	var subsets []*SubsetPlan
 	for _, s := range p.Subsets {
@@ -35,7 +35,7 @@ func (in *Input) coordinate(p *Plan) {
 			input.Subsets = append(input.Subsets, in.subsetOf(s))
 		case s.Step.Action == subset.ActionRemove:
 			input.Subsets = append(input.Subsets, coordination.Subset{
-				Name: s.Name, Removed: true, Whole: in.whole(), Observed: in.observed(s.Name), Revision: subset.RevisionOf(in.observed(s.Name)),
+				Name: s.Name, Removed: true, Whole: in.whole(), Observed: in.Observed(s.Name), Revision: subset.RevisionOf(in.Observed(s.Name)),
 			})
 		case in.Unreadable[s.Name] != nil:
 			input.Subsets = append(input.Subsets, coordination.Subset{Name: s.Name, Removed: true, Unreadable: in.Unreadable[s.Name].Why})
@@ -49,7 +49,7 @@ func (in *Input) coordinate(p *Plan) {
 	for i, s := range subsets {
 		d := &decided.Subsets[i]
 		s.Decision = *d
-		s.delete(in.observed(s.Name), d.Delete)
+		s.delete(in.Observed(s.Name), d.Delete)
 		if s.Step.Action == subset.ActionRemove && !d.Remove {
 			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas, Paused: in.whole()}}
 		}
@@ -70,10 +70,10 @@ func drainsFirst(s *SubsetPlan) int {
 
 func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Reserved: s.Reserved, Observed: in.observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
+		Name: s.Name, Desired: s.Desired, Reserved: s.Reserved, Observed: in.Observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
-		to.Unreadable, to.LastAvailable = child.Why, in.lastKnown(s.Name).AvailableReplicas
+		to.Unreadable, to.LastAvailable = child.Why, in.LastKnown(s.Name).AvailableReplicas
 	}
 	to.Proven = in.proven(s)
 	to.Same = to.Proven

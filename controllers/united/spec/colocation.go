@@ -91,6 +91,7 @@ func (s *Spec) checkShare(c *v1alpha1.Colocation, sub *Subset) error {
 	return nil
 }
 
+// IsMember reports whether the replicas of a subset are members of groups.
 func IsMember(c *v1alpha1.Colocation, subset string) bool { return c != nil && c.Ratios[subset] > 0 }
 
 // source is the template, or a patch, and its path.

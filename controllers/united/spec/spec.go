@@ -241,6 +241,7 @@ func RevisionLimit(parent *v1alpha1.UnitedDeployment) int {
 	return int(ptr.Deref(parent.Spec.RevisionHistoryLimit, 10))
 }
 
+// Replicas returns how many replicas a parent asks for.
 func Replicas(parent *v1alpha1.UnitedDeployment) int32 {
 	return ptr.Deref(parent.Spec.Replicas, 1)
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/cloneset"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -28,9 +29,9 @@ func TestWhoChooses(t *testing.T) {
 		{"the lowest ordinals of a StatefulSet", statefulset.New(), 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := &Input{Spec: &spec.Spec{Adapter: c.adapter}}
-			s := &SubsetPlan{Desired: 3, Decision: coordination.Decision{DesiredPartition: coordination.DesiredPartition{Partition: c.partition}}}
-			if got := in.whoChooses(s); got != c.want {
+			in := &planner.Input{Spec: &spec.Spec{Adapter: c.adapter}}
+			s := &planner.SubsetPlan{Desired: 3, Decision: coordination.Decision{DesiredPartition: coordination.DesiredPartition{Partition: c.partition}}}
+			if got := whoChooses(in, s); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -1,13 +1,15 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+// Package publish decides whether a status is written, and when.
+package publish
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // OnlyCounters reports whether a status differs from the previous one only in counts of replicas, and in the texts
@@ -59,7 +61,7 @@ func neverReady(status *v1alpha1.UnitedDeploymentStatus) bool {
 func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	for i := range after.Subsets {
 		is := &after.Subsets[i]
-		was := SubsetStatus(before, is.Name)
+		was := planner.SubsetStatus(before, is.Name)
 		expected := is.ExpectedUpdatedReplicas
 		switch {
 		case was == nil:

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // Event is something to report once.
@@ -26,23 +27,23 @@ type Event struct {
 
 // Events returns one event for each transition from one status to the next, and for what the pass deleted. p is
 // nil if nothing could be planned.
-func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
+func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) []Event {
 	list := revisionEvents(before, after)
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if old := SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
+		if old := planner.SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
 			note := fmt.Sprintf("%s: partition changed from %d to %d (%d %s)", s.Name, old.Partition, s.Partition, s.DesiredReplicas, replicasWord(s.DesiredReplicas))
-			if why := p.changeReason(s.Name, results); why != "" {
+			if why := changeReason(p, s.Name, results); why != "" {
 				note += ": " + why
 			}
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventPartitionChanged, "Rollout", note, s.Workload})
 		}
-		if what := results.of(s.Name).Corrected; what != "" {
+		if what := results.Of(s.Name).Corrected; what != "" {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChildCorrected, "Apply", s.Name + ": restored " + what, s.Workload})
 		}
-		list = append(list, memoryEvents(SubsetStatus(before, s.Name), s)...)
-		list = append(list, capEvents(SubsetStatus(before, s.Name), s)...)
-		list = append(list, noteEvents(SubsetStatus(before, s.Name), s, results[s.Name])...)
+		list = append(list, memoryEvents(planner.SubsetStatus(before, s.Name), s)...)
+		list = append(list, capEvents(planner.SubsetStatus(before, s.Name), s)...)
+		list = append(list, noteEvents(planner.SubsetStatus(before, s.Name), s, results[s.Name])...)
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
 	list = append(list, deletionEvents(after, p, results)...)
@@ -67,11 +68,11 @@ func partitionDecided(before, after *v1alpha1.SubsetStatus, rollout *v1alpha1.Ro
 }
 
 // changeReason returns why the partition of a subset was changed; "" if that is not known.
-func (p *Plan) changeReason(name string, results Results) string {
+func changeReason(p *planner.Plan, name string, results planner.Results) string {
 	if p == nil || results[name] == nil || results[name].Refused() {
 		return ""
 	}
-	i := slices.IndexFunc(p.Subsets, func(s *SubsetPlan) bool { return s.Name == name })
+	i := slices.IndexFunc(p.Subsets, func(s *planner.SubsetPlan) bool { return s.Name == name })
 	return p.Subsets[i].Decision.ChangeReason
 }
 
@@ -101,7 +102,7 @@ func truncated(text string, most int) string {
 }
 
 // noteEvents reports the note on a child once.
-func noteEvents(before, after *v1alpha1.SubsetStatus, r *Result) []Event {
+func noteEvents(before, after *v1alpha1.SubsetStatus, r *planner.Result) []Event {
 	if r == nil || r.Note == "" || before != nil && strings.Contains(before.Message, r.Note) {
 		return nil
 	}
@@ -164,20 +165,20 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []E
 	return list
 }
 
-func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Results) []Event {
+func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) []Event {
 	if p == nil {
 		return nil
 	}
 	var list []Event
 	for _, s := range p.Subsets {
-		if results.of(s.Name).Deleted {
+		if results.Of(s.Name).Deleted {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventSubsetRemoved, "Remove",
 				s.Name + ": deleted the child workload, because the subset was removed from the spec", s.Workload})
 		}
 	}
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if o := results.of(s.Name); len(o.DeletedStuck) > 0 {
+		if o := results.Of(s.Name); len(o.DeletedStuck) > 0 {
 			reason := v1alpha1.EventStuckReplicaDeleted
 			if after.Rollout != nil {
 				reason = v1alpha1.EventReplicaDeleted
@@ -185,7 +186,7 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *Plan, results Res
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
 				fmt.Sprintf("%s: deleted %s, because %s", s.Name, strings.Join(o.DeletedStuck, ", "), whyStuck(len(o.DeletedStuck), after.UpdateRevision)), s.Workload})
 		}
-		if o := results.of(s.Name); len(o.DeletedUnreleased) > 0 {
+		if o := results.Of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventReplicaDeleted, "Restore",
 				fmt.Sprintf("%s: deleted %s, because it was updated without being released; it comes back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
 		}

@@ -1,7 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+// Package report says what a pass has seen and done: the status, its conditions and messages, and the events. It is pure.
+// Without Results it says what would be reported now if nothing was written.
+package report
 
 import (
 	"cmp"
@@ -16,11 +18,12 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // Status returns the status after a pass, and in how long time alone will change it (0: it will not).
-func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
-	in = in.after(results)
+func Status(in *planner.Input, p *planner.Plan, results planner.Results) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
+	in = in.After(results)
 	old := &in.Parent.Status
 	status := &v1alpha1.UnitedDeploymentStatus{
 		ObservedGeneration: in.Parent.Generation,
@@ -32,24 +35,24 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 	status.PausedTime, status.ResumedTime = pauseTimes(in)
 	tallies := make([]*tally, 0, len(p.Subsets))
 	for _, s := range p.Subsets {
-		o := results.of(s.Name)
+		o := results.Of(s.Name)
 		if s.Step.Action == subset.ActionSeek && !o.Refused() {
 			continue // it is gone
 		}
-		t := in.tally(p, s, o)
+		t := tallyOf(in, p, s, o)
 		tallies = append(tallies, t)
 		switch {
 		case !s.Removed:
-			status.Subsets = append(status.Subsets, in.subsetStatus(p, s, t))
+			status.Subsets = append(status.Subsets, subsetStatus(in, p, s, t))
 			add(&status.ReplicaCounts, t.counts)
 		case !o.Deleted:
-			status.Subsets = append(status.Subsets, in.removedStatus(s, t))
+			status.Subsets = append(status.Subsets, removedStatus(in, s, t))
 			if s.Name == in.Spec.Relocates {
 				add(&status.ReplicaCounts, t.counts)
 			}
 		}
 	}
-	if in.completeOn(p, tallies) {
+	if completeOn(in, p, tallies) {
 		status.CurrentRevision = in.Update.Name
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
@@ -71,18 +74,18 @@ func Status(in *Input, p *Plan, results Results) (*v1alpha1.UnitedDeploymentStat
 const maxSubsetMessage = 1024
 
 // removedStatus returns the status of a subset that the spec no longer has.
-func (in *Input) removedStatus(s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
+func removedStatus(in *planner.Input, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload,
-		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: in.childRecord(s.Name),
+		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: childRecord(in, s.Name),
 	}
 }
 
 // completeOn reports whether every replica of every subset is ready on the update revision, and at least one
 // exists.
-func (in *Input) completeOn(p *Plan, tallies []*tally) bool {
+func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	if !p.Initialized {
-		return !in.paused() // there is no point in going back to what never worked
+		return !in.Paused() // there is no point in going back to what never worked
 	}
 	total := int32(0)
 	for i, s := range p.Subsets {
@@ -91,13 +94,13 @@ func (in *Input) completeOn(p *Plan, tallies []*tally) bool {
 		}
 		t := tallies[i]
 		// Trap: a surplus replica counts like a missing one.
-		if observed := in.observed(s.Name); observed != nil && observed.Missing() >= 0 {
+		if observed := in.Observed(s.Name); observed != nil && observed.Missing() >= 0 {
 			return false
 		}
 		if t.counts.UpdatedReadyReplicas != s.Desired || t.counts.Replicas != s.Desired || !t.observed {
 			return false
 		}
-		if observed := in.observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
+		if observed := in.Observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
 			return false // they go back
 		}
 		total += s.Desired
@@ -105,7 +108,7 @@ func (in *Input) completeOn(p *Plan, tallies []*tally) bool {
 	return total > 0
 }
 
-func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetStatus {
+func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	status := v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
 		ReplicaCounts:   t.counts,
@@ -115,20 +118,20 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
 	if in.Unreadable[s.Name] != nil {
-		was := in.lastKnown(s.Name)
+		was := in.LastKnown(s.Name)
 		status.Partition, status.CurrentRevision = was.Partition, cmp.Or(was.CurrentRevision, s.Protected)
 	}
-	if observed := in.observed(s.Name); observed != nil {
+	if observed := in.Observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if in.contested(s.Name) { // it changes as fast as somebody lowers it
+		if in.IsContested(s.Name) { // it changes as fast as somebody lowers it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
-		if recorded := in.protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && recorded != "" && !s.missedProtectedRevision {
+		if recorded := in.Protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && recorded != "" && !s.MissedProtectedRevision {
 			status.CurrentRevision = recorded
 		}
 	}
-	status.ChildRecord = in.childRecord(s.Name)
-	in.setSchedulable(s, &status)
+	status.ChildRecord = childRecord(in, s.Name)
+	setSchedulable(in, s, &status)
 	if status.Partition == coordination.Held {
 		status.Partition = s.Desired // the number means only that all are protected
 	}
@@ -138,27 +141,19 @@ func (in *Input) subsetStatus(p *Plan, s *SubsetPlan, t *tally) v1alpha1.SubsetS
 
 // childRecord returns the copy of the record on a child. It is kept while the child is not seen, because the child
 // may have lost its labels.
-func (in *Input) childRecord(name string) *v1alpha1.ChildRecord {
-	kept := in.recordInStatus(name)
-	if observed := in.observed(name); observed != nil {
+func childRecord(in *planner.Input, name string) *v1alpha1.ChildRecord {
+	kept := in.RecordInStatus(name)
+	if observed := in.Observed(name); observed != nil {
 		return subset.Record(observed, kept)
 	}
 	return kept
 }
 
-// recordInStatus returns the copy in the status; nil if there is none.
-func (in *Input) recordInStatus(name string) *v1alpha1.ChildRecord {
-	if was := SubsetStatus(&in.Parent.Status, name); was != nil {
-		return was.ChildRecord
-	}
-	return nil
-}
-
-// phase returns the phase of a subset whose child exists, and what it waits for.
-func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
-	waits := in.waitsFor(observed, onUpdate)
+// phaseOf returns the phase of a subset whose child exists, and what it waits for.
+func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
+	waits := waitsFor(in, observed, onUpdate)
 	switch {
-	case in.restoring(s):
+	case restoring(in, s):
 		return v1alpha1.PhaseRestoring, s.Step.Reason
 	case s.Step.Action == subset.ActionSeed, s.Step.Action == subset.ActionWait && (observed.Replicas == 0 && s.Desired > 0 || subset.Seeding(observed)):
 		return v1alpha1.PhaseSeeding, s.Step.Reason
@@ -166,23 +161,23 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhasePending, s.Step.Reason
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
-	case in.replacing(p, s, observed, onUpdate):
+	case replacing(in, p, s, observed, onUpdate):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "updating its released replicas")
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
 	case observed.Unmade:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + ", which cannot create what the template asks for; " +
-			describeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
+			planner.DescribeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case onUpdate && updateFailed(observed):
 		return v1alpha1.PhaseUnavailable, waits // it has stopped, or does not get past that replica
-	case !in.paused() && (!onUpdate && !in.withheldFrom(observed) || releasedPending(observed)):
+	case !in.Paused() && (!onUpdate && !withheldFrom(in, observed) || releasedPending(observed)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waiting for %s to return to %s: it was updated without being released",
 			subset.Unreleased(observed)[0].Name, s.Protected)
-	case s.Decision.WaitReason != "" && p.progressing():
+	case s.Decision.WaitReason != "" && progressing(p):
 		if waits != "" {
 			return v1alpha1.PhaseUpdating, waits
 		}
@@ -191,17 +186,17 @@ func (in *Input) phase(p *Plan, s *SubsetPlan, observed *adapters.Observed, t *t
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
-	case in.paused():
+	case in.Paused():
 		return v1alpha1.PhasePaused, s.Decision.Reason
-	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > in.floor(s).Partition:
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > in.Floor(s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.Decision.Reason + in.whoChooses(s)
+	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s)
 }
 
 // whoChooses says, for kinds without ordinals, that a partition does not determine which replicas stay.
-func (in *Input) whoChooses(s *SubsetPlan) string {
-	if !in.counts() || s.Decision.Partition <= 0 || s.Decision.Partition >= s.Desired {
+func whoChooses(in *planner.Input, s *planner.SubsetPlan) string {
+	if !in.Counts() || s.Decision.Partition <= 0 || s.Decision.Partition >= s.Desired {
 		return ""
 	}
 	return "; the " + in.Spec.Adapter.GroupVersionKind().Kind + " chooses which"
@@ -210,12 +205,12 @@ func (in *Input) whoChooses(s *SubsetPlan) string {
 // replacing reports whether the subset still moves released replicas, as it did in the last pass. A replica that
 // is gone for a moment, or not available yet, is part of that. Otherwise the phase, and with it the reason of
 // Ready, would change to Scaling or Unavailable and back with every replica. A failed replica is not part of it.
-func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
-	was := SubsetStatus(&in.Parent.Status, s.Name)
+func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
+	was := planner.SubsetStatus(&in.Parent.Status, s.Name)
 	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
 		return false
 	}
-	if !p.Initialized || in.paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.Protected == in.Update.Name {
+	if !p.Initialized || in.Paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.Protected == in.Update.Name {
 		return false
 	}
 	replaced := int32(0)
@@ -224,7 +219,7 @@ func (in *Input) replacing(p *Plan, s *SubsetPlan, observed *adapters.Observed, 
 		if r.Failure != "" {
 			return false
 		}
-		if available, _ := r.Available(observed.MinReadySeconds, in.Now); (available || s.isReserved(r)) && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
+		if available, _ := r.Available(observed.MinReadySeconds, in.Now); (available || s.IsReserved(r)) && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
 			replaced++
 		}
 	}
@@ -256,12 +251,12 @@ func surplusReplicas(observed *adapters.Observed, t *tally) int32 {
 }
 
 // withheldFrom reports whether the child does not have the update revision because nothing of it is released.
-func (in *Input) withheldFrom(observed *adapters.Observed) bool {
-	return in.traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
+func withheldFrom(in *planner.Input, observed *adapters.Observed) bool {
+	return in.Traits().Protection == adapters.Withheld && observed.Partition >= observed.Replicas
 }
 
 // progressing reports whether a coordinated rollout is about to release more by itself.
-func (p *Plan) progressing() bool {
+func progressing(p *planner.Plan) bool {
 	return p.Rollout != nil && meaningOf(p.Rollout.State, false).progresses
 }
 
@@ -284,7 +279,7 @@ func updateFailed(observed *adapters.Observed) bool {
 // comes before one that is not ready; a released one before a protected one; then the lowest one. The text
 // contains the time at which it began, and not how long ago that was: a text that changes by itself would have to
 // be written again and again.
-func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
+func waitsFor(in *planner.Input, observed *adapters.Observed, onUpdate bool) string {
 	var worst *adapters.Replica
 	rank := func(r *adapters.Replica) int {
 		rank := 0
@@ -307,7 +302,7 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 		}
 	}
 	if worst != nil {
-		if broken, _ := in.terms().Broken(worst, nil); !broken { // a broken one is replaced
+		if broken, _ := in.Terms().Broken(worst, nil); !broken { // a broken one is replaced
 			return "waiting for " + worst.Describe() + remedy(*worst, observed)
 		}
 		return "waiting for " + worst.Describe()
@@ -315,7 +310,7 @@ func (in *Input) waitsFor(observed *adapters.Observed, onUpdate bool) string {
 	if missing := observed.Missing(); missing >= 0 && observed.SpecObserved {
 		return "waiting for " + observed.DescribeMissing(observed.Meta.Name, missing)
 	}
-	if !in.paused() && onUpdate && releasedPending(observed) {
+	if !in.Paused() && onUpdate && releasedPending(observed) {
 		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, in.Update.Name)
 	}
 	return ""
@@ -332,7 +327,7 @@ func remedy(r adapters.Replica, observed *adapters.Observed) string {
 }
 
 // pauseTimes returns since when the parent is paused, and when that last ended.
-func pauseTimes(in *Input) (paused, resumed *metav1.Time) {
+func pauseTimes(in *planner.Input) (paused, resumed *metav1.Time) {
 	old, now := &in.Parent.Status, ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
 	switch {
 	case in.Parent.Spec.Paused && old.PausedTime != nil:
@@ -347,7 +342,7 @@ func pauseTimes(in *Input) (paused, resumed *metav1.Time) {
 
 // lastProgress returns the current time if the spec has changed or the replicas have come closer to it, otherwise
 // the previous value.
-func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Time {
+func lastProgress(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Time {
 	old := &in.Parent.Status
 	// In the precision of the API server, so that the value that is read back is equal.
 	now := ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
@@ -355,7 +350,7 @@ func lastProgress(in *Input, status *v1alpha1.UnitedDeploymentStatus) *metav1.Ti
 		return now
 	}
 	for _, s := range status.Subsets {
-		if before := SubsetStatus(old, s.Name); before == nil || progressed(before, &s) {
+		if before := planner.SubsetStatus(old, s.Name); before == nil || progressed(before, &s) {
 			return now
 		}
 	}
@@ -394,7 +389,7 @@ func add(sum *v1alpha1.ReplicaCounts, c v1alpha1.ReplicaCounts) {
 
 // wakeUp returns in how long time alone changes something: a write is retried, a replica becomes available, or the
 // progress deadline passes.
-func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
+func wakeUp(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) time.Duration {
 	var at time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
@@ -409,7 +404,7 @@ func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploym
 	if in.Unkept != nil {
 		sooner(in.Unkept.RetryAt)
 	}
-	_, unfitting := in.unfittingGroups()
+	_, unfitting := unfittingGroups(in)
 	sooner(unfitting)
 	for _, t := range tallies {
 		sooner(t.availableAt)
@@ -418,7 +413,7 @@ func wakeUp(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploym
 			sooner(t.failure.RetryAt)
 		}
 		if t.stale {
-			sooner(in.Now.Add(RetryStale))
+			sooner(in.Now.Add(planner.RetryStale))
 		}
 	}
 	if deadline, running := progressDeadline(in.Parent, status); running && deadline.After(in.Now) {

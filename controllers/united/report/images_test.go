@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -29,7 +30,7 @@ func TestUpdateName(t *testing.T) {
 			t.Fatal(err)
 		}
 		content := revision.Content{Template: data}
-		r, err := revision.Parse(revision.New(parent, OwnerOf(parent), content, 1, 0))
+		r, err := revision.Parse(revision.New(parent, planner.OwnerOf(parent), content, 1, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,12 +48,12 @@ func TestUpdateName(t *testing.T) {
 		{"the current one is gone", nil, made("app:v1"), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			in := &Input{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Update: tc.update}
+			in := &planner.Input{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Update: tc.update}
 			current := "gone"
 			if tc.current != nil {
 				in.Revisions, current = append(in.Revisions, tc.current), tc.current.Name
 			}
-			if got, want := in.updateName(current), tc.update.Name+tc.want; got != want {
+			if got, want := updateName(in, current), tc.update.Name+tc.want; got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"slices"
@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/render"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/test/fixtures"
@@ -27,8 +28,8 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 // groupedInput has children in which each letter is a replica: ready (r), unready (u), terminating (t), without a
 // node (n), or gated (g); a dot is a missing one.
-func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *Input {
-	in := &Input{Parent: parent, Now: noon.Add(time.Minute), Children: map[string]*Child{}}
+func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *planner.Input {
+	in := &planner.Input{Parent: parent, Now: noon.Add(time.Minute), Children: map[string]*planner.Child{}}
 	for name, letters := range map[string]string{"prefill": prefill, "decode": decode} {
 		if letters == "" {
 			continue
@@ -51,7 +52,7 @@ func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *In
 		if missing := o.Missing(); missing >= 0 {
 			o.MissingName = "web-" + name + "-" + string(rune('0'+missing))
 		}
-		in.Children[name] = &Child{Observed: o}
+		in.Children[name] = &planner.Child{Observed: o}
 	}
 	return in
 }
@@ -74,48 +75,48 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 		"too many":           {"rrrrrrrr", "rrrr", []int32{6, 3}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, p := groupedInput(fixtures.GroupedParent(), tc.prefill, tc.decode), &Plan{}
-			in.allocate(p)
+			in, p := groupedInput(fixtures.GroupedParent(), tc.prefill, tc.decode), &planner.Plan{}
+			in.Allocate(p)
 			if !slices.Equal(p.Allocation.Replicas, tc.want) {
 				t.Error(p.Allocation.Replicas)
 			}
-			member := &SubsetPlan{Subset: nthSubset(in, 0), member: true}
-			if got := p.growthMessage(member, ""); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
+			member := &planner.SubsetPlan{Subset: nthSubset(in, 0), Member: true}
+			if got := growthMessage(p, member, ""); !strings.Contains(got, tc.message) || (got == "") != (tc.message == "") {
 				t.Error(got)
 			}
-			if p.growth != nil {
-				if got := p.growthMessage(member, "waiting for "+p.growth.waitsFor+"; failed"); strings.Contains(got, "waiting for") {
+			if p.Growth != nil {
+				if got := growthMessage(p, member, "waiting for "+p.Growth.WaitsFor+"; failed"); strings.Contains(got, "waiting for") {
 					t.Error("it is said twice: ", got)
 				}
 			}
-			if got := p.growthMessage(&SubsetPlan{Subset: nthSubset(in, 0)}, ""); got != "" {
+			if got := growthMessage(p, &planner.SubsetPlan{Subset: nthSubset(in, 0)}, ""); got != "" {
 				t.Error("a subset that is no member waits: ", got)
 			}
 		})
 	}
 	parallel := fixtures.GroupedParent()
 	parallel.Spec.Topology.Colocation.Order = v1alpha1.ParallelGroups
-	p := &Plan{}
-	if groupedInput(parallel, "", "").allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.growth != nil {
+	p := &planner.Plan{}
+	if groupedInput(parallel, "", "").Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.Growth != nil {
 		t.Error(p.Allocation.Replicas)
 	}
 	// A scale-down that its child has yet to carry out leaves replicas that are ready, and are not there anymore.
 	given := fixtures.GroupedParent()
 	in := groupedInput(given, "rrrr", "rr")
 	in.Children["prefill"].Observed.Replicas, in.Children["decode"].Observed.Replicas = 2, 1
-	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth == nil {
-		t.Error(p.Allocation.Replicas, p.growth)
+	if in.Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth == nil {
+		t.Error(p.Allocation.Replicas, p.Growth)
 	}
 	// What the status says was given counts, also while a child is gone or cannot be read.
 	given.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "prefill", DesiredReplicas: 4, UpdateRevision: "r"}}
 	in = groupedInput(given, "", "rr")
-	in.Unreadable = map[string]*Unreadable{"prefill": {Why: "it is too deep"}}
-	if in.allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.growth.waitsFor != "prefill (it is too deep)" {
-		t.Error(p.Allocation.Replicas, p.growth)
+	in.Unreadable = map[string]*planner.Unreadable{"prefill": {Why: "it is too deep"}}
+	if in.Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth.WaitsFor != "prefill (it is too deep)" {
+		t.Error(p.Allocation.Replicas, p.Growth)
 	}
 }
 
-func nthSubset(in *Input, i int) spec.Subset {
+func nthSubset(in *planner.Input, i int) spec.Subset {
 	return spec.Subset{Subset: &in.Parent.Spec.Topology.Subsets[i]}
 }
 
@@ -141,14 +142,14 @@ func TestGroupTrouble(t *testing.T) {
 			parent.Spec.Topology.Colocation.TopologyKey = tc.key
 			in := groupedInput(parent, tc.prefill, tc.decode)
 			if name == "not for long" {
-				if _, at := in.unfittingGroups(); !at.Equal(noon.Add(63 * time.Second)) {
+				if _, at := unfittingGroups(in); !at.Equal(noon.Add(63 * time.Second)) {
 					t.Error(at)
 				}
 			}
 			if name == "nowhere" {
 				in.Now = in.Now.Add(time.Minute)
 			}
-			reason, message := in.groupTrouble()
+			reason, message := groupTrouble(in)
 			if reason != tc.reason {
 				t.Error(reason, message)
 			}
@@ -159,7 +160,7 @@ func TestGroupTrouble(t *testing.T) {
 			}
 		})
 	}
-	if reason, _ := groupedInput(fixtures.Parent("prefill", "decode"), "nn", "n").groupTrouble(); reason != "" {
+	if reason, _ := groupTrouble(groupedInput(fixtures.Parent("prefill", "decode"), "nn", "n")); reason != "" {
 		t.Error("without groups: ", reason)
 	}
 }
@@ -169,11 +170,11 @@ func TestGroupTroubleInMidRollout(t *testing.T) {
 	in := groupedInput(fixtures.GroupedParent(), "rr", "n")
 	in.Children["prefill"].Observed.Pods[0].Colocation = "others"
 	in.Children["prefill"].Observed.Pods[0].Node = "node-2"
-	if _, message := in.groupTrouble(); !strings.Contains(message, "does not fit on node node-1, where web-prefill-1 is") {
+	if _, message := groupTrouble(in); !strings.Contains(message, "does not fit on node node-1, where web-prefill-1 is") {
 		t.Error(message)
 	}
 	in.Children["decode"].Observed.Pods[0].Colocation = ""
-	if reason, message := in.groupTrouble(); reason != "" {
+	if reason, message := groupTrouble(in); reason != "" {
 		t.Error("it has no group: ", message)
 	}
 }
@@ -201,7 +202,7 @@ func TestColocationContent(t *testing.T) {
 		}
 	}
 	parent.Spec.Topology.Subsets[0].Patch = nil
-	in, err := (&Input{Parent: parent, Spec: read()}).WithUpdateRevision()
+	in, err := (&planner.Input{Parent: parent, Spec: read()}).WithUpdateRevision()
 	if err != nil {
 		t.Fatal(err)
 	}

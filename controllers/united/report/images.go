@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"cmp"
@@ -11,17 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // updateName returns how messages refer to the update revision: by its name, which is a hash, and by the first
 // image that differs from the current revision, because people recognize that.
-func (in *Input) updateName(current string) string {
+func updateName(in *planner.Input, current string) string {
 	if current == in.Update.Name {
 		return current // the normal case when nothing is rolled out
 	}
-	before := in.imagesOf(revision.ByName(in.Revisions, current))
-	for _, c := range in.imagesOf(in.Update) {
+	before := imagesOf(in, revision.ByName(in.Revisions, current))
+	for _, c := range imagesOf(in, in.Update) {
 		if len(before) > 0 && !slices.Contains(before, c) {
 			return in.Update.Name + " (" + c.image + ")"
 		}
@@ -33,7 +34,7 @@ func (in *Input) updateName(current string) string {
 type containerImage struct{ at, image string }
 
 // imagesOf returns the images of all containers in a revision's templates; none if the revision is nil.
-func (in *Input) imagesOf(r *revision.Revision) []containerImage {
+func imagesOf(in *planner.Input, r *revision.Revision) []containerImage {
 	if r == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // unschedulableAfter is how long a replica must fit on no node before that is a reason of its own: a scheduler
@@ -48,18 +49,18 @@ func (t *tally) unschedulableAt(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// failed returns the replicas of a child that failed on the update revision, if no coordinated rollout handles
+// failedReplicas returns the replicas of a child that failed on the update revision, if no coordinated rollout handles
 // them. They freeze nothing.
-func (in *Input) failed(p *Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
+func failedReplicas(in *planner.Input, p *planner.Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
 	switch {
-	case in.paused() || !onUpdate || !observed.SpecObserved:
+	case in.Paused() || !onUpdate || !observed.SpecObserved:
 		return nil
 	case !p.Initialized:
 		return failedFirst(observed)
-	case in.coordinates():
+	case in.Coordinates():
 		return nil
 	}
-	return in.failedByHand(p, observed)
+	return failedByHand(in, p, observed)
 }
 
 // failedFirst returns the replicas whose image cannot be pulled, before the first replica was ready. Other
@@ -77,14 +78,14 @@ func failedFirst(observed *adapters.Observed) []*adapters.Replica {
 
 // failedByHand returns the updated replicas of a child that failed, while the user releases by hand. The user
 // decides what to do about them. A revision that all replicas ran before is proven.
-func (in *Input) failedByHand(p *Plan, observed *adapters.Observed) []*adapters.Replica {
+func failedByHand(in *planner.Input, p *planner.Plan, observed *adapters.Observed) []*adapters.Replica {
 	if in.Update.Name == p.CurrentRevision {
 		return nil
 	}
 	var failed []*adapters.Replica
 	for i := range observed.Pods {
 		r := &observed.Pods[i]
-		if in.terms().UpdateFailed(observed, r) {
+		if in.Terms().UpdateFailed(observed, r) {
 			failed = append(failed, r)
 		}
 	}
@@ -93,12 +94,12 @@ func (in *Input) failedByHand(p *Plan, observed *adapters.Observed) []*adapters.
 
 // replicaFailed describes the failure of updated replicas that no coordinated rollout handles: which replicas, and
 // whether waiting alone will not help; "" if none has failed.
-func (in *Input) replicaFailed(p *Plan, tallies []*tally) (message string, stalled bool) {
+func replicaFailed(in *planner.Input, p *planner.Plan, tallies []*tally) (message string, stalled bool) {
 	var said []string
 	for _, t := range tallies {
 		for _, r := range t.failed {
 			said = append(said, r.Describe())
-			failed, _ := in.terms().FailedForGood(*r)
+			failed, _ := in.Terms().FailedForGood(*r)
 			stalled = stalled || failed
 		}
 	}
@@ -115,15 +116,15 @@ func (in *Input) replicaFailed(p *Plan, tallies []*tally) (message string, stall
 // notHonored returns the reason and the message of Ready if everything is as it should be, except that subsets do
 // not get the replicas that they ask for. Ready stays True, because an autoscaler that drives spec.replicas must
 // not make a release fail. A reason that needs attention takes precedence.
-func notHonored(p *Plan, reason, message string) (string, string) {
+func notHonored(p *planner.Plan, reason, message string) (string, string) {
 	if reason == v1alpha1.ReasonRolloutComplete || reason == v1alpha1.ReasonRolloutHeld {
 		reason = v1alpha1.ReasonReplicasNotHonored
 	}
-	return reason, joined(message, p.Allocation.Reason, p.split())
+	return reason, joined(message, p.Allocation.Reason, split(p))
 }
 
 // split returns how many replicas each subset gets, if subsets do not get what they ask for; otherwise "".
-func (p *Plan) split() string {
+func split(p *planner.Plan) string {
 	var said []string
 	for _, s := range p.Subsets {
 		if p.Allocation.Honored || s.Removed {
@@ -140,7 +141,7 @@ func (p *Plan) split() string {
 
 // shortfall describes that a subset does not have the replicas that it asks for; "" if it has them, or asks for
 // none.
-func (p *Plan) shortfall(s *SubsetPlan) string {
+func shortfall(p *planner.Plan, s *planner.SubsetPlan) string {
 	asked := asksFor(s.Subset.Subset)
 	if p.Allocation.Honored || asked == "" || s.Replicas != nil && *s.Replicas == intstr.FromInt32(s.Desired) || within(s) {
 		return ""
@@ -171,7 +172,7 @@ func asksFor(s *v1alpha1.Subset) string {
 }
 
 // within reports whether a subset has a minimum or a maximum, as a number, and its replicas are within these.
-func within(s *SubsetPlan) bool {
+func within(s *planner.SubsetPlan) bool {
 	number := func(bound *intstr.IntOrString, absent int32) (int32, bool) {
 		if bound == nil {
 			return absent, true

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -43,14 +44,14 @@ func (t *tally) done() bool {
 	return t.phase == v1alpha1.PhaseComplete || t.phase == v1alpha1.PhaseHeld || t.phase == v1alpha1.PhasePaused
 }
 
-func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
+func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *planner.Result) *tally {
 	if s.Removed {
-		return in.tallyRemoved(s, o)
+		return tallyRemoved(in, s, o)
 	}
-	t := &tally{name: s.Name, failure: s.failed(o), stale: o.Stale}
-	observed := in.observed(s.Name)
+	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale}
+	observed := in.Observed(s.Name)
 	if in.Unreadable[s.Name] != nil {
-		was := in.lastKnown(s.Name)
+		was := in.LastKnown(s.Name)
 		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Update.Name {
 			t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
 		}
@@ -61,32 +62,32 @@ func (in *Input) tally(p *Plan, s *SubsetPlan, o *Result) *tally {
 		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.WaitReason, s.Step.Reason)
 		return t.withFailure()
 	}
-	onUpdate := in.onUpdate(s, observed)
+	onUpdate := onUpdate(in, s, observed)
 	t.count(observed, onUpdate, in.Now)
-	t.failed = slices.DeleteFunc(in.failed(p, observed, onUpdate), s.isReserved)
+	t.failed = slices.DeleteFunc(failedReplicas(in, p, observed, onUpdate), s.IsReserved)
 	if s.Reserved > 0 {
 		t.unschedulable = t.unschedulable[min(len(t.unschedulable), int(s.Reserved)):]
 	}
 	if !observed.SpecObserved {
 		// The hashes are those of an older spec: what was known about this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
-		if old := SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
+		if old := planner.SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
 			t.counts.UpdatedReplicas = min(old.UpdatedReplicas, t.counts.Replicas)
 			t.counts.UpdatedReadyReplicas = min(old.UpdatedReadyReplicas, t.counts.ReadyReplicas)
 		}
 	}
 	t.notUpdated = max(0, s.Desired-t.counts.UpdatedReplicas)
 	t.observed = observed.SpecObserved && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
-	t.phase, t.message = in.phase(p, s, observed, t, onUpdate)
+	t.phase, t.message = phaseOf(in, p, s, observed, t, onUpdate)
 	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
 		t.message = cmp.Or(o.WaitReason, t.message)
 	}
 	if t.done() {
-		t.message = joined(t.message, p.shortfall(s))
+		t.message = joined(t.message, shortfall(p, s))
 	}
-	t.message = joined(t.message, p.growthMessage(s, t.message), o.Note)
+	t.message = joined(t.message, growthMessage(p, s, t.message), o.Note)
 	if t.failure == nil {
-		t.failure = cmp.Or(relabelled(observed), s.placedElsewhere())
+		t.failure = cmp.Or(relabelled(observed), placedElsewhere(s))
 	}
 	return t.withFailure()
 }
@@ -106,22 +107,22 @@ func relabelled(observed *adapters.Observed) *subset.Failure {
 
 // restoring reports whether a child is being reminded of what it has forgotten. That takes several writes, and its
 // controller must observe each.
-func (in *Input) restoring(s *SubsetPlan) bool {
+func restoring(in *planner.Input, s *planner.SubsetPlan) bool {
 	switch a := s.Step.Action; {
 	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
-	case a == subset.ActionWait, in.contested(s.Name): // it continues after that
-		was := SubsetStatus(&in.Parent.Status, s.Name)
+	case a == subset.ActionWait, in.IsContested(s.Name): // it continues after that
+		was := planner.SubsetStatus(&in.Parent.Status, s.Name)
 		return was != nil && was.Phase == v1alpha1.PhaseRestoring
 	}
 	return false
 }
 
-func (in *Input) tallyRemoved(s *SubsetPlan, o *Result) *tally {
-	t := &tally{name: s.Name, failure: s.failed(o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
-	if observed := in.observed(s.Name); observed != nil {
+func tallyRemoved(in *planner.Input, s *planner.SubsetPlan, o *planner.Result) *tally {
+	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
+	if observed := in.Observed(s.Name); observed != nil {
 		t.count(observed, false, in.Now)
-	} else if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+	} else if was := planner.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
 	removing := "removing the subset"
@@ -151,7 +152,7 @@ func (t *tally) withFailure() *tally {
 
 // onUpdate reports whether the child's template makes the pods of the update
 // revision.
-func (in *Input) onUpdate(s *SubsetPlan, observed *adapters.Observed) bool {
+func onUpdate(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed) bool {
 	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
 	return has != nil && revision.SamePods(has, in.Update, s.Name, s.Overlay)
 }
@@ -185,4 +186,21 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 		}
 	}
 	slices.SortStableFunc(t.unschedulable, func(a, b *adapters.Replica) int { return a.UnschedulableSince.Compare(b.UnschedulableSince) })
+}
+
+// placedElsewhere returns the failure of a subset that cannot be moved; nil if it can, or need not.
+func placedElsewhere(s *planner.SubsetPlan) *subset.Failure {
+	if !s.Fixed {
+		return nil
+	}
+	return &subset.Failure{Reason: v1alpha1.ReasonNodeSelectorChanged, Stalled: true, Message: "the nodeSelector has changed, and the replicas cannot be moved to the new nodes: " +
+		s.Displaced + "; set it back, scale the subset to 0, or add another subset"}
+}
+
+// failureOf returns why nothing can be done for the subset, or why an attempt has failed; nil if neither is the case.
+func failureOf(s *planner.SubsetPlan, r *planner.Result) *subset.Failure {
+	if r.Refused() {
+		return r.Failure
+	}
+	return s.Failure
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner_test
+package publish_test
 
 import (
 	"reflect"
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // TestSameStatus changes every field of a status, including fields that SameStatus may have forgotten: each must
@@ -22,10 +22,10 @@ func TestSameStatus(t *testing.T) {
 		fill(reflect.ValueOf(status).Elem())
 		return status
 	}
-	if a, b := full(), full(); !planner.SameStatus(a, b) || !planner.SameStatus(a, a.DeepCopy()) {
+	if a, b := full(), full(); !publish.SameStatus(a, b) || !publish.SameStatus(a, a.DeepCopy()) {
 		t.Error("a copy differs")
 	}
-	if !planner.SameStatus(&v1alpha1.UnitedDeploymentStatus{}, &v1alpha1.UnitedDeploymentStatus{
+	if !publish.SameStatus(&v1alpha1.UnitedDeploymentStatus{}, &v1alpha1.UnitedDeploymentStatus{
 		Subsets: []v1alpha1.SubsetStatus{}, Conditions: []metav1.Condition{},
 	}) {
 		t.Error("an empty list differs from none")
@@ -38,7 +38,7 @@ func TestSameStatus(t *testing.T) {
 		changed := full()
 		leaf := leaves(reflect.ValueOf(changed).Elem())[i]
 		leaf.change()
-		if planner.SameStatus(full(), changed) || planner.SameStatus(changed, full()) {
+		if publish.SameStatus(full(), changed) || publish.SameStatus(changed, full()) {
 			t.Errorf("%s makes no difference", leaf.name)
 		}
 	}

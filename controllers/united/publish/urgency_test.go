@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner_test
+package publish_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 func TestOnlyCounters(t *testing.T) {
@@ -75,7 +75,7 @@ func TestOnlyCounters(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := status(), status()
 			tc.change(after)
-			if got := planner.OnlyCounters(before, after); got != tc.want {
+			if got := publish.OnlyCounters(before, after); got != tc.want {
 				t.Error(got)
 			}
 		})
@@ -94,10 +94,10 @@ func TestCountsThatComplete(t *testing.T) {
 			for n, want := range map[int32]bool{2: true, 3: phase == v1alpha1.PhaseUpdating} {
 				after := before.DeepCopy()
 				*count(&after.Subsets[0].ReplicaCounts) = n
-				if got := planner.OnlyCounters(before, after); got != want {
+				if got := publish.OnlyCounters(before, after); got != want {
 					t.Errorf("%s: %d of 3 %s waits: %v", phase, n, name, got)
 				}
-				if got := planner.OnlyCounters(after, after); !got {
+				if got := publish.OnlyCounters(after, after); !got {
 					t.Errorf("%s: %d of 3 %s, as before: %v", phase, n, name, got)
 				}
 			}
@@ -111,7 +111,7 @@ func TestNothingIsToBeUpdated(t *testing.T) {
 		Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseUnavailable, ReplicaCounts: v1alpha1.ReplicaCounts{UpdatedReplicas: 3, UpdatedReadyReplicas: 1},
 	}}}
 	after := before.DeepCopy()
-	if after.Subsets[0].UpdatedReadyReplicas = 0; !planner.OnlyCounters(before, after) {
+	if after.Subsets[0].UpdatedReadyReplicas = 0; !publish.OnlyCounters(before, after) {
 		t.Error("it does not wait")
 	}
 }
@@ -156,7 +156,7 @@ func TestOnlyProvisioning(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := status(), status()
 			tc.change(after)
-			if got := planner.OnlyProvisioning(before, after); got != tc.want {
+			if got := publish.OnlyProvisioning(before, after); got != tc.want {
 				t.Error(got)
 			}
 		})
@@ -190,12 +190,12 @@ func TestProvisioningIsOver(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			after.Subsets[0].Phase = v1alpha1.PhaseComplete
-			if got := planner.OnlyProvisioning(before, after); got != tc.want {
+			if got := publish.OnlyProvisioning(before, after); got != tc.want {
 				t.Error(got)
 			}
 		})
 	}
-	if first := (&v1alpha1.UnitedDeploymentStatus{}); planner.OnlyProvisioning(first, first) {
+	if first := (&v1alpha1.UnitedDeploymentStatus{}); publish.OnlyProvisioning(first, first) {
 		t.Error("before the first status")
 	}
 }

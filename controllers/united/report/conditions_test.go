@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -53,7 +54,7 @@ func TestJudgeOverridden(t *testing.T) {
 // TestFightsAreTheReason: if somebody undoes each write, that is the reason why the parent is not ready, and not
 // what its subset waits for because of that, unless something has stalled.
 func TestFightsAreTheReason(t *testing.T) {
-	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Spec: &spec.Spec{Subsets: []spec.Subset{{}}}}
+	in := &planner.Input{Parent: &v1alpha1.UnitedDeployment{}, Spec: &spec.Spec{Subsets: []spec.Subset{{}}}}
 	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}
 	for _, tc := range []struct {
 		name            string
@@ -67,7 +68,7 @@ func TestFightsAreTheReason(t *testing.T) {
 		{"it has stalled", v1alpha1.PhaseStalled, []*tally{fight}, v1alpha1.ReasonApplyFailed, "zone-c: m"},
 	} {
 		status := &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "zone-c", Phase: tc.phase, Message: "m"}}}
-		if ready, reason, message := readiness(in, &Plan{Initialized: true}, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
+		if ready, reason, message := readiness(in, &planner.Plan{Initialized: true}, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
 			t.Error(tc.name, ready, reason, message)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"testing"
@@ -9,16 +9,17 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 func TestWakeUpIsNeverNever(t *testing.T) {
 	now := time.Unix(1767225600, 0)
-	w := &Input{Now: now, Parent: &v1alpha1.UnitedDeployment{}}
+	w := &planner.Input{Now: now, Parent: &v1alpha1.UnitedDeployment{}}
 	late := []*tally{{failure: &subset.Failure{RetryAt: now.Add(-time.Second)}}}
-	if got := wakeUp(w, &Plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
+	if got := wakeUp(w, &planner.Plan{}, late, &v1alpha1.UnitedDeploymentStatus{}); got != time.Millisecond {
 		t.Error("what is due already is never looked at again:", got)
 	}
-	if got := wakeUp(w, &Plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
+	if got := wakeUp(w, &planner.Plan{}, nil, &v1alpha1.UnitedDeploymentStatus{}); got != 0 {
 		t.Error(got)
 	}
 }

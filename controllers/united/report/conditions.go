@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package planner
+package report
 
 import (
 	"cmp"
@@ -16,11 +16,12 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // setConditions sets the conditions.
-func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
+func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) {
 	set := setter(status, in.Parent.Generation, in.Now)
 	setInitialized(p, set)
 	setReplicasHonored(p, set)
@@ -30,7 +31,7 @@ func setConditions(in *Input, p *Plan, tallies []*tally, status *v1alpha1.United
 	if ready && !p.Allocation.Honored {
 		reason, message = notHonored(p, reason, message)
 	}
-	stalledReason, stalledMessage := in.stalledBy(p, status, tallies)
+	stalledReason, stalledMessage := stalledBy(in, p, status, tallies)
 	if reason == v1alpha1.ReasonNoSubsets {
 		stalledReason, stalledMessage = reason, message
 	}
@@ -79,7 +80,7 @@ func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now tim
 	})
 }
 
-func setInitialized(p *Plan, set setCondition) {
+func setInitialized(p *planner.Plan, set setCondition) {
 	if p.Initialized {
 		set(v1alpha1.ConditionInitialized, true, v1alpha1.ReasonFirstReplicaReady, "first replica became ready; partitions now take effect")
 		return
@@ -88,19 +89,19 @@ func setInitialized(p *Plan, set setCondition) {
 		"no replica has become ready yet; until one does, a new template replaces this one everywhere, whatever the partitions")
 }
 
-func setReplicasHonored(p *Plan, set setCondition) {
+func setReplicasHonored(p *planner.Plan, set setCondition) {
 	reason := v1alpha1.ReasonAllocatedAsAsked
 	if !p.Allocation.Honored {
 		reason = v1alpha1.ReasonScaledInProportion
 	}
-	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, joined(p.Allocation.Reason, p.split()))
+	set(v1alpha1.ConditionReplicasHonored, p.Allocation.Honored, reason, joined(p.Allocation.Reason, split(p)))
 }
 
-func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
+func setAvailable(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus, set setCondition) {
 	wanted := spec.Replicas(in.Parent)
 	available := status.AvailableReplicas >= wanted
 	for name := range in.Unreadable {
-		if unknown := in.lastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
+		if unknown := in.LastKnown(name).AvailableReplicas; available && status.AvailableReplicas-unknown < wanted {
 			setState(status, in.Parent.Generation, in.Now, v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnreadable,
 				fmt.Sprintf("%d of %d replicas were available when last seen: %s", status.AvailableReplicas, wanted, in.Unreadable[name].Why))
 			return
@@ -114,15 +115,15 @@ func setAvailable(in *Input, status *v1alpha1.UnitedDeploymentStatus, set setCon
 }
 
 // readiness reports whether the cluster currently is as the spec asks.
-func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
+func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
 	if said := errorsOf(status); len(said) > 0 {
 		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
 	}
 	if said := overriddenMessages(tallies); len(said) > 0 {
 		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
 	}
-	if in.lostSubsets() {
-		return false, v1alpha1.ReasonNoSubsets, in.noSubsets()
+	if in.LostSubsets() {
+		return false, v1alpha1.ReasonNoSubsets, noSubsets(in)
 	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
@@ -132,10 +133,10 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	case phase.failureReason != "":
 		return false, phase.failureReason, rollout.Message
 	}
-	if failed, _ := in.replicaFailed(p, tallies); failed != "" {
+	if failed, _ := replicaFailed(in, p, tallies); failed != "" {
 		return false, v1alpha1.ReasonReplicaFailed, failed
 	}
-	if reason, message := in.groupTrouble(); reason != "" {
+	if reason, message := groupTrouble(in); reason != "" {
 		return false, reason, message
 	}
 	if said := unschedulableMessages(tallies, in.Now); len(said) > 0 {
@@ -160,10 +161,10 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 	if slices.ContainsFunc(tallies, func(t *tally) bool { return !t.done() || t.stale }) {
 		return false, v1alpha1.ReasonReconciling, "a child workload changed while it was being written; retrying"
 	}
-	if p.growth != nil {
-		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.growth.groups, p.growth.total)
+	if p.Growth != nil {
+		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.Growth.Groups, p.Growth.Total)
 	}
-	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, in.updateName(status.CurrentRevision))
+	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, updateName(in, status.CurrentRevision))
 	switch held := heldMessages(status); {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
@@ -176,7 +177,7 @@ func readiness(in *Input, p *Plan, tallies []*tally, status *v1alpha1.UnitedDepl
 }
 
 // noSubsets says that there are no subsets, and what that means for the children that exist.
-func (in *Input) noSubsets() string {
+func noSubsets(in *planner.Input) string {
 	message := fmt.Sprintf("spec.topology.subsets is empty, so the %d replicas of spec.replicas cannot be placed: add a subset", spec.Replicas(in.Parent))
 	if len(in.Children) > 0 {
 		message += "; the existing child workloads stay as they are: to remove them, set spec.replicas to 0, or delete the UnitedDeployment"
@@ -268,7 +269,7 @@ func shortenTo(said []string, separator, things string) string {
 }
 
 // stalledBy returns the first failure that does not pass by itself.
-func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
+func stalledBy(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus, tallies []*tally) (reason, message string) {
 	said := errorsOf(status)
 	for _, t := range tallies {
 		if t.failure != nil && t.failure.Stalled {
@@ -278,10 +279,10 @@ func (in *Input) stalledBy(p *Plan, status *v1alpha1.UnitedDeploymentStatus, tal
 	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message
 	}
-	if failed, stalled := in.replicaFailed(p, tallies); stalled {
+	if failed, stalled := replicaFailed(in, p, tallies); stalled {
 		return v1alpha1.ReasonReplicaFailed, failed
 	}
-	return in.groupTrouble()
+	return groupTrouble(in)
 }
 
 // progressDeadline returns when a lack of progress becomes a stall; false if there is nothing to wait for.
@@ -300,9 +301,9 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	return start.Add(spec.ProgressTime(parent)), true
 }
 
-// BlockedStatus returns the status of a parent for which nothing can be done. It keeps what was known of the
+// Blocked returns the status of a parent for which nothing can be done. It keeps what was known of the
 // replicas. Unless the failure passes by itself soon, their availability becomes unknown.
-func BlockedStatus(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
+func Blocked(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
 	status := parent.Status.DeepCopy()
 	status.ObservedGeneration = parent.Generation
 	set := setter(status, parent.Generation, now)
