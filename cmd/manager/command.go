@@ -26,12 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
-	"github.com/unitedworkloads/united/adapters/cloneset"
-	"github.com/unitedworkloads/united/adapters/deployment"
-	"github.com/unitedworkloads/united/adapters/leaderworkerset"
-	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united"
 )
@@ -98,7 +93,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := united.SetUp(ctx, mgr, known(), o.workers, o.cachedNamespaces()); err != nil {
+	if err := united.SetUp(ctx, mgr, all.Registry(), o.workers, o.cachedNamespaces()); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -118,11 +113,6 @@ func limitMemory() {
 		return
 	}
 	ctrl.Log.V(1).Info("memory limit", "bytes", limit)
-}
-
-// known returns the adapters of all kinds of child workloads.
-func known() adapters.Registry {
-	return adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New()}
 }
 
 func (o *options) newManager(restConfig *rest.Config) (ctrl.Manager, error) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // takesOver sets a number of a subset's child as somebody else, as kubectl patch does.
@@ -112,7 +112,7 @@ func TestContestedReplicas(t *testing.T) {
 				if got := replicasOf(s.API.Live.Sets["web-b"]); got != 3 {
 					t.Error("the other subset has", got)
 				}
-				s.replicas(4).later(2 * writer.MaxRepeat).settled()
+				s.replicas(4).later(2 * undone.MaxRepeat).settled()
 				if told := s.told(); s.contents("a") != tc.want || strings.Contains(told, "Overridden") {
 					t.Errorf("when it is over: %s\n%s", s.contents("a"), told)
 				}

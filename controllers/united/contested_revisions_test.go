@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // TestContestedRevisions: somebody removes something from the revisions again and again. It is restored less and less
@@ -84,7 +84,7 @@ func TestContestedRevisions(t *testing.T) {
 				t.Errorf("%d replicas\n%s", n, s.told())
 			}
 
-			s.later(writer.MaxRepeat).passes(3).later(writer.MaxRepeat).settled()
+			s.later(undone.MaxRepeat).passes(3).later(undone.MaxRepeat).settled()
 			if told := s.told(); strings.Contains(told, "Stalled") || strings.Contains(s.contents("b"), "v1") {
 				t.Errorf("when it is over: b runs %s\n%s", s.contents("b"), told)
 			}
@@ -119,7 +119,7 @@ func TestDeletedRevisions(t *testing.T) {
 	if a, b := s.contents("a"), s.contents("b"); a != "v1 v1 v1" || b != "v1 v1 v1" {
 		t.Errorf("a runs %q, b %q\n%s", a, b, s.told())
 	}
-	s.later(writer.MaxRepeat).passes(3).later(writer.MaxRepeat).settled()
+	s.later(undone.MaxRepeat).passes(3).later(undone.MaxRepeat).settled()
 	if told := s.told(); strings.Contains(told, "Stalled") || len(s.API.Live.Revisions) != 1 {
 		t.Errorf("when it is over: %s", told)
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // executor executes the plan of one pass. It changes neither the plan nor the input.
@@ -29,11 +31,11 @@ type executor struct {
 }
 
 // execute writes the children, independently of each other: a failure of one does not block others.
-func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, s *share) planner.Results {
+func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, pass *fairness.Pass) planner.Results {
 	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
 	results, unreached := planner.Results{}, map[string]int{}
 	for _, sub := range p.Order(in) {
-		if !r.mayContinue(ctx, in.Parent, s) {
+		if !pass.MayContinue(ctx, in.Parent) {
 			results[sub.Name] = &planner.Result{Stale: true}
 			unreached[sub.Name] = len(unreached) + 1
 			continue
@@ -149,7 +151,7 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 
 // shrink removes replicas from the child of a subset that is being removed.
 func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, to *adapters.Child, why string) *planner.Result {
-	fight := func() *writer.OverriddenError { // its template no longer matters
+	fight := func() *undone.OverriddenError { // its template no longer matters
 		return e.writer.Overridden(e.parent(), s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == to.Replicas {
@@ -233,14 +235,14 @@ func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o 
 
 // orOverridden adds a failure to the result while it is uncertain whether a write stands that was undone each time
 // before. So the status does not change back and forth with each write.
-func orOverridden(o *planner.Result, e *writer.OverriddenError) *planner.Result {
+func orOverridden(o *planner.Result, e *undone.OverriddenError) *planner.Result {
 	if e != nil && o.Failure == nil {
 		o.Failure, o.NotRetried = overridden(e), e.NotRetried
 	}
 	return o
 }
 
-func overridden(e *writer.OverriddenError) *subset.Failure {
+func overridden(e *undone.OverriddenError) *subset.Failure {
 	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
@@ -259,7 +261,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 	if pending := r.failures.Pending(parent, name, attempt, in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
-	o, putOff := &planner.Result{}, (*writer.OverriddenError)(nil)
+	o, putOff := &planner.Result{}, (*undone.OverriddenError)(nil)
 	switch err := try(o); {
 	case errors.As(err, &putOff):
 		o.Failure = overridden(putOff)

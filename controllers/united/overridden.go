@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // statusObject is the name of a parent's status in the repeated writes. The name of a child is its kind and its name.
@@ -49,7 +50,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	}
 	sum := sha256.Sum256([]byte(statusText(fields)))
 	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
-	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) writer.Override {
+	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
 		return statusOverride(parent, before, written)
 	}, now)
 	if e != nil {
@@ -63,7 +64,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 		return err
 	}
 	override, err := r.wroteStatus(after, content, status)
-	if err == nil && override != (writer.Override{}) && after.ResourceVersion == parent.ResourceVersion {
+	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
 		return fmt.Errorf("status: %w", writer.ErrStale)
 	}
@@ -71,18 +72,18 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 }
 
 // wroteStatus records what was written, and what differs in the response already.
-func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (writer.Override, error) {
+func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (undone.Override, error) {
 	written, err := timeless(status)
 	if err != nil {
-		return writer.Override{}, err
+		return undone.Override{}, err
 	}
 	answered, err := timeless(&after.Status)
 	if err != nil {
-		return writer.Override{}, err
+		return undone.Override{}, err
 	}
-	override := writer.Override{}
+	override := undone.Override{}
 	if path := firstDifference(written, answered, statusPath()); path != nil {
-		override = writer.Override{Field: nameOf(path), Admission: true}
+		override = undone.Override{Field: nameOf(path), Admission: true}
 	}
 	r.repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, statusText(written), override, r.Clock.Now())
 	return override, nil
@@ -132,10 +133,10 @@ func statusText(fields map[string]any) string {
 // statusOverride returns how somebody has changed a status after it was written, and who. Trap: this is not the
 // difference from the status to be written, because that does not have the message yet that it is overridden, which the
 // present one has.
-func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) writer.Override {
+func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) undone.Override {
 	var was map[string]any
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return writer.Override{Field: nameOf(nil)}
+		return undone.Override{Field: nameOf(nil)}
 	}
 	path := firstDifference(was, before, statusPath())
 	// Trap: the status is atomic in the schema, so whoever changes a field of it owns all of it.
@@ -143,7 +144,7 @@ func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, wr
 	if err != nil {
 		by = "" // it does not matter who it is
 	}
-	return writer.Override{Field: nameOf(path), By: by}
+	return undone.Override{Field: nameOf(path), By: by}
 }
 
 func statusPath() fieldpath.Path { return fieldpath.MakePathOrDie("status") }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 func aStatus() *v1alpha1.UnitedDeploymentStatus {
@@ -70,11 +70,11 @@ func TestFirstDifference(t *testing.T) {
 // TestUnlessOverridden: a stale result is nevertheless reported as overridden, because otherwise the status would
 // change back and forth; another failure takes precedence.
 func TestUnlessOverridden(t *testing.T) {
-	e := &writer.OverriddenError{Object: "StatefulSet web-zone-a", Override: writer.Override{Field: "spec.replicas", Admission: true}}
+	e := &undone.OverriddenError{Object: "StatefulSet web-zone-a", Override: undone.Override{Field: "spec.replicas", Admission: true}}
 	refused := &subset.Failure{Reason: v1alpha1.ReasonApplyRefused}
 	for name, tc := range map[string]struct {
 		before planner.Result
-		e      *writer.OverriddenError
+		e      *undone.OverriddenError
 		want   string
 	}{
 		"all is well":     {planner.Result{}, nil, ""},

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // publish writes the status if it changed, and then the events and the metrics. Nothing else writes any of these three.
@@ -83,7 +84,7 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 // requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API
 // server can report a conflict although nothing has changed, and then no watch does.
 func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
-	putOff := (*writer.OverriddenError)(nil)
+	putOff := (*undone.OverriddenError)(nil)
 	switch {
 	case errors.As(err, &putOff):
 		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil

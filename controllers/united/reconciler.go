@@ -25,12 +25,13 @@ import (
 	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
-	"github.com/unitedworkloads/united/controllers/united/shares"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // Reconciler reconciles UnitedDeployments.
@@ -48,8 +49,8 @@ type Reconciler struct {
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
 	// Shares and Meter prevent one parent from using the time of all. Without them there are no limits.
-	Shares *shares.Shares
-	Meter  Meter
+	Shares *fairness.Shares
+	Meter  fairness.Meter
 	// StatusBatching is how long a status waits for the next one.
 	StatusBatching StatusBatching
 
@@ -57,8 +58,8 @@ type Reconciler struct {
 	failures          writer.Failures
 	unreadableParents unreadableParents
 	compared          writer.Comparisons
-	repeats           writer.Repeats
-	contests          writer.Contests
+	repeats           undone.Repeats
+	contests          undone.Contests
 	holders           holders
 	specs             specs
 	observedChildren  observedChildren
@@ -89,16 +90,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.reportUnreadable(ctx, parent, why)
 	}
 	r.reportReadable(ctx, req.NamespacedName)
-	share, wait := r.startPass(req.NamespacedName)
-	if share == nil {
+	passes := &fairness.Passes{Shares: r.Shares, Meter: r.Meter, Client: r.Client, Clock: r.Clock}
+	pass, wait := passes.Start(req.NamespacedName)
+	if pass == nil {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer r.endPass(share)
-	return r.pass(ctx, parent, share)
+	defer pass.End()
+	return r.pass(ctx, parent, pass)
 }
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
-func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, share *share) (ctrl.Result, error) {
+func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
 	spec, err := r.specs.read(parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
@@ -120,8 +122,8 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	case plan == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
 	}
-	results := r.execute(ctx, in, plan, share)
-	if share.stopped == stoppedByDeletion {
+	results := r.execute(ctx, in, plan, pass)
+	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
 	status, wake := report.Status(in, plan, results)
@@ -144,7 +146,7 @@ func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *pl
 	if current == nil {
 		return nil
 	}
-	err, putOff := asStaleRevision(r.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*writer.OverriddenError)(nil)
+	err, putOff := asStaleRevision(r.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*undone.OverriddenError)(nil)
 	if err == nil {
 		err = r.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
 	}

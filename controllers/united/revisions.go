@@ -19,12 +19,13 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // spacing delays changes of a parent's revisions that somebody undoes again and again, as those of its children and its
 // status are delayed. It is a store.Spacing.
 type spacing struct {
-	repeats *writer.Repeats
+	repeats *undone.Repeats
 	parent  types.NamespacedName
 	now     func() time.Time
 }
@@ -39,12 +40,12 @@ const creation = "create"
 // Delay returns an *writer.OverriddenError while a change is delayed.
 func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 	if is == nil {
-		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) writer.Override {
-			return writer.Override{Field: writer.WholeObject}
+		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) undone.Override {
+			return undone.Override{Field: undone.WholeObject}
 		}, s.now()))
 	}
 	object, fields := changed(is, wanted)
-	return errOf(s.repeats.Delay(s.parent, object, fields(wanted).text(), fields(is).text(), func(written string) writer.Override {
+	return errOf(s.repeats.Delay(s.parent, object, fields(wanted).text(), fields(is).text(), func(written string) undone.Override {
 		return revisionOverride(is, fields(is), written)
 	}, s.now()))
 }
@@ -52,13 +53,13 @@ func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 // Wrote records a change.
 func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	if was == nil {
-		s.repeats.RecordWrite(s.parent, revisionObject(after.Name), creation, identity(after).text(), writer.Override{}, s.now())
+		s.repeats.RecordWrite(s.parent, revisionObject(after.Name), creation, identity(after).text(), undone.Override{}, s.now())
 		return
 	}
 	object, fields := changed(was, wanted)
-	content, override := fields(wanted).text(), writer.Override{}
+	content, override := fields(wanted).text(), undone.Override{}
 	if path := fields(wanted).difference(fields(after)); path != nil {
-		override = writer.Override{Field: nameOf(path), Admission: true}
+		override = undone.Override{Field: nameOf(path), Admission: true}
 	}
 	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
 }
@@ -70,7 +71,7 @@ func (s *spacing) errIfOverridden(object string) error {
 }
 
 // errOf returns e as an error, which is nil if e is.
-func errOf(e *writer.OverriddenError) error {
+func errOf(e *undone.OverriddenError) error {
 	if e == nil {
 		return nil
 	}
@@ -152,15 +153,15 @@ func (r revisionRecord) difference(other revisionRecord) fieldpath.Path {
 
 // revisionOverride returns how somebody has changed a revision after it was written, and who. has are the fields that
 // were written.
-func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written string) writer.Override {
+func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written string) undone.Override {
 	var was revisionRecord
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return writer.Override{Field: "all of it"}
+		return undone.Override{Field: "all of it"}
 	}
 	path := has.difference(was)
 	by, err := writer.OwnerOf(path, is.ManagedFields, "")
 	if err != nil {
 		by = "" // it does not matter who it is
 	}
-	return writer.Override{Field: nameOf(path), By: by}
+	return undone.Override{Field: nameOf(path), By: by}
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
-	"github.com/unitedworkloads/united/controllers/united/shares"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 )
 
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
@@ -183,7 +183,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
 		Recorder: mgr.GetEventRecorder("united"), Metrics: NewMetrics(metrics.Registry), Clock: clock.RealClock{},
-		Shares: shares.New(workers), Meter: NewMeter(clock.RealClock{}),
+		Shares: fairness.New(workers), Meter: fairness.NewMeter(clock.RealClock{}),
 		StatusBatching: standardBatching(),
 	}
 	// Our own status writes also trigger passes: so a pass that used an outdated status is followed by one that does
@@ -279,7 +279,7 @@ func relatedCaches(mgr ctrl.Manager, known adapters.Registry, namespaces map[str
 }
 
 // wakeUps triggers a pass over a parent that may have one now.
-func wakeUps(s *shares.Shares) source.Source {
+func wakeUps(s *fairness.Shares) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.OnWake(func(parent types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: parent}) })
 		return nil

@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/unitedworkloads/united/controllers/united"
-	"github.com/unitedworkloads/united/controllers/united/shares"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 )
 
 // metered returns a Meter in which the used time grows by each at every call; at the call with the given number,
 // happens is called.
-func metered(each time.Duration, number int, happens func()) united.Meter {
+func metered(each time.Duration, number int, happens func()) fairness.Meter {
 	return func() (func() time.Duration, func()) {
 		used, looks := time.Duration(0), 0
 		return func() time.Duration {
@@ -48,12 +47,12 @@ func (s *scene) partitionOf(subset string) int64 {
 // place, and then everything is done.
 func TestAPassWithoutAPlace(t *testing.T) {
 	s := released(t)
-	s.Reconciler.Shares = shares.New(4) // one of these is a place
+	s.Reconciler.Shares = fairness.New(4) // one of these is a place
 	var woken []types.NamespacedName
 	s.Reconciler.Shares.OnWake(func(p types.NamespacedName) { woken = append(woken, p) })
 	other, _ := s.Reconciler.Shares.Begin(types.NamespacedName{Name: "other"}, s.Clock.Now())
 	other.MayContinue(time.Hour)
-	s.Reconciler.Meter = metered(shares.Allowance*2/3, 0, nil)
+	s.Reconciler.Meter = metered(fairness.Allowance*2/3, 0, nil)
 
 	s.Reconcile()
 	if a, b := s.partitionOf("a"), s.partitionOf("b"); a != 0 || b != 2 {
@@ -90,9 +89,9 @@ func TestAPassThatIsNotWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := released(t)
-			s.Reconciler.Shares = shares.New(8)
+			s.Reconciler.Shares = fairness.New(8)
 			name := s.Name
-			s.Reconciler.Meter = metered(shares.Allowance/8, 2, func() {
+			s.Reconciler.Meter = metered(fairness.Allowance/8, 2, func() {
 				tc.happens(s)
 				s.API.Refresh()
 			})

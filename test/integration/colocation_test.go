@@ -11,12 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
-	"github.com/unitedworkloads/united/adapters/cloneset"
-	"github.com/unitedworkloads/united/adapters/deployment"
-	"github.com/unitedworkloads/united/adapters/leaderworkerset"
-	"github.com/unitedworkloads/united/adapters/statefulset"
+	kinds "github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -138,9 +133,7 @@ func TestColocation(t *testing.T) {
 }
 
 func readSpec(g *WithT, object *unstructured.Unstructured) (*spec.Spec, error) {
-	return spec.Read(decode(g, object), adapters.Registry{
-		statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New(),
-	})
+	return spec.Read(decode(g, object), kinds.Registry())
 }
 
 // TestColocationUpdates checks what may change: the ratios are immutable, everything else is not.

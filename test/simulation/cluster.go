@@ -21,12 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/adapters/advancedstatefulset"
-	"github.com/unitedworkloads/united/adapters/cloneset"
-	"github.com/unitedworkloads/united/adapters/deployment"
-	"github.com/unitedworkloads/united/adapters/leaderworkerset"
-	"github.com/unitedworkloads/united/adapters/statefulset"
+	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united"
 )
@@ -152,7 +147,7 @@ func (s *Cluster) Restart() {
 		w.Oracle.collects = collects{may: s.StatusBatching}
 	}
 	s.Reconciler = &united.Reconciler{
-		Client: s.API.Client(), Live: s.API.Reader(), Adapters: adapters.Registry{statefulset.New(), deployment.New(), cloneset.New(), advancedstatefulset.New(), leaderworkerset.New()},
+		Client: s.API.Client(), Live: s.API.Reader(), Adapters: all.Registry(),
 		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, StatusBatching: s.StatusBatching,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // arena is a child whose partition somebody lowers, with a clock.
@@ -26,7 +27,7 @@ type arena struct {
 
 func newArena(t *testing.T) *arena {
 	a := &arena{bench: newBench(t), now: time.Unix(1e9, 0)}
-	a.Repeats, a.Contests, a.Now = &Repeats{}, &Contests{}, func() time.Time { return a.now }
+	a.Repeats, a.Contests, a.Now = &undone.Repeats{}, &undone.Contests{}, func() time.Time { return a.now }
 	a.current = a.asStored(childSpec(), nil)
 	return a
 }
@@ -76,11 +77,11 @@ func (a *arena) without(by string) *arena {
 // TestContestedStrategy: whoever sets the strategy also removes the partition, and is reported with the strategy.
 func TestContestedStrategy(t *testing.T) {
 	a := newArena(t)
-	for range contestedAfter {
+	for range undone.ContestedAfter {
 		a.now = a.now.Add(time.Second)
 		a.raised().without("fighter").contestedFor()
 	}
-	if a.contestedFor() != contestQuiet {
+	if a.contestedFor() != undone.ContestQuiet {
 		t.Error("it is no contest:", a.contestedFor())
 	}
 	if e := a.contested(webParent, a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
@@ -134,12 +135,12 @@ func TestContested(t *testing.T) {
 		{"never", nil, 0},
 		{"once", []func(*arena){lower("other", 0)}, 0},
 		{"once, seen by two passes", []func(*arena){lower("other", 0), func(a *arena) { a.contestedFor() }}, 0},
-		{"twice", []func(*arena){lower("other", 0), raise, lower("other", time.Second)}, contestQuiet},
-		{"twice, by two", []func(*arena){lower("other", 0), raise, lower("another", time.Second)}, contestQuiet},
-		{"twice, and closed again", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(time.Second)}, contestQuiet - time.Second},
-		{"twice, and left alone", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(contestQuiet)}, 0},
-		{"again, soon after that", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(contestQuiet), lower("other", time.Second)}, contestQuiet},
-		{"again, long after that", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(contestMemory), lower("other", 0)}, 0},
+		{"twice", []func(*arena){lower("other", 0), raise, lower("other", time.Second)}, undone.ContestQuiet},
+		{"twice, by two", []func(*arena){lower("other", 0), raise, lower("another", time.Second)}, undone.ContestQuiet},
+		{"twice, and closed again", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(time.Second)}, undone.ContestQuiet - time.Second},
+		{"twice, and left alone", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(undone.ContestQuiet)}, 0},
+		{"again, soon after that", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(undone.ContestQuiet), lower("other", time.Second)}, undone.ContestQuiet},
+		{"again, long after that", []func(*arena){lower("other", 0), raise, lower("other", time.Second), raise, wait(undone.ContestMemory), lower("other", 0)}, 0},
 		{"each minute", []func(*arena){lower("other", 0), raise, lower("other", time.Minute), raise, lower("other", time.Minute)}, 0},
 		{"by admission", []func(*arena){lower("", 0), lower("", 0), lower("", 0)}, 0},
 		{"another child of the name", []func(*arena){lower("other", 0), raise, func(a *arena) { a.current.SetUID("s-2") }, lower("other", time.Second)}, 0},
@@ -167,7 +168,7 @@ func TestContestIsSaid(t *testing.T) {
 		if e == nil {
 			return ""
 		}
-		if e.Until != a.now.Add(contestQuiet) {
+		if e.Until != a.now.Add(undone.ContestQuiet) {
 			t.Error("until", e.Until)
 		}
 		return strings.TrimPrefix(e.Error(), "StatefulSet web-zone-a: ") + map[bool]string{true: " LASTS"}[e.Lasting]
@@ -192,7 +193,7 @@ func TestContestIsSaid(t *testing.T) {
 		a.raised()
 		a.now = a.now.Add(time.Second)
 	}
-	if a.now = a.now.Add(contestQuiet); said() != "" {
+	if a.now = a.now.Add(undone.ContestQuiet); said() != "" {
 		t.Error("it is over:", said())
 	}
 }
@@ -202,12 +203,12 @@ func TestContestsAreForgotten(t *testing.T) {
 	a := newArena(t)
 	for i := range 100 {
 		a.current.SetName("web-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
-		a.Contests.recordLowered(webParent, a.current, "other", "spec.updateStrategy.rollingUpdate.partition", a.now)
+		a.Contests.RecordLowered(webParent, a.current, "other", "spec.updateStrategy.rollingUpdate.partition", a.now)
 		a.now = a.now.Add(time.Second)
 	}
 	n := 0
-	a.Contests.DeleteFunc(webParent, func(string, *contest) bool { n++; return false })
-	if n == 0 || n > int(contestMemory/time.Second)+1 {
+	a.Contests.DeleteFunc(webParent, func(string, *undone.Contest) bool { n++; return false })
+	if n == 0 || n > int(undone.ContestMemory/time.Second)+1 {
 		t.Error(n, "are remembered")
 	}
 	a.Contests = nil
@@ -215,5 +216,5 @@ func TestContestsAreForgotten(t *testing.T) {
 		t.Error(err)
 	}
 	var none types.NamespacedName
-	(&Contests{}).Forget(none)
+	(&undone.Contests{}).Forget(none)
 }

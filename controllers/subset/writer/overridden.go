@@ -14,6 +14,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // contentOf identifies a write of a child. It does not include what is only written along with other changes, because
@@ -62,9 +63,9 @@ func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured
 
 func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at fieldLocation, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
-	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) Override {
+	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) undone.Override {
 		if at.text == "" {
-			return Override{Field: WholeObject}
+			return undone.Override{Field: undone.WholeObject}
 		}
 		override, err := w.overrideAt(at, managed)
 		failed = err
@@ -79,14 +80,14 @@ func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content
 // overrideAt returns what somebody has changed in a child whose first difference from its desired state is at a
 // location. Trap: the desired state may be another than the last one. A child that was scaled to 0 first gets back the
 // template of its protected revision, and that is not what somebody has changed.
-func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntry) (Override, error) {
+func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntry) (undone.Override, error) {
 	by, err := OwnerOf(at.path, managed, "")
 	if err != nil || by != "" {
-		return Override{Field: at.text, By: by}, err
+		return undone.Override{Field: at.text, By: by}, err
 	}
 	ours, err := ownedIn(managed)
 	if err != nil || ours == nil {
-		return Override{Field: at.text}, err
+		return undone.Override{Field: at.text}, err
 	}
 	fields := w.Adapter.FieldPaths()
 	for _, steps := range [][]string{fields.Replicas, fields.Partition, fields.Paused, fields.Strategy} {
@@ -95,16 +96,16 @@ func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntr
 		}
 		taken := fieldAt(steps...)
 		if by, err = OwnerOf(taken.path, managed, ""); err != nil || by != "" {
-			return Override{Field: taken.text, By: by}, err
+			return undone.Override{Field: taken.text, By: by}, err
 		}
 	}
 	// Trap: a Scale omits replicas if they are 0. So if somebody scales a child to 0, the API server removes us as the
 	// owner of its replicas, and makes nobody else the owner. Nobody can remove the field, because an absent value
 	// means 1.
 	if replicas := fieldAt(fields.Replicas...); !ours.Has(replicas.path) {
-		return Override{Field: replicas.text, Unnamed: true}, nil
+		return undone.Override{Field: replicas.text, Unnamed: true}, nil
 	}
-	return Override{Field: at.text}, nil
+	return undone.Override{Field: at.text}, nil
 }
 
 // barredByAdmission reports whether admission prevented the last identical write from raising the partition. Only then
@@ -121,7 +122,7 @@ func (w *Writer) writeStands(c *adapters.Child) {
 // recordWrite records a write of a child, and returns the first location at which the API server's response differs
 // from what was written.
 func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, applied, answer *unstructured.Unstructured) fieldLocation {
-	at, override := fieldLocation{}, Override{}
+	at, override := fieldLocation{}, undone.Override{}
 	barred := false
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
 		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
@@ -136,7 +137,7 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, app
 		at.text = adapters.Overruled(w.Adapter, applied, answer)
 	}
 	if at.text != "" {
-		override = Override{Field: at.text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
+		override = undone.Override{Field: at.text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	return at
@@ -172,9 +173,9 @@ func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.Ge
 
 // recordRelabel records that the labels were restored, and whether the response has them.
 func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.Object) {
-	override := Override{}
+	override := undone.Override{}
 	if label := lostLabel(c, answer); label != "" {
-		override = Override{Field: labelAt(label).text, Admission: true}
+		override = undone.Override{Field: labelAt(label).text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
@@ -189,7 +190,7 @@ func (w *Writer) now() time.Time {
 
 // Overridden returns what undoes the last write of a child again and again, or what admission has changed in its pod
 // template; nil if all writes stand. current is the child as it is now, nil if it is not known.
-func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *OverriddenError {
+func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *undone.OverriddenError {
 	if e := w.contested(parent, name); e != nil {
 		return e
 	}
@@ -197,26 +198,25 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 		return e
 	}
 	if field, why := w.Comparisons.fixed(parent, current); field != "" {
-		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, Fixed: why}
+		return &undone.OverriddenError{Object: w.object(name), Override: undone.Override{Field: field, Admission: true}, Lasting: true, Fixed: why}
 	}
 	if field := w.Comparisons.altered(parent, current); field != "" {
-		return &OverriddenError{Object: w.object(name), Override: Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
+		return &undone.OverriddenError{Object: w.object(name), Override: undone.Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
 	}
 	return nil
 }
 
 // delayShrinkIfRepeated is for a child of a removed subset, in which only the replicas are written.
-
 func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
 	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
 		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
 // recordShrink records such a write, and reports whether the response has other replicas nevertheless.
-func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (undone bool) {
-	override, content := Override{}, shrinking(current, replicas)
+func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (changed bool) {
+	override, content := undone.Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
-		override = Override{Field: fieldAt(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
+		override = undone.Override{Field: fieldAt(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
 	return override.Admission

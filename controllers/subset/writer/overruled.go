@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // correctOverruled writes a child, all of whose fields are ours, if admission has replaced the value of a field when it
@@ -27,7 +28,7 @@ func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, cur
 		w.writeStands(c)
 		return current, false, nil
 	}
-	putOff := (*OverriddenError)(nil)
+	putOff := (*undone.OverriddenError)(nil)
 	switch err := w.delayIfRepeated(c, u, at, current, observed); {
 	case errors.As(err, &putOff):
 		return current, false, nil // Overridden reports it

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // overruled returns a child in which admission has replaced a value in the spec.
@@ -43,7 +44,7 @@ func TestOverruled(t *testing.T) {
 		after.SetManagedFields(current.GetManagedFields())
 		current = after
 	}
-	if writes := len(b.applied); writes <= repeatsAtOnce || writes > repeatsEachSecond+10 {
+	if writes := len(b.applied); writes <= undone.RepeatsAtOnce || writes > undone.RepeatsEachSecond+10 {
 		t.Error(writes, "writes")
 	}
 	e := b.Overridden(webParent, "web-zone-a", current)
@@ -83,7 +84,7 @@ func TestOverruledInARollout(t *testing.T) {
 			t.Fatal("the partition is not written at once:", got, partition)
 		}
 	}
-	if repeated := len(b.applied) - released; repeated <= 0 || repeated > repeatsEachSecond {
+	if repeated := len(b.applied) - released; repeated <= 0 || repeated > undone.RepeatsEachSecond {
 		t.Error(repeated, "repetitions in 20 s")
 	}
 	if e := b.Overridden(webParent, "web-zone-a", current); e == nil {
@@ -99,7 +100,7 @@ func TestOverruledInARollout(t *testing.T) {
 		after.SetManagedFields(current.GetManagedFields())
 		current = after
 	}
-	if again := len(b.applied) - before; again < repeatsAtOnce {
+	if again := len(b.applied) - before; again < undone.RepeatsAtOnce {
 		t.Error("after an edit of the parent it is not tried at once:", again)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // ErrRevisionGone means that a child cannot be reminded of what its protected replicas run, because its own revision no
@@ -177,7 +178,7 @@ func namesRevisionOf(child, revision string) bool {
 // patchLabels restores the labels of a child's own revision, less and less often if somebody removes them each time.
 func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMetadata, labels map[string]string, current *unstructured.Unstructured) error {
 	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, labelAt(v1alpha1.LabelSubset)
-	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) Override { return Override{Field: lost.text} }, w.now())
+	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) undone.Override { return undone.Override{Field: lost.text} }, w.now())
 	if putOff != nil {
 		return putOff
 	}
@@ -190,9 +191,9 @@ func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMeta
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("restore the labels of revision %s: %w", live.Name, err)
 	}
-	override := Override{}
+	override := undone.Override{}
 	if err == nil && live.Labels[v1alpha1.LabelSubset] != labels[v1alpha1.LabelSubset] {
-		override = Override{Field: lost.text, Admission: true}
+		override = undone.Override{Field: lost.text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
 	return &WaitError{fmt.Sprintf("revision %s of %s lost its labels; restoring them", live.Name, current.GetName())}

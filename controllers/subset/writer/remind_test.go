@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // ownedBy adds an object to the child of zone-a; with owner "" it is an orphan.
@@ -143,19 +144,19 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	bare.SetLabels(nil)
 	b := newBench(t, bare)
 	now := epoch()
-	b.Now, b.Repeats = func() time.Time { return now }, &Repeats{}
+	b.Now, b.Repeats = func() time.Time { return now }, &undone.Repeats{}
 	b.labels = map[string]string{"example.com/not": "ours"} // what admission makes of them
 	said := ""
 	for range 600 {
 		_, _, err := b.remind(b.forgetfulSet(2))
-		if e := (*OverriddenError)(nil); errors.As(err, &e) {
+		if e := (*undone.OverriddenError)(nil); errors.As(err, &e) {
 			said = e.Error()
 		} else if !errors.Is(err, ErrStale) {
 			t.Fatal(err)
 		}
 		now = now.Add(100 * time.Millisecond)
 	}
-	if b.patches > 45 || b.patches <= repeatsAtOnce {
+	if b.patches > 45 || b.patches <= undone.RepeatsAtOnce {
 		t.Error("written", b.patches, "times in a minute")
 	}
 	if want := `ControllerRevision h1: metadata.labels["united.dev/subset"] was changed by admission`; !strings.HasPrefix(said, want) {

@@ -21,23 +21,24 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 var webParent = types.NamespacedName{Namespace: "shop", Name: "web"}
 
 // opponent simulates somebody who undoes every write after a while.
 type opponent struct {
-	Repeats
+	undone.Repeats
 	now    time.Time
 	after  time.Duration
 	writes []time.Time
 }
 
-func (o *opponent) pass(content, standing string) *OverriddenError {
-	e := o.Delay(webParent, "child", content, standing, func(string) Override { return Override{Field: "spec.replicas", By: "other"} }, o.now)
+func (o *opponent) pass(content, standing string) *undone.OverriddenError {
+	e := o.Delay(webParent, "child", content, standing, func(string) undone.Override { return undone.Override{Field: "spec.replicas", By: "other"} }, o.now)
 	if e == nil {
 		o.writes = append(o.writes, o.now)
-		o.RecordWrite(webParent, "child", content, content, Override{}, o.now)
+		o.RecordWrite(webParent, "child", content, content, undone.Override{}, o.now)
 	}
 	return e
 }
@@ -69,10 +70,10 @@ func TestRepeatsAreSpaced(t *testing.T) {
 		overridden    bool
 		lasting, each bool
 	}{
-		{name: "undone at once, for a second", after: time.Millisecond, during: time.Second, writes: repeatsAtOnce + 1, longest: time.Second, overridden: true},
+		{name: "undone at once, for a second", after: time.Millisecond, during: time.Second, writes: undone.RepeatsAtOnce + 1, longest: time.Second, overridden: true},
 		{name: "undone at once, for a minute", after: time.Millisecond, during: time.Minute, writes: 36, longest: 32 * time.Second, overridden: true, lasting: true},
-		{name: "undone at once, for a day", after: time.Millisecond, during: 24 * time.Hour, writes: 330, longest: MaxRepeat, overridden: true, lasting: true},
-		{name: "undone after seconds, for a day", after: 9 * time.Second, during: 24 * time.Hour, writes: 330, longest: MaxRepeat, overridden: true, lasting: true},
+		{name: "undone at once, for a day", after: time.Millisecond, during: 24 * time.Hour, writes: 330, longest: undone.MaxRepeat, overridden: true, lasting: true},
+		{name: "undone after seconds, for a day", after: 9 * time.Second, during: 24 * time.Hour, writes: 330, longest: undone.MaxRepeat, overridden: true, lasting: true},
 		{name: "undone each minute is put right each time", after: time.Minute, during: time.Hour, writes: 60, longest: time.Minute, each: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -143,15 +144,15 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 		t.Fatal("the positive control: it is put off")
 	}
 	o.RecordStanding(webParent, "child", o.now)
-	if e := o.Overridden(webParent, "child", o.now); e == nil || e.Until != o.now.Add(stands) {
+	if e := o.Overridden(webParent, "child", o.now); e == nil || e.Until != o.now.Add(undone.Stands) {
 		t.Error("not sure yet:", e)
 	}
-	o.now = o.now.Add(stands)
+	o.now = o.now.Add(undone.Stands)
 	if e := o.Overridden(webParent, "child", o.now); e != nil {
 		t.Error(e)
 	}
 	o.now = o.now.Add(time.Hour)
-	for range repeatsAtOnce + 1 {
+	for range undone.RepeatsAtOnce + 1 {
 		if e := o.pass("A", "theirs"); e != nil {
 			t.Error("it stood for an hour:", e)
 		}
@@ -162,21 +163,21 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 func TestWhatIsTakenBackIsNotDoubted(t *testing.T) {
 	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 	o.fight("A", time.Hour)
-	o.RecordWrite(webParent, "child", "A", "A", Override{}, o.now)
+	o.RecordWrite(webParent, "child", "A", "A", undone.Override{}, o.now)
 	if o.Overridden(webParent, "child", o.now) == nil {
 		t.Fatal("the positive control: it is doubted")
 	}
-	o.now = o.now.Add(stands)
-	o.RecordWrite(webParent, "child", "A", "A", Override{}, o.now)
+	o.now = o.now.Add(undone.Stands)
+	o.RecordWrite(webParent, "child", "A", "A", undone.Override{}, o.now)
 	if e := o.Overridden(webParent, "child", o.now); e != nil {
 		t.Error(e)
 	}
 }
 
 func TestForgetRepeats(t *testing.T) {
-	for name, forget := range map[string]func(r *Repeats){
-		"parent": func(r *Repeats) { r.Forget(webParent) },
-		"object": func(r *Repeats) { r.ForgetObject(webParent, "child") },
+	for name, forget := range map[string]func(r *undone.Repeats){
+		"parent": func(r *undone.Repeats) { r.Forget(webParent) },
+		"object": func(r *undone.Repeats) { r.ForgetObject(webParent, "child") },
 	} {
 		o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
 		o.fight("A", time.Hour)
@@ -185,8 +186,8 @@ func TestForgetRepeats(t *testing.T) {
 			t.Error(name, e)
 		}
 	}
-	var none *Repeats
-	none.RecordWrite(webParent, "child", "A", "A", Override{}, time.Now())
+	var none *undone.Repeats
+	none.RecordWrite(webParent, "child", "A", "A", undone.Override{}, time.Now())
 	none.RecordStanding(webParent, "child", time.Now())
 	none.Forget(webParent)
 	none.ForgetObject(webParent, "child")
@@ -206,7 +207,7 @@ func TestRepeatsProperties(t *testing.T) {
 		for range rapid.IntRange(1, 400).Draw(t, "passes") {
 			content := contents.Draw(t, "content")
 			if e := o.pass(content, "theirs"); e != nil {
-				if wait := e.Until.Sub(o.now); wait <= 0 || wait > MaxRepeat {
+				if wait := e.Until.Sub(o.now); wait <= 0 || wait > undone.MaxRepeat {
 					t.Fatal("put off for", wait)
 				}
 				if rapid.Bool().Draw(t, "wait") {
@@ -218,7 +219,7 @@ func TestRepeatsProperties(t *testing.T) {
 			o.now = o.now.Add(time.Duration(rapid.IntRange(0, 12_000).Draw(t, "ms")) * time.Millisecond)
 		}
 		for content, times := range made {
-			most := 2*repeatsEachSecond + int(window/stands)
+			most := 2*undone.RepeatsEachSecond + int(window/undone.Stands)
 			for i := range times {
 				n := slices.IndexFunc(times[i:], func(at time.Time) bool { return at.Sub(times[i]) > window })
 				if n > most {
@@ -232,7 +233,7 @@ func TestRepeatsProperties(t *testing.T) {
 // overriding returns a bench whose server changes what is applied.
 func overriding(t *testing.T, change func(*unstructured.Unstructured)) (*bench, *time.Time) {
 	b, now := newBench(t), time.Unix(1e9, 0)
-	b.Repeats, b.Now = &Repeats{}, func() time.Time { return now }
+	b.Repeats, b.Now = &undone.Repeats{}, func() time.Time { return now }
 	b.change = change
 	return b, &now
 }
@@ -257,8 +258,8 @@ func TestOverriddenByAdmission(t *testing.T) {
 	current := b.asStored(childSpec(), nil)
 	setNumber(current, 9, "spec", "replicas")
 	current, err := b.fight(childSpec(), current, 50)
-	e := (*OverriddenError)(nil)
-	if !errors.As(err, &e) || e.Lasting || len(b.applied) != repeatsAtOnce+1 {
+	e := (*undone.OverriddenError)(nil)
+	if !errors.As(err, &e) || e.Lasting || len(b.applied) != undone.RepeatsAtOnce+1 {
 		t.Fatal(err, len(b.applied))
 	}
 	if want := "StatefulSet web-zone-a: spec.replicas was changed by admission"; !strings.HasPrefix(e.Error(), want) {
@@ -282,7 +283,7 @@ func TestOverriddenByAManager(t *testing.T) {
 	current := b.asStored(childSpec(), nil)
 	b.undo(current)
 	_, err := b.fight(childSpec(), current, 50)
-	if err == nil || !strings.Contains(err.Error(), `spec.replicas was changed by "keda" right after it was written`) || len(b.applied) != repeatsAtOnce+1 {
+	if err == nil || !strings.Contains(err.Error(), `spec.replicas was changed by "keda" right after it was written`) || len(b.applied) != undone.RepeatsAtOnce+1 {
 		t.Error(err, len(b.applied))
 	}
 }
@@ -316,7 +317,7 @@ func TestOverriddenByAScaleToZero(t *testing.T) {
 			}
 			current := b.asStored(seed, nil)
 			b.undo(current)
-			if _, err := b.fight(seed, current, 50); err == nil || !strings.Contains(err.Error(), tc.want) || len(b.applied) != repeatsAtOnce+1 {
+			if _, err := b.fight(seed, current, 50); err == nil || !strings.Contains(err.Error(), tc.want) || len(b.applied) != undone.RepeatsAtOnce+1 {
 				t.Error(err, len(b.applied))
 			}
 		})
@@ -345,7 +346,7 @@ func TestProtectionIsNotPutOff(t *testing.T) {
 	b, _ = overriding(t, lower)
 	current = b.asStored(childSpec(), nil)
 	lower(current)
-	if _, err := b.fight(childSpec(), current, 50); err == nil || len(b.applied) != repeatsAtOnce+1 {
+	if _, err := b.fight(childSpec(), current, 50); err == nil || len(b.applied) != undone.RepeatsAtOnce+1 {
 		t.Error(err, len(b.applied))
 	}
 }
@@ -357,7 +358,7 @@ func TestCreatedAgainAndAgain(t *testing.T) {
 	for range 50 {
 		_, _, err = b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
 	}
-	if err == nil || !strings.Contains(err.Error(), "the whole object was removed") || len(b.applied) != repeatsAtOnce+1 {
+	if err == nil || !strings.Contains(err.Error(), "the whole object was removed") || len(b.applied) != undone.RepeatsAtOnce+1 {
 		t.Error(err, len(b.applied))
 	}
 }
@@ -385,7 +386,7 @@ func TestForgedRecordIsWrittenAgain(t *testing.T) {
 		annotate(current, key, value)
 		_, err := b.fight(childSpec(), current, 50)
 		want := fmt.Sprintf("metadata.annotations[%q] was changed by admission", key)
-		if err == nil || !strings.Contains(err.Error(), want) || len(b.applied) != repeatsAtOnce+1 {
+		if err == nil || !strings.Contains(err.Error(), want) || len(b.applied) != undone.RepeatsAtOnce+1 {
 			t.Error(key, err, len(b.applied))
 		}
 	}
@@ -398,14 +399,14 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 		lost := set(func(s *appsv1.StatefulSet) { s.Labels[key] = "x" })
 		b := newBench(t, lost)
 		now := time.Unix(1e9, 0)
-		b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return now }, lost.Labels
+		b.Repeats, b.Now, b.labels = &undone.Repeats{}, func() time.Time { return now }, lost.Labels
 		c := childSpec()
 		var err error
 		for range 50 {
 			err = b.Relabel(t.Context(), &c)
 		}
-		e := (*OverriddenError)(nil)
-		if !errors.As(err, &e) || b.patches != repeatsAtOnce+1 || e.Until != now.Add(time.Second) {
+		e := (*undone.OverriddenError)(nil)
+		if !errors.As(err, &e) || b.patches != undone.RepeatsAtOnce+1 || e.Until != now.Add(time.Second) {
 			t.Fatal(key, err, b.patches)
 		}
 		if want := fmt.Sprintf("StatefulSet web-zone-a: metadata.labels[%q] was changed by admission", key); !strings.HasPrefix(e.Error(), want) {
@@ -421,7 +422,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 // The child of a removed subset that keeps its replicas is scaled again, although no watch reports it.
 func TestShrinkToNoAvail(t *testing.T) {
 	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
-	b.Repeats, b.Now, b.labels = &Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
+	b.Repeats, b.Now, b.labels = &undone.Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
 	current := b.asStored(childSpec(), nil)
 	if after, err := b.Shrink(t.Context(), current, 2, false); !errors.Is(err, ErrStale) || after != nil {
 		t.Error(after, err)

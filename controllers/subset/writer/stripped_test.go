@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 func TestStripped(t *testing.T) {
@@ -62,8 +63,8 @@ func TestStrippedIsWrittenWhole(t *testing.T) {
 		current := b.asStored(childSpec(), nil)
 		strip(label)(current)
 		_, err := b.fight(childSpec(), current, 50)
-		e := (*OverriddenError)(nil)
-		if !errors.As(err, &e) || len(b.applied) != repeatsAtOnce+1 || e.Until != now.Add(time.Second) ||
+		e := (*undone.OverriddenError)(nil)
+		if !errors.As(err, &e) || len(b.applied) != undone.RepeatsAtOnce+1 || e.Until != now.Add(time.Second) ||
 			!strings.Contains(e.Error(), label+`"] was changed by admission`) {
 			t.Fatal(label, err, len(b.applied))
 		}

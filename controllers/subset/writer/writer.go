@@ -28,6 +28,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // absent as the resourceVersion of a server-side apply means: create, never update. If the object exists, the response
@@ -55,9 +56,9 @@ type Writer struct {
 	// Comparisons remembers the children that are as they were written. Nil does not remember anything.
 	Comparisons *Comparisons
 	// Repeats delays writes that are undone, based on the time that Now returns. Without Repeats, no write is delayed.
-	Repeats *Repeats
+	Repeats *undone.Repeats
 	// Contests remembers the children whose partition somebody lowers again and again. Nil does not remember anything.
-	Contests *Contests
+	Contests *undone.Contests
 	Now      func() time.Time
 
 	// Corrected describes the change by somebody else that the last write of Execute reverted in the child; "" if there

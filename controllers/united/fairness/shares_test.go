@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package shares_test
+package fairness_test
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/unitedworkloads/united/controllers/united/shares"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 )
 
 func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
 }
 
-const much = shares.Allowance + time.Second
+const much = fairness.Allowance + time.Second
 
 // full returns Shares with two places that are taken, by a and b.
-func full(t *testing.T, now time.Time) (s *shares.Shares, a, b *shares.Turn, woken *[]string) {
+func full(t *testing.T, now time.Time) (s *fairness.Shares, a, b *fairness.Turn, woken *[]string) {
 	t.Helper()
-	s, woken = shares.New(8), &[]string{}
+	s, woken = fairness.New(8), &[]string{}
 	s.OnWake(func(p types.NamespacedName) { *woken = append(*woken, p.Name) })
 	a, _ = s.Begin(named("a"), now)
 	b, _ = s.Begin(named("b"), now)
@@ -39,10 +39,10 @@ func TestAShortPassNeedsNoPlace(t *testing.T) {
 	s, _, _, _ := full(t, now)
 	for range 3 {
 		turn, _ := s.Begin(named("short"), now)
-		if turn == nil || !turn.MayContinue(shares.Allowance) {
+		if turn == nil || !turn.MayContinue(fairness.Allowance) {
 			t.Fatal("it was held up")
 		}
-		turn.End(shares.Allowance, now)
+		turn.End(fairness.Allowance, now)
 	}
 }
 
@@ -79,9 +79,9 @@ func TestALongPassWaitsInLine(t *testing.T) {
 func TestWhoHasWorkedRestsAsLong(t *testing.T) {
 	now := time.Now()
 	for _, tc := range []struct{ used, rest time.Duration }{
-		{shares.Allowance, 0}, {2 * time.Second, 2 * time.Second}, {time.Hour, shares.MaxRest},
+		{fairness.Allowance, 0}, {2 * time.Second, 2 * time.Second}, {time.Hour, fairness.MaxRest},
 	} {
-		s := shares.New(4)
+		s := fairness.New(4)
 		turn, _ := s.Begin(named("a"), now)
 		turn.MayContinue(tc.used)
 		turn.End(tc.used, now)
@@ -112,7 +112,7 @@ func TestForget(t *testing.T) {
 }
 
 func TestWithoutShares(t *testing.T) {
-	var s *shares.Shares
+	var s *fairness.Shares
 	turn, _ := s.Begin(named("a"), time.Now())
 	if turn == nil || !turn.MayContinue(time.Hour) {
 		t.Error("it is bounded")
@@ -127,10 +127,10 @@ func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 16).Draw(t, "workers")
 		places := max(1, workers/4)
-		s, now := shares.New(workers), time.Unix(0, 0)
+		s, now := fairness.New(workers), time.Unix(0, 0)
 		woken := map[string]bool{}
 		s.OnWake(func(p types.NamespacedName) { woken[p.Name] = true })
-		under, long := map[string]*shares.Turn{}, map[string]bool{}
+		under, long := map[string]*fairness.Turn{}, map[string]bool{}
 		name := rapid.Map(rapid.IntRange(0, 9), func(i int) string { return fmt.Sprint("p", i) })
 		waits := map[string]bool{}
 		end := func(p string, used time.Duration) {
@@ -164,7 +164,7 @@ func TestProperties(t *testing.T) {
 					end(p, much)
 				}
 			default:
-				used := shares.Allowance
+				used := fairness.Allowance
 				if long[p] {
 					used = much
 				}
@@ -176,9 +176,9 @@ func TestProperties(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ms")) * time.Millisecond)
 		}
 		for p := range under {
-			end(p, shares.Allowance)
+			end(p, fairness.Allowance)
 		}
-		now = now.Add(shares.MaxRest)
+		now = now.Add(fairness.MaxRest)
 		for range 10 { // in each round at least the first in the queue
 			for p := range woken {
 				delete(woken, p)
@@ -186,7 +186,7 @@ func TestProperties(t *testing.T) {
 			}
 			for p := range waits {
 				if begin(p); under[p] != nil {
-					end(p, shares.Allowance)
+					end(p, fairness.Allowance)
 				}
 			}
 		}

@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shares decides which parents may have a pass, so that parents that need much time do not block the others. It
-// is pure: the time is an argument.
+// Package fairness decides which parents may have a pass, and how long it may take, so that parents that need much time do
+// not block the others.
 //
 // The cost of a pass over a parent is known only when it has ended, and a pass over a large parent can take seconds. So
 // every pass may start, and a short one is never delayed. A pass that has used up its Allowance needs one of a few
@@ -19,7 +19,7 @@
 //
 // In addition, a parent that worked for long rests for the same time (Turn.End), up to MaxRest: with only a queue, one
 // parent with many events could keep its place forever.
-package shares
+package fairness
 
 import (
 	"slices"

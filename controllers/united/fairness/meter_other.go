@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package united
+package fairness
 
 import "time"
 

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package shares_test
+package fairness_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/unitedworkloads/united/controllers/united/shares"
+	"github.com/unitedworkloads/united/controllers/united/fairness"
 )
 
 func in(namespace, name string) types.NamespacedName {
@@ -22,9 +22,9 @@ func in(namespace, name string) types.NamespacedName {
 // If passes counted only when they have ended, all workers could be waiting for the webhooks of one namespace.
 func TestANamespaceLeavesWorkers(t *testing.T) {
 	now := time.Now()
-	s, woken := shares.New(8), []string{}
+	s, woken := fairness.New(8), []string{}
 	s.OnWake(func(p types.NamespacedName) { woken = append(woken, p.String()) })
-	var slow []*shares.Turn
+	var slow []*fairness.Turn
 	begin := func(namespace string) (begun int) {
 		for i := range 8 {
 			turn, wait := s.Begin(in(namespace, fmt.Sprint(i)), now)
@@ -67,12 +67,12 @@ func TestANamespaceLeavesWorkers(t *testing.T) {
 // With halves alone, four namespaces whose webhooks are slow had all of eight workers, and everybody else waited for them.
 func TestTheLastWorkerIsForShortPasses(t *testing.T) {
 	now := time.Now()
-	s := shares.New(8)
-	may := func(namespace, name string) *shares.Turn {
+	s := fairness.New(8)
+	may := func(namespace, name string) *fairness.Turn {
 		turn, _ := s.Begin(in(namespace, name), now)
 		return turn
 	}
-	may("short", "before").End(shares.Allowance, now)
+	may("short", "before").End(fairness.Allowance, now)
 	may("both", "short").End(0, now)
 	may("both", "long").End(much, now)
 	for i := range 10 {
@@ -91,7 +91,7 @@ func TestTheLastWorkerIsForShortPasses(t *testing.T) {
 		if may("other", "one") != nil {
 			t.Error("there are more passes than workers")
 		}
-		turn.End(shares.Allowance, now)
+		turn.End(fairness.Allowance, now)
 		if may("other", "one") != nil {
 			t.Error("it has not shown that its passes are short")
 		}
@@ -100,7 +100,7 @@ func TestTheLastWorkerIsForShortPasses(t *testing.T) {
 
 func TestALongPassCountsForAWhile(t *testing.T) {
 	now := time.Now()
-	s := shares.New(2)
+	s := fairness.New(2)
 	first, _ := s.Begin(in("ns", "long"), now)
 	first.End(much, now)
 	second, _ := s.Begin(in("ns", "short"), now)
@@ -125,7 +125,7 @@ func TestALongPassCountsForAWhile(t *testing.T) {
 // The only worker is for all.
 func TestOneWorker(t *testing.T) {
 	now := time.Now()
-	s := shares.New(1)
+	s := fairness.New(1)
 	for _, used := range []time.Duration{0, much} {
 		turn, _ := s.Begin(in("ns", "one"), now)
 		if turn == nil {
@@ -138,8 +138,8 @@ func TestOneWorker(t *testing.T) {
 // Nobody waits for a place behind a parent whose namespace has no worker for it.
 func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 	now := time.Now()
-	s := shares.New(4) // one of these is a place
-	long := func(p types.NamespacedName) *shares.Turn {
+	s := fairness.New(4) // one of these is a place
+	long := func(p types.NamespacedName) *fairness.Turn {
 		turn, _ := s.Begin(p, now)
 		if turn == nil {
 			t.Fatal(p, "cannot begin")
@@ -151,7 +151,7 @@ func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 	for _, p := range []types.NamespacedName{in("theirs", "first"), in("ours", "second")} {
 		long(p).End(much, now)
 	}
-	var slow []*shares.Turn
+	var slow []*fairness.Turn
 	for i := range 2 {
 		turn, _ := s.Begin(in("theirs", fmt.Sprint("slow-", i)), now)
 		slow = append(slow, turn)
@@ -176,9 +176,9 @@ func TestAPlaceIsNotKeptForWhoCannotBegin(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, now := rapid.IntRange(1, 12).Draw(t, "workers"), time.Unix(0, 0)
-		s, woken := shares.New(workers), map[types.NamespacedName]bool{}
+		s, woken := fairness.New(workers), map[types.NamespacedName]bool{}
 		s.OnWake(func(p types.NamespacedName) { woken[p] = true })
-		under, waits, busy := map[types.NamespacedName]*shares.Turn{}, map[types.NamespacedName]bool{}, map[string]int{}
+		under, waits, busy := map[types.NamespacedName]*fairness.Turn{}, map[types.NamespacedName]bool{}, map[string]int{}
 		short := map[string]map[types.NamespacedName]bool{}
 		begin := func(p types.NamespacedName) {
 			free, ahead := workers-len(under), 0

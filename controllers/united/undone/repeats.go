@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+// Package undone remembers writes that somebody takes back, so that they are made less and less often.
+package undone
 
 import (
 	"fmt"
@@ -22,17 +23,17 @@ type Repeats struct {
 }
 
 const (
-	// repeatsAtOnce is how often in a row the same write is repeated without a delay or a message: edits by hand are
+	// RepeatsAtOnce is how often in a row the same write is repeated without a delay or a message: edits by hand are
 	// repaired at once.
-	repeatsAtOnce = 10
-	// repeatsEachSecond is how often in a row a write is repeated before the delay, until then a second, begins to
+	RepeatsAtOnce = 10
+	// RepeatsEachSecond is how often in a row a write is repeated before the delay, until then a second, begins to
 	// grow.
-	repeatsEachSecond = 30
+	RepeatsEachSecond = 30
 	// MaxRepeat bounds the delay, and therefore also how long a write remains undone after nobody undoes it anymore.
 	MaxRepeat = 5 * time.Minute
-	// stands is how long a write must stand to compensate for one that did not. A pass over a large parent takes
+	// Stands is how long a write must stand to compensate for one that did not. A pass over a large parent takes
 	// seconds, so that time does not show that a write stood.
-	stands = 10 * time.Second
+	Stands = 10 * time.Second
 	// remembered is how many different writes to one object are remembered: a child that is deleted, or scaled to 0,
 	// again and again is created, seeded with its protected revision, and then released step by step.
 	remembered = 32
@@ -117,7 +118,7 @@ func (e *OverriddenError) Error() string {
 		return fmt.Sprintf("%s: %s, and the API server rejects a correction: %s", e.Object, e.Override, e.Fixed)
 	}
 	if e.Contested {
-		return fmt.Sprintf("%s: %s, repeatedly; United raises it each time, and changes nothing else until nobody has touched it for %s", e.Object, e.Override, contestQuiet)
+		return fmt.Sprintf("%s: %s, repeatedly; United raises it each time, and changes nothing else until nobody has touched it for %s", e.Object, e.Override, ContestQuiet)
 	}
 	return fmt.Sprintf("%s: %s, repeatedly; United writes it less and less often, at least every %s", e.Object, e.Override, MaxRepeat)
 }
@@ -133,7 +134,7 @@ func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing s
 	}
 	if w.undone.IsZero() {
 		w.undone = now
-		w.row = max(0, r.row(parent, object, w)-int(now.Sub(w.at)/stands))
+		w.row = max(0, r.row(parent, object, w)-int(now.Sub(w.at)/Stands))
 		w.until = w.at.Add(repeatDelay(w.row))
 		if !w.override.Admission {
 			w.override = override(last.written)
@@ -152,10 +153,10 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 		return
 	}
 	before, w := r.last(parent, object), r.addOrFind(parent, object, content)
-	if w.undone.IsZero() && now.Sub(w.at) >= stands {
+	if w.undone.IsZero() && now.Sub(w.at) >= Stands {
 		// The last write stood, and this one only reverts a previous value: it must not count as doubtful, or messages
 		// about it would appear and disappear forever.
-		w.row = min(w.row, repeatsAtOnce)
+		w.row = min(w.row, RepeatsAtOnce)
 	}
 	if w.first.IsZero() && before != nil && override.continues(before.override) {
 		// A rollout writes a child many times, each time with other content. If admission changes each write in the same
@@ -219,15 +220,15 @@ func (r *Repeats) Overridden(parent types.NamespacedName, object string, now tim
 
 // overridden returns what undoes the write, nil if it stands or was undone only a few times.
 func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
-	if w.row <= repeatsAtOnce {
+	if w.row <= RepeatsAtOnce {
 		return nil
 	}
 	e := w.error(object)
 	switch {
 	case w.undone.IsZero():
-		e.Until = w.at.Add(stands)
+		e.Until = w.at.Add(Stands)
 	case !now.Before(w.until):
-		e.Until = w.until.Add(stands) // the write is allowed again, but was not made: it is no longer needed
+		e.Until = w.until.Add(Stands) // the write is allowed again, but was not made: it is no longer needed
 	}
 	if !now.Before(e.Until) {
 		return nil
@@ -256,7 +257,7 @@ func (r *Repeats) ForgetObject(parent types.NamespacedName, object string) {
 }
 
 func (w *repeat) error(object string) *OverriddenError {
-	return &OverriddenError{Object: object, Override: w.override, Until: w.until, Lasting: w.row > repeatsEachSecond}
+	return &OverriddenError{Object: object, Override: w.override, Until: w.until, Lasting: w.row > RepeatsEachSecond}
 }
 
 func (r *Repeats) writes(parent types.NamespacedName, object string) []*repeat {
@@ -300,8 +301,8 @@ func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string)
 
 // repeatDelay returns the delay after the previous write for one that was undone that many times in a row.
 func repeatDelay(row int) time.Duration {
-	switch grown := row - repeatsEachSecond; {
-	case row <= repeatsAtOnce:
+	switch grown := row - RepeatsEachSecond; {
+	case row <= RepeatsAtOnce:
 		return 0
 	case grown <= 0:
 		return time.Second

@@ -1,19 +1,19 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package fairness
 
 import (
 	"context"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/shares"
 )
 
 // checkEvery is how much time a pass may use between two checks whether it should continue. The checks are cheap, but
@@ -29,11 +29,22 @@ const maxExecution = 10 * time.Second
 // both functions.
 type Meter func() (used func() time.Duration, stop func())
 
-// share is the time that one pass may use.
-type share struct {
-	turn *shares.Turn
-	used func() time.Duration
-	stop func()
+// Passes starts and ends passes, so that no parent uses the time of all.
+type Passes struct {
+	// Shares and Meter may be nil: then there are no limits.
+	Shares *Shares
+	Meter  Meter
+	// Client reads from the cache.
+	Client client.Reader
+	Clock  clock.PassiveClock
+}
+
+// Pass is the time that one pass may use.
+type Pass struct {
+	passes *Passes
+	turn   *Turn
+	used   func() time.Duration
+	stop   func()
 	// since is when the pass started to write children.
 	since time.Time
 	// checkedAt is the used time at the last check.
@@ -51,60 +62,64 @@ const (
 	stoppedByChange   = "the UnitedDeployment has changed"
 )
 
-// startPass returns the share of the pass, or nil and the longest time until the next attempt.
-func (r *Reconciler) startPass(key client.ObjectKey) (*share, time.Duration) {
-	turn, wait := r.Shares.Begin(key, r.Clock.Now())
+// Start returns a pass, or nil and the longest time until the next attempt.
+func (f *Passes) Start(key client.ObjectKey) (*Pass, time.Duration) {
+	turn, wait := f.Shares.Begin(key, f.Clock.Now())
 	if turn == nil {
 		return nil, wait
 	}
-	s := &share{turn: turn, used: func() time.Duration { return 0 }, stop: func() {}}
-	if r.Meter != nil {
-		s.used, s.stop = r.Meter()
+	p := &Pass{passes: f, turn: turn, used: func() time.Duration { return 0 }, stop: func() {}}
+	if f.Meter != nil {
+		p.used, p.stop = f.Meter()
 	}
-	return s, 0
+	return p, 0
 }
 
-func (r *Reconciler) endPass(s *share) {
-	s.turn.End(s.used(), r.Clock.Now())
-	s.stop()
+// End ends the pass.
+func (p *Pass) End() {
+	p.turn.End(p.used(), p.passes.Clock.Now())
+	p.stop()
 }
 
-// mayContinue reports whether a pass should continue with the next subset: it has time, or a place among the passes
+// MayContinue reports whether the pass should continue with the next subset: it has time, or a place among the passes
 // that take long, and its parent still exists and is unchanged. The remaining subsets are treated as if their writes
 // had been rejected for now. Nothing is lost, because every pass starts from the observed state.
-func (r *Reconciler) mayContinue(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) bool {
-	if s == nil {
+func (p *Pass) MayContinue(ctx context.Context, parent *v1alpha1.UnitedDeployment) bool {
+	if p == nil {
 		return true
 	}
-	if s.stopped == "" {
-		s.stopped = r.stopReason(ctx, parent, s)
-		if s.stopped != "" {
-			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", s.stopped)
+	if p.stopped == "" {
+		p.stopped = p.stopReason(ctx, parent)
+		if p.stopped != "" {
+			ctrl.LoggerFrom(ctx).Info("pass ended early", "reason", p.stopped)
 		}
 	}
-	return s.stopped == ""
+	return p.stopped == ""
 }
 
+// ParentIsGone reports whether the pass ended early because there is no parent anymore.
+func (p *Pass) ParentIsGone() bool { return p != nil && p.stopped == stoppedByDeletion }
+
 // stopReason returns why a pass should not continue; "" if it should.
-func (r *Reconciler) stopReason(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *share) string {
-	used, now := s.used(), r.Clock.Now()
-	if s.since.IsZero() {
-		s.since = now
+func (p *Pass) stopReason(ctx context.Context, parent *v1alpha1.UnitedDeployment) string {
+	used, now := p.used(), p.passes.Clock.Now()
+	if p.since.IsZero() {
+		p.since = now
 	}
 	switch {
 	case ctx.Err() != nil:
 		return stoppedByTime
-	case now.Sub(s.since) >= maxExecution:
+	case now.Sub(p.since) >= maxExecution:
 		return stoppedByStatus
-	case used-s.checkedAt < checkEvery:
+	case used-p.checkedAt < checkEvery:
 		return ""
-	case !s.turn.MayContinue(used):
+	case !p.turn.MayContinue(used):
 		return stoppedByOthers
 	}
-	s.checkedAt = used
+	p.checkedAt = used
 	latest := &v1alpha1.UnitedDeployment{}
 	// The cache is read as it is: the writes of this pass do not matter here, and the object is not kept.
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(parent), latest,
+	err := p.passes.Client.Get(ctx, client.ObjectKeyFromObject(parent), latest,
 		&client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true), DisableReadYourWritesConsistency: true})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && (latest.UID != parent.UID || latest.DeletionTimestamp != nil):
