@@ -265,7 +265,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 	switch err := try(o); {
 	case errors.As(err, &putOff):
 		o.Failure = overridden(putOff)
-	case errors.Is(err, writer.ErrStale):
+	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
 		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // only once
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
@@ -282,7 +282,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 // markStale sets in a result that the cluster has changed, and what the retry is waiting for if the error has that.
 func markStale(o *planner.Result, err error) {
 	o.Stale = true
-	if e := (*writer.WaitError)(nil); errors.As(err, &e) {
+	if e := (*subset.WaitError)(nil); errors.As(err, &e) {
 		o.WaitReason = "waiting: " + e.Reason
 	}
 }

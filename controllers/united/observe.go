@@ -24,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -264,7 +265,7 @@ func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstr
 	if r.compared.Intact(client.ObjectKeyFromObject(in.Parent), object) {
 		return nil
 	}
-	taken, err := writer.Taken(object, in.Spec.Adapter.FieldPaths().Partition)
+	taken, err := ownership.Taken(object, in.Spec.Adapter.FieldPaths().Partition)
 	if err != nil {
 		return err
 	}
@@ -342,7 +343,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 // asStaleRevision converts the error that a revision has changed, or is gone, into one that causes another read.
 func asStaleRevision(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, store.ErrLabelTaken) {
-		return writer.ErrStale
+		return subset.ErrStale
 	}
 	return err
 }
@@ -358,7 +359,7 @@ func (r *Reconciler) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDep
 	if live.UID != parent.UID ||
 		!equality.Semantic.DeepEqual(&live.Spec.Template, &parent.Spec.Template) ||
 		!equality.Semantic.DeepEqual(&live.Spec.Topology, &parent.Spec.Topology) {
-		return fmt.Errorf("%s has changed: %w", parent.Name, writer.ErrStale)
+		return fmt.Errorf("%s has changed: %w", parent.Name, subset.ErrStale)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/undone"
@@ -66,7 +67,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	override, err := r.wroteStatus(after, content, status)
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
-		return fmt.Errorf("status: %w", writer.ErrStale)
+		return fmt.Errorf("status: %w", subset.ErrStale)
 	}
 	return err
 }
@@ -140,7 +141,7 @@ func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, wr
 	}
 	path := firstDifference(was, before, statusPath())
 	// Trap: the status is atomic in the schema, so whoever changes a field of it owns all of it.
-	by, err := writer.OwnerOf(statusPath(), parent.ManagedFields, "status")
+	by, err := ownership.OwnerOf(statusPath(), parent.ManagedFields, "status")
 	if err != nil {
 		by = "" // it does not matter who it is
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
@@ -88,7 +87,7 @@ func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
 	switch {
 	case errors.As(err, &putOff):
 		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil
-	case errors.Is(err, writer.ErrStale):
+	case errors.Is(err, subset.ErrStale):
 		return ctrl.Result{RequeueAfter: planner.RetryStale}, nil
 	}
 	return ctrl.Result{}, err

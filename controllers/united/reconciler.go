@@ -118,7 +118,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	in, plan, kept := r.keepRevision(ctx, in, planner.Make(in))
 	switch {
 	case kept.Stale:
-		return r.requeueAfter(writer.ErrStale)
+		return r.requeueAfter(subset.ErrStale)
 	case plan == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
 	}

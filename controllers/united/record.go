@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // writeStatus replaces the status that was read, and no other: it has the protected revision of each subset and the
@@ -38,7 +38,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 		return nil, err
 	}
 	if live.UID != parent.UID || !equality.Semantic.DeepEqual(&live.Status, &parent.Status) {
-		return nil, fmt.Errorf("write status: %w", writer.ErrStale)
+		return nil, fmt.Errorf("write status: %w", subset.ErrStale)
 	}
 	if raw, err = statusPatch(live, status); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeploy
 		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, writer.ErrStale)
+		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
 	}
 	return &list.Items[0], nil
 }
@@ -70,7 +70,7 @@ func asStale(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		err = writer.ErrStale
+		err = subset.ErrStale
 	}
 	return fmt.Errorf("write status: %w", err)
 }

@@ -10,6 +10,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
@@ -37,7 +38,7 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	switch {
 	case errors.Is(err, writer.ErrRevisionGone) && s.Step.Instead != nil:
 		return e.relearn(ctx, s, err)
-	case errors.Is(err, writer.ErrStale):
+	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
 	case err != nil:
 		o.Failure = e.failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)

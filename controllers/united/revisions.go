@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -159,7 +159,7 @@ func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written
 		return undone.Override{Field: "all of it"}
 	}
 	path := has.difference(was)
-	by, err := writer.OwnerOf(path, is.ManagedFields, "")
+	by, err := ownership.OwnerOf(path, is.ManagedFields, "")
 	if err != nil {
 		by = "" // it does not matter who it is
 	}

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -43,7 +44,7 @@ func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 // stripped reports whether the child of a subset has lost one of its labels.
 func (e *executor) stripped(s *planner.SubsetPlan) bool {
 	who, current := e.in.ChildIdentity(s.Name), e.currentChild(s)
-	return current != nil && !writer.Labelled(&who, current)
+	return current != nil && !ownership.Labelled(&who, current)
 }
 
 // relabel restores the labels on the child of a subset that gets no other write.
@@ -53,7 +54,7 @@ func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.
 		if err := e.writer.Relabel(ctx, &who); err != nil {
 			return err
 		}
-		return writer.ErrStale // it is gone by now
+		return subset.ErrStale // it is gone by now
 	})
 	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 }
@@ -61,8 +62,8 @@ func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.
 // errIfUnlabelled returns an error that causes another pass if a child does not have its labels after a write, because
 // no watch reports what happens to it then. It returns nil if the child has them.
 func errIfUnlabelled(c *adapters.Child, after *unstructured.Unstructured) error {
-	if writer.Labelled(c, after) {
+	if ownership.Labelled(c, after) {
 		return nil
 	}
-	return &writer.WaitError{Reason: c.Name + " lost its labels; restoring them"}
+	return &subset.WaitError{Reason: c.Name + " lost its labels; restoring them"}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -41,13 +42,13 @@ func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Un
 // loweredBy returns who has lowered the partition of a child, and with which field: another strategy, such as OnDelete,
 // removes the partition too, and whoever sets it owns only the strategy.
 func (w *Writer) loweredBy(current *unstructured.Unstructured, observed *adapters.Observed) (by, field string, err error) {
-	places := []fieldLocation{w.partition()}
+	places := []ownership.Location{w.partition()}
 	if observed.NoPartition {
-		places = append(places, fieldAt(w.Adapter.FieldPaths().Strategy...))
+		places = append(places, ownership.FieldAt(w.Adapter.FieldPaths().Strategy...))
 	}
 	for _, at := range places {
-		if by, err = OwnerOf(at.path, current.GetManagedFields(), ""); by != "" || err != nil {
-			return by, at.text, err
+		if by, err = ownership.OwnerOf(at.Path, current.GetManagedFields(), ""); by != "" || err != nil {
+			return by, at.Text, err
 		}
 	}
 	return "", "", nil
@@ -66,6 +67,6 @@ func (w *Writer) contested(parent types.NamespacedName, name string) *undone.Ove
 }
 
 // partition returns the location of a child's partition.
-func (w *Writer) partition() fieldLocation {
-	return fieldAt(w.Adapter.FieldPaths().Partition...)
+func (w *Writer) partition() ownership.Location {
+	return ownership.FieldAt(w.Adapter.FieldPaths().Partition...)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // memoryOf reads, past the cache, the object that manages the replicas of a child and remembers what they ran. That is
@@ -40,7 +41,7 @@ func (w *Writer) memoryOf(ctx context.Context, current *unstructured.Unstructure
 		}
 	}
 	if memory == nil || !controlledBy(memory, current.GetUID()) {
-		return nil, nil, ErrStale
+		return nil, nil, subset.ErrStale
 	}
 	return related, memory, nil
 }
@@ -72,7 +73,7 @@ func (w *Writer) delegateLeft(ctx context.Context, c *adapters.Child) (left bool
 		return false, fmt.Errorf("%s %s exists and is %w, and the %s would take it over; rename the subset, or delete that %s",
 			kind, c.Name, ErrNameConflict, w.Adapter.GroupVersionKind().Kind, kind)
 	case live.DeletionTimestamp != nil || metav1.GetControllerOf(live) != nil:
-		return false, &WaitError{fmt.Sprintf("the garbage collector has yet to delete %s %s of the previous %s", kind, c.Name, w.Adapter.GroupVersionKind().Kind)}
+		return false, &subset.WaitError{Reason: fmt.Sprintf("the garbage collector has yet to delete %s %s of the previous %s", kind, c.Name, w.Adapter.GroupVersionKind().Kind)}
 	}
 	return true, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters/leaderworkerset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // leaders returns the StatefulSet to which a LeaderWorkerSet with the name of a child delegates its replicas. It has
@@ -63,7 +64,7 @@ func TestDelegateLeft(t *testing.T) {
 	}{
 		"nothing":              {nil, false, "", nil},
 		"orphaned":             {[]client.Object{leaders("", ofLWS()), ownRevision("web-zone-a-h2", "l-1")}, true, "", nil},
-		"to be collected":      {[]client.Object{leaders("s-0", ofLWS())}, false, "the garbage collector has yet to delete", ErrStale},
+		"to be collected":      {[]client.Object{leaders("s-0", ofLWS())}, false, "the garbage collector has yet to delete", subset.ErrStale},
 		"a stranger's":         {[]client.Object{leaders("", nil)}, false, "would take it over", ErrNameConflict},
 		"of another name's":    {[]client.Object{leaders("", map[string]string{"leaderworkerset.sigs.k8s.io/name": "x"})}, false, "would take it over", ErrNameConflict},
 		"controlled by others": {[]client.Object{leaders("s-0", nil)}, false, "would take it over", ErrNameConflict},
@@ -135,7 +136,7 @@ func TestRemindsTheDelegate(t *testing.T) {
 	} {
 		b := newBench(t, there...)
 		b.Adapter = leaderworkerset.New()
-		if _, wrote, err := b.remind(current); wrote || !errors.Is(err, ErrStale) {
+		if _, wrote, err := b.remind(current); wrote || !errors.Is(err, subset.ErrStale) {
 			t.Error(name, wrote, err)
 		}
 	}

@@ -17,14 +17,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// WaitError is an ErrStale that tells users what is being waited for. Its text does not change with time.
-type WaitError struct{ Reason string }
-
-func (e *WaitError) Error() string { return e.Reason + ": " + ErrStale.Error() }
-
-// Unwrap returns ErrStale.
-func (e *WaitError) Unwrap() error { return ErrStale }
-
 const (
 	// stalledAfterFailures is how often in a row something that may pass by itself must fail to count as stalled: about
 	// 30 seconds. An API server may also need that long to recognize a new CRD, and rejects our owner references

@@ -14,6 +14,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -53,18 +54,18 @@ func (w *Writer) object(name string) string {
 
 // delayIfRepeated returns an *OverriddenError if a write to the current state is delayed. at is the field that was
 // undone. If values do not show that something was undone, managedFields have shown it.
-func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured, observed *adapters.Observed) error {
+func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured, at ownership.Location, current *unstructured.Unstructured, observed *adapters.Observed) error {
 	standing := ""
-	if w.differsFrom(c, fingerprintOf(u), observed).text != "" {
+	if w.differsFrom(c, fingerprintOf(u), observed).Text != "" {
 		standing = contentNow(c, observed)
 	}
 	return w.delayWriteIfRepeated(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
 
-func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at fieldLocation, managed []metav1.ManagedFieldsEntry) error {
+func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at ownership.Location, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
 	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) undone.Override {
-		if at.text == "" {
+		if at.Text == "" {
 			return undone.Override{Field: undone.WholeObject}
 		}
 		override, err := w.overrideAt(at, managed)
@@ -80,32 +81,32 @@ func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content
 // overrideAt returns what somebody has changed in a child whose first difference from its desired state is at a
 // location. Trap: the desired state may be another than the last one. A child that was scaled to 0 first gets back the
 // template of its protected revision, and that is not what somebody has changed.
-func (w *Writer) overrideAt(at fieldLocation, managed []metav1.ManagedFieldsEntry) (undone.Override, error) {
-	by, err := OwnerOf(at.path, managed, "")
+func (w *Writer) overrideAt(at ownership.Location, managed []metav1.ManagedFieldsEntry) (undone.Override, error) {
+	by, err := ownership.OwnerOf(at.Path, managed, "")
 	if err != nil || by != "" {
-		return undone.Override{Field: at.text, By: by}, err
+		return undone.Override{Field: at.Text, By: by}, err
 	}
-	ours, err := ownedIn(managed)
+	ours, err := ownership.OwnedIn(managed)
 	if err != nil || ours == nil {
-		return undone.Override{Field: at.text}, err
+		return undone.Override{Field: at.Text}, err
 	}
 	fields := w.Adapter.FieldPaths()
 	for _, steps := range [][]string{fields.Replicas, fields.Partition, fields.Paused, fields.Strategy} {
-		if steps == nil || ours.Has(fieldAt(steps...).path) {
+		if steps == nil || ours.Has(ownership.FieldAt(steps...).Path) {
 			continue
 		}
-		taken := fieldAt(steps...)
-		if by, err = OwnerOf(taken.path, managed, ""); err != nil || by != "" {
-			return undone.Override{Field: taken.text, By: by}, err
+		taken := ownership.FieldAt(steps...)
+		if by, err = ownership.OwnerOf(taken.Path, managed, ""); err != nil || by != "" {
+			return undone.Override{Field: taken.Text, By: by}, err
 		}
 	}
 	// Trap: a Scale omits replicas if they are 0. So if somebody scales a child to 0, the API server removes us as the
 	// owner of its replicas, and makes nobody else the owner. Nobody can remove the field, because an absent value
 	// means 1.
-	if replicas := fieldAt(fields.Replicas...); !ours.Has(replicas.path) {
-		return undone.Override{Field: replicas.text, Unnamed: true}, nil
+	if replicas := ownership.FieldAt(fields.Replicas...); !ours.Has(replicas.Path) {
+		return undone.Override{Field: replicas.Text, Unnamed: true}, nil
 	}
-	return undone.Override{Field: at.text}, nil
+	return undone.Override{Field: at.Text}, nil
 }
 
 // barredByAdmission reports whether admission prevented the last identical write from raising the partition. Only then
@@ -121,23 +122,23 @@ func (w *Writer) writeStands(c *adapters.Child) {
 
 // recordWrite records a write of a child, and returns the first location at which the API server's response differs
 // from what was written.
-func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, applied, answer *unstructured.Unstructured) fieldLocation {
-	at, override := fieldLocation{}, undone.Override{}
+func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, applied, answer *unstructured.Unstructured) ownership.Location {
+	at, override := ownership.Location{}, undone.Override{}
 	barred := false
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil {
 		at, barred = w.differsFrom(c, fingerprint, observed), observed.Partition < c.Partition
 	}
-	if label := lostLabel(c, answer); at.text == "" && label != "" {
-		at = labelAt(label)
+	if label := ownership.LostLabel(c, answer); at.Text == "" && label != "" {
+		at = ownership.LabelAt(label)
 	}
-	if at.text == "" {
+	if at.Text == "" {
 		at = unrecorded(c, answer)
 	}
-	if at.text == "" {
-		at.text = adapters.Overruled(w.Adapter, applied, answer)
+	if at.Text == "" {
+		at.Text = adapters.Overruled(w.Adapter, applied, answer)
 	}
-	if at.text != "" {
-		override = undone.Override{Field: at.text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
+	if at.Text != "" {
+		override = undone.Override{Field: at.Text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 	return at
@@ -145,28 +146,15 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, app
 
 // unrecorded returns the location of an annotation that the response does not have as it was written; none if it has
 // all.
-func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) fieldLocation {
+func unrecorded(c *adapters.Child, answer *unstructured.Unstructured) ownership.Location {
 	wanted, has := adapters.Record(c), answer.GetAnnotations()
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
 		if v, there := has[key]; !there || v != wanted[key] {
-			return annotationAt(key)
+			return ownership.AnnotationAt(key)
 		}
 	}
-	return fieldLocation{}
+	return ownership.Location{}
 }
-
-// lostLabel returns a label that a child needs to be found, but does not have; "" if it has all of them.
-func lostLabel(c *adapters.Child, has metav1.Object) string {
-	for _, label := range []struct{ key, value string }{{v1alpha1.LabelName, c.Parent}, {v1alpha1.LabelSubset, c.Subset}} {
-		if has.GetLabels()[label.key] != label.value {
-			return label.key
-		}
-	}
-	return ""
-}
-
-// Labelled reports whether an object has the labels by which the child of a subset is found.
-func Labelled(c *adapters.Child, object metav1.Object) bool { return lostLabel(c, object) == "" }
 
 // labelling returns the content of a write of only the labels by which a child is found.
 func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.GetUID()) }
@@ -174,8 +162,8 @@ func labelling(live metav1.Object) string { return fmt.Sprint("labels ", live.Ge
 // recordRelabel records that the labels were restored, and whether the response has them.
 func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.Object) {
 	override := undone.Override{}
-	if label := lostLabel(c, answer); label != "" {
-		override = undone.Override{Field: labelAt(label).text, Admission: true}
+	if label := ownership.LostLabel(c, answer); label != "" {
+		override = undone.Override{Field: ownership.LabelAt(label).Text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
 }
@@ -209,14 +197,14 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 // delayShrinkIfRepeated is for a child of a removed subset, in which only the replicas are written.
 func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
 	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
-		fieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
+		ownership.FieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
 // recordShrink records such a write, and reports whether the response has other replicas nevertheless.
 func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replicas int32) (changed bool) {
 	override, content := undone.Override{}, shrinking(current, replicas)
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
-		override = undone.Override{Field: fieldAt(w.Adapter.FieldPaths().Replicas...).text, Admission: true}
+		override = undone.Override{Field: ownership.FieldAt(w.Adapter.FieldPaths().Replicas...).Text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
 	return override.Admission

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -22,9 +23,9 @@ import (
 // The API server refuses to correct a field that is immutable after the creation of a child, such as its selector.
 // After that, no further attempt is made.
 func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, current *unstructured.Unstructured, observed *adapters.Observed) (*unstructured.Unstructured, bool, error) {
-	at := fieldLocation{text: adapters.Overruled(w.Adapter, u, current)}
-	if fixed, _ := w.Comparisons.fixed(parentOf(c), current); at.text == "" || at.text == fixed {
-		w.Comparisons.recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current), at.text)
+	at := ownership.Location{Text: adapters.Overruled(w.Adapter, u, current)}
+	if fixed, _ := w.Comparisons.fixed(parentOf(c), current); at.Text == "" || at.Text == fixed {
+		w.Comparisons.recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current), at.Text)
 		w.writeStands(c)
 		return current, false, nil
 	}
@@ -37,7 +38,7 @@ func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, cur
 	}
 	after, wrote, err := w.replace(ctx, c, u, at, current)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		w.Comparisons.recordFixed(c, current, at.text, err)
+		w.Comparisons.recordFixed(c, current, at.Text, err)
 		return current, false, nil
 	}
 	return after, wrote, err

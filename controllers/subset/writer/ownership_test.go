@@ -15,6 +15,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 )
 
 // applied is what the controller applies, with everything that managedFields represent differently: identity, maps,
@@ -162,12 +163,12 @@ func TestLost(t *testing.T) {
 		{"everything", "{}", "."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{ours(t, tc.owned)})
+			at, err := ownership.Lost(object(t, applied), []metav1.ManagedFieldsEntry{ours(t, tc.owned)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if at.text != tc.want && (tc.want != "." || at.text == "") {
-				t.Errorf("want %q, have %q", tc.want, at.text)
+			if at.Text != tc.want && (tc.want != "." || at.Text == "") {
+				t.Errorf("want %q, have %q", tc.want, at.Text)
 			}
 		})
 	}
@@ -181,9 +182,9 @@ func TestAnEmptyListOfItemsIsNotLost(t *testing.T) {
 	text = strings.Replace(text, `env: [{name: A, value: "1"}]`, "env: []", 1)
 	rest := strings.Replace(without(t, "      f:imagePullSecrets: {'k:{\"name\":\"secret\"}': {}}\n"),
 		"          f:env: {'k:{\"name\":\"A\"}': {.: {}, f:name: {}, f:value: {}}}\n", "", 1)
-	at, err := lost(object(t, text), []metav1.ManagedFieldsEntry{ours(t, rest)})
-	if at.text != "" || err != nil {
-		t.Errorf("%q counts as lost, so the child is written on every pass (%v)", at.text, err)
+	at, err := ownership.Lost(object(t, text), []metav1.ManagedFieldsEntry{ours(t, rest)})
+	if at.Text != "" || err != nil {
+		t.Errorf("%q counts as lost, so the child is written on every pass (%v)", at.Text, err)
 	}
 }
 
@@ -209,9 +210,9 @@ func TestLostInWhichEntry(t *testing.T) {
 		{"ours, after that of a subresource", []metav1.ManagedFieldsEntry{status(ours(t, "{f:status: {}}")), ours(t, owned)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			at, err := lost(object(t, applied), tc.entries)
-			if at.text != tc.want || err != nil {
-				t.Errorf("want %q, have %q, %v", tc.want, at.text, err)
+			at, err := ownership.Lost(object(t, applied), tc.entries)
+			if at.Text != tc.want || err != nil {
+				t.Errorf("want %q, have %q, %v", tc.want, at.Text, err)
 			}
 		})
 	}
@@ -220,8 +221,8 @@ func TestLostInWhichEntry(t *testing.T) {
 func TestLostWhatCannotBeRead(t *testing.T) {
 	broken := ours(t, owned)
 	broken.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":`)
-	if at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "web-zone-a") {
-		t.Error(at.text, err)
+	if at, err := ownership.Lost(object(t, applied), []metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "web-zone-a") {
+		t.Error(at.Text, err)
 	}
 	none := ours(t, owned)
 	none.FieldsV1 = nil
@@ -230,7 +231,7 @@ func TestLostWhatCannotBeRead(t *testing.T) {
 			t.Error("an entry without fields:", r)
 		}
 	}()
-	if at, err := lost(object(t, applied), []metav1.ManagedFieldsEntry{none}); at.text == "" && err == nil {
+	if at, err := ownership.Lost(object(t, applied), []metav1.ManagedFieldsEntry{none}); at.Text == "" && err == nil {
 		t.Error("an entry without fields owns everything")
 	}
 }
@@ -238,7 +239,7 @@ func TestLostWhatCannotBeRead(t *testing.T) {
 // The arguments are not changed: one belongs to the cache, and the other is applied.
 func TestLostChangesNothing(t *testing.T) {
 	u, want := object(t, applied), object(t, applied)
-	if _, err := lost(u, []metav1.ManagedFieldsEntry{ours(t, owned)}); err != nil {
+	if _, err := ownership.Lost(u, []metav1.ManagedFieldsEntry{ours(t, owned)}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := text(t, u), text(t, want); a != b {
@@ -266,7 +267,7 @@ func FuzzLost(f *testing.F) {
 			return
 		}
 		// It may find something, find nothing, or return an error.
-		_, _ = lost(u, []metav1.ManagedFieldsEntry{{Manager: "united", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(string(raw))}})
+		_, _ = ownership.Lost(u, []metav1.ManagedFieldsEntry{{Manager: "united", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(string(raw))}})
 	})
 }
 
@@ -274,7 +275,7 @@ func FuzzLost(f *testing.F) {
 func TestTaken(t *testing.T) {
 	b := newBench(t)
 	whole := b.asStored(childSpec(), nil)
-	if taken, err := TakenAnnotations(whole); err != nil || len(taken) > 0 {
+	if taken, err := ownership.TakenAnnotations(whole); err != nil || len(taken) > 0 {
 		t.Fatal("nobody has touched it", taken, err)
 	}
 	for _, key := range append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum) {
@@ -285,21 +286,21 @@ func TestTaken(t *testing.T) {
 		annotations := removed.GetAnnotations()
 		delete(annotations, key)
 		removed.SetAnnotations(annotations)
-		if taken, err := TakenAnnotations(changed); err != nil || !slices.Equal(taken, []string{key}) {
+		if taken, err := ownership.TakenAnnotations(changed); err != nil || !slices.Equal(taken, []string{key}) {
 			t.Error(key, "was changed:", taken, err)
 		}
-		if taken, err := TakenAnnotations(removed); err != nil || !slices.Equal(taken, []string{key}) {
+		if taken, err := ownership.TakenAnnotations(removed); err != nil || !slices.Equal(taken, []string{key}) {
 			t.Error(key, "was removed:", taken, err)
 		}
 	}
 	whole.SetManagedFields(nil)
-	if taken, err := TakenAnnotations(whole); err != nil || !slices.Equal(taken, append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)) {
+	if taken, err := ownership.TakenAnnotations(whole); err != nil || !slices.Equal(taken, append(adapters.RecordKeys(), v1alpha1.AnnotationRecordChecksum)) {
 		t.Error("managedFields were cleared:", taken, err)
 	}
 	annotations := whole.GetAnnotations()
 	delete(annotations, v1alpha1.AnnotationRecordChecksum)
 	whole.SetAnnotations(annotations)
-	if taken, err := TakenAnnotations(whole); err != nil || !slices.Equal(taken, adapters.RecordKeys()) {
+	if taken, err := ownership.TakenAnnotations(whole); err != nil || !slices.Equal(taken, adapters.RecordKeys()) {
 		t.Error("an earlier version wrote no checksum:", taken, err)
 	}
 }
@@ -319,7 +320,7 @@ func TestOwnerOfWhatIsInside(t *testing.T) {
 		{[]any{"spec", "template", "spec", "affinity", "podAffinity"}, ""},
 		{[]any{"spec", "replicas"}, ""},
 	} {
-		by, err := OwnerOf(fieldpath.MakePathOrDie(tc.at...), managed, "")
+		by, err := ownership.OwnerOf(fieldpath.MakePathOrDie(tc.at...), managed, "")
 		if err != nil || by != tc.want {
 			t.Errorf("%v: %q, %v; want %q", tc.at, by, err, tc.want)
 		}

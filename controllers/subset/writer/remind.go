@@ -23,6 +23,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -63,7 +64,7 @@ func (w *Writer) Remind(ctx context.Context, hash string, record map[string]stri
 	err = w.Client.Status().Patch(ctx, after, client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err): // invalid: a test failed
-		return current, false, ErrStale
+		return current, false, subset.ErrStale
 	case err != nil:
 		return current, false, fmt.Errorf("remind %s: %w", current.GetName(), err)
 	}
@@ -105,7 +106,7 @@ func (w *Writer) checkStillForgotten(ctx context.Context, record map[string]stri
 	}
 	live.Meta.Annotations = record
 	if !subset.Forgot(live) && !subset.RemembersOther(live) {
-		return ErrStale
+		return subset.ErrStale
 	}
 	return nil
 }
@@ -131,7 +132,7 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current, me
 			"update revision; to move to that, lower the partition to 0 with updateStrategy.type Manual", hash, current.GetName(), ErrRevisionGone)
 	}
 	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != memory.GetUID() {
-		return &WaitError{fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", hash, current.GetName())}
+		return &subset.WaitError{Reason: fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", hash, current.GetName())}
 	}
 	return nil
 }
@@ -177,8 +178,8 @@ func namesRevisionOf(child, revision string) bool {
 
 // patchLabels restores the labels of a child's own revision, less and less often if somebody removes them each time.
 func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMetadata, labels map[string]string, current *unstructured.Unstructured) error {
-	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, labelAt(v1alpha1.LabelSubset)
-	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) undone.Override { return undone.Override{Field: lost.text} }, w.now())
+	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, ownership.LabelAt(v1alpha1.LabelSubset)
+	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) undone.Override { return undone.Override{Field: lost.Text} }, w.now())
 	if putOff != nil {
 		return putOff
 	}
@@ -193,10 +194,10 @@ func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMeta
 	}
 	override := undone.Override{}
 	if err == nil && live.Labels[v1alpha1.LabelSubset] != labels[v1alpha1.LabelSubset] {
-		override = undone.Override{Field: lost.text, Admission: true}
+		override = undone.Override{Field: lost.Text, Admission: true}
 	}
 	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
-	return &WaitError{fmt.Sprintf("revision %s of %s lost its labels; restoring them", live.Name, current.GetName())}
+	return &subset.WaitError{Reason: fmt.Sprintf("revision %s of %s lost its labels; restoring them", live.Name, current.GetName())}
 }
 
 func ofChild(current *unstructured.Unstructured) client.MatchingLabels {

@@ -84,12 +84,12 @@ func TestRemind(t *testing.T) {
 		{"it is reminded", 2, []client.Object{ownRevision("h1", "s-1"), ownRevision("h2", "s-1")}, nil, nil, ""},
 		{"its revision is gone", 2, []client.Object{ownRevision("h2", "s-1")}, nil, ErrRevisionGone, "lower the partition to 0"},
 		{"its revision is an orphan still, and adopted when it looks", 2, []client.Object{ownRevision("h1", "")}, nil, nil, ""},
-		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, ErrStale, "the garbage collector has yet to delete revision h1"},
+		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, subset.ErrStale, "the garbage collector has yet to delete revision h1"},
 		{"it cannot have finished, by a replica of before", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h1")}, nil, nil, ""},
-		{"it has finished, as is known past the cache", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h2")}, nil, ErrStale, ""},
-		{"it has changed since", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewConflict(kind, "web-zone-a", errors.New("x")), ErrStale, ""},
-		{"it has another spec since, or remembers", 2, []client.Object{ownRevision("h1", "s-1")}, invalid(), ErrStale, ""},
-		{"it is gone", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewNotFound(kind, "web-zone-a"), ErrStale, ""},
+		{"it has finished, as is known past the cache", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h2")}, nil, subset.ErrStale, ""},
+		{"it has changed since", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewConflict(kind, "web-zone-a", errors.New("x")), subset.ErrStale, ""},
+		{"it has another spec since, or remembers", 2, []client.Object{ownRevision("h1", "s-1")}, invalid(), subset.ErrStale, ""},
+		{"it is gone", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewNotFound(kind, "web-zone-a"), subset.ErrStale, ""},
 		{"no right to", 2, []client.Object{ownRevision("h1", "s-1")}, apierrors.NewForbidden(kind, "web-zone-a", errors.New("x")), nil, "remind web-zone-a: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 		_, _, err := b.remind(b.forgetfulSet(2))
 		if e := (*undone.OverriddenError)(nil); errors.As(err, &e) {
 			said = e.Error()
-		} else if !errors.Is(err, ErrStale) {
+		} else if !errors.Is(err, subset.ErrStale) {
 			t.Fatal(err)
 		}
 		now = now.Add(100 * time.Millisecond)
@@ -172,8 +172,8 @@ func TestRevisionOfAChildTaken(t *testing.T) {
 		want                  error
 		labelled              bool
 	}{
-		{"its labels", "web-zone-a-h1", "s-1", ErrStale, true},
-		{"its labels and its owner", "web-zone-a-h1", "", ErrStale, true},
+		{"its labels", "web-zone-a-h1", "s-1", subset.ErrStale, true},
+		{"its labels and its owner", "web-zone-a-h1", "", subset.ErrStale, true},
 		{"another has it", "web-zone-a-h1", "s-0", ErrRevisionTaken, false},
 		{"one that nobody has, of another child", "web-zone-a-b-h1", "", ErrRevisionTaken, false},
 		{"one that nobody has, of no child", "other-h1", "", ErrRevisionTaken, false},
@@ -219,7 +219,7 @@ func TestRemindFromTheCopy(t *testing.T) {
 	if _, wrote, err := b.Remind(t.Context(), "h1", record, current); !wrote || err != nil {
 		t.Error(wrote, err)
 	}
-	if _, wrote, err := b.Remind(t.Context(), "h1", nil, current); wrote || !errors.Is(err, ErrStale) {
+	if _, wrote, err := b.Remind(t.Context(), "h1", nil, current); wrote || !errors.Is(err, subset.ErrStale) {
 		t.Error("the control: without a copy it has forgotten nothing:", wrote, err)
 	}
 }

@@ -413,7 +413,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 			t.Error(e)
 		}
 		now = e.Until
-		if err := b.Relabel(t.Context(), &c); !errors.Is(err, ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
+		if err := b.Relabel(t.Context(), &c); !errors.Is(err, subset.ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
 			t.Error("it is time again:", err)
 		}
 	}
@@ -424,7 +424,7 @@ func TestShrinkToNoAvail(t *testing.T) {
 	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
 	b.Repeats, b.Now, b.labels = &undone.Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
 	current := b.asStored(childSpec(), nil)
-	if after, err := b.Shrink(t.Context(), current, 2, false); !errors.Is(err, ErrStale) || after != nil {
+	if after, err := b.Shrink(t.Context(), current, 2, false); !errors.Is(err, subset.ErrStale) || after != nil {
 		t.Error(after, err)
 	}
 }

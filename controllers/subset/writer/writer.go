@@ -28,15 +28,13 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // absent as the resourceVersion of a server-side apply means: create, never update. If the object exists, the response
 // is a 409. ("0" is ignored instead.)
 const absent = "1"
-
-// ErrStale means that the cluster has changed since it was read. This is not a failure, but a reason to read it again.
-var ErrStale = errors.New("the cluster changed since it was read")
 
 // ErrNameConflict means that an object with the child's name exists that the parent does not control. It was not
 // changed.
@@ -102,7 +100,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	if err != nil {
 		return nil, false, err
 	}
-	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", fieldLocation{}, nil); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", ownership.Location{}, nil); err != nil {
 		return nil, false, err
 	}
 	u.SetResourceVersion(absent)
@@ -147,7 +145,7 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 		return nil, client.IgnoreNotFound(err)
 	}
 	owner := metav1.GetControllerOf(live)
-	if owner == nil || owner.UID != c.Owner.UID || live.GetDeletionTimestamp() != nil || Labelled(c, live) {
+	if owner == nil || owner.UID != c.Owner.UID || live.GetDeletionTimestamp() != nil || ownership.Labelled(c, live) {
 		return nil, nil //nolint:nilnil // there is no such child
 	}
 	return live, nil
@@ -156,12 +154,12 @@ func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured
 // restoreLabels restores the labels of a child. If the child has them, it is only not in the cache yet. Both cases are
 // checked again later, and labels that are removed each time are restored less and less often.
 func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
-	lost := lostLabel(c, live)
+	lost := ownership.LostLabel(c, live)
 	if lost == "" {
-		return &WaitError{c.Name + " exists, but is not in the cache yet"}
+		return &subset.WaitError{Reason: c.Name + " exists, but is not in the cache yet"}
 	}
 	content := labelling(live)
-	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", labelAt(lost), live.GetManagedFields()); err != nil {
+	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", ownership.LabelAt(lost), live.GetManagedFields()); err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -176,7 +174,7 @@ func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *met
 	default:
 		w.recordRelabel(c, content, live)
 	}
-	return &WaitError{c.Name + " lost its labels; restoring them"}
+	return &subset.WaitError{Reason: c.Name + " lost its labels; restoring them"}
 }
 
 // checkRevisionsCollected checks, past the cache, whether the garbage collector has deleted the revisions of an earlier
@@ -196,7 +194,7 @@ func (w *Writer) checkRevisionsCollected(ctx context.Context, c *adapters.Child)
 	}
 	for i := range revisions.Items {
 		if metav1.GetControllerOf(&revisions.Items[i]) != nil {
-			return &WaitError{fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", revisions.Items[i].Name, c.Name)}
+			return &subset.WaitError{Reason: fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", revisions.Items[i].Name, c.Name)}
 		}
 	}
 	return nil
@@ -230,7 +228,7 @@ func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) err
 		return err
 	}
 	if needed := adopts.Orphans(u, pods); needed > c.Replicas || needed > c.Partition {
-		return ErrStale
+		return subset.ErrStale
 	}
 	return nil
 }
@@ -259,7 +257,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 	if err != nil {
 		return current, false, err
 	}
-	if at.text == "" {
+	if at.Text == "" {
 		return w.correctOverruled(ctx, c, u, current, observed)
 	}
 	if !raisesProtection(c, observed) || w.barredByAdmission(c, u) {
@@ -271,7 +269,7 @@ func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstruc
 }
 
 // replace writes a child that differs from u at a location, and reports whether that changed it.
-func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, at fieldLocation, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, at ownership.Location, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	u.SetUID(current.GetUID())
 	u.SetResourceVersion(current.GetResourceVersion())
 	overridden, err := w.apply(ctx, c, u, withoutReadYourWrites(c, current)...)
@@ -282,9 +280,9 @@ func (w *Writer) replace(ctx context.Context, c *adapters.Child, u *unstructured
 		w.Corrected = w.correction(at, current)
 		return u, true, nil
 	}
-	if overridden.text != "" {
+	if overridden.Text != "" {
 		// Admission restored the previous state. No watch reports that, so nothing else would trigger another pass.
-		return u, false, ErrStale
+		return u, false, subset.ErrStale
 	}
 	return u, false, nil
 }
@@ -297,81 +295,81 @@ func raisesProtection(c *adapters.Child, observed *adapters.Observed) bool {
 
 // correction describes which field a write has corrected, and who had changed it according to managedFields. It is ""
 // if nobody had: then the field differs because the desired state has changed.
-func (w *Writer) correction(at fieldLocation, current *unstructured.Unstructured) string {
-	by, err := OwnerOf(at.path, current.GetManagedFields(), "")
+func (w *Writer) correction(at ownership.Location, current *unstructured.Unstructured) string {
+	by, err := ownership.OwnerOf(at.Path, current.GetManagedFields(), "")
 	if err != nil {
 		return "" // the write succeeded nevertheless
 	}
-	owned, err := ownedIn(current.GetManagedFields())
-	ours := err == nil && owned != nil && len(at.path) > 0 && owned.Has(at.path)
+	owned, err := ownership.OwnedIn(current.GetManagedFields())
+	ours := err == nil && owned != nil && len(at.Path) > 0 && owned.Has(at.Path)
 	switch {
 	case by != "":
-		return fmt.Sprintf("%s of %s, which %q had changed", at.text, current.GetName(), by)
-	case ours || len(at.path) == 0:
+		return fmt.Sprintf("%s of %s, which %q had changed", at.Text, current.GetName(), by)
+	case ours || len(at.Path) == 0:
 		return ""
-	case owned != nil && at.text == fieldAt(w.Adapter.FieldPaths().Replicas...).text:
-		return fmt.Sprintf("%s of %s, which somebody had changed", at.text, current.GetName()) // see overrideAt
+	case owned != nil && at.Text == ownership.FieldAt(w.Adapter.FieldPaths().Replicas...).Text:
+		return fmt.Sprintf("%s of %s, which somebody had changed", at.Text, current.GetName()) // see overrideAt
 	}
-	return fmt.Sprintf("%s of %s, which somebody had changed or removed", at.text, current.GetName())
+	return fmt.Sprintf("%s of %s, which somebody had changed or removed", at.Text, current.GetName())
 }
 
 // withoutReadYourWrites returns options with which no read waits for the write of a child that is not in the cache.
 // Trap: if admission prevents it from getting its labels, the cache never receives that write, and the next pass would
 // wait until the timeout.
 func withoutReadYourWrites(c *adapters.Child, current *unstructured.Unstructured) []client.ApplyOption {
-	if Labelled(c, current) {
+	if ownership.Labelled(c, current) {
 		return nil
 	}
 	return []client.ApplyOption{client.DisableReadYourWritesConsistency}
 }
 
 // differs returns the first location at which applying u would change something.
-func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (fieldLocation, error) {
-	if at := w.differsFrom(c, fingerprintOf(u), observed); at.text != "" {
+func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, current *unstructured.Unstructured, observed *adapters.Observed) (ownership.Location, error) {
+	if at := w.differsFrom(c, fingerprintOf(u), observed); at.Text != "" {
 		return at, nil
 	}
-	if label := lostLabel(c, current); label != "" {
-		return labelAt(label), nil // according to managedFields, what admission has removed is still ours
+	if label := ownership.LostLabel(c, current); label != "" {
+		return ownership.LabelAt(label), nil // according to managedFields, what admission has removed is still ours
 	}
 	if w.Comparisons.nothingLost(c, current, u) {
-		return fieldLocation{}, nil
+		return ownership.Location{}, nil
 	}
-	if taken, err := TakenAnnotations(current); err != nil || len(taken) > 0 {
-		return annotationAt(append(taken, "")[0]), err
+	if taken, err := ownership.TakenAnnotations(current); err != nil || len(taken) > 0 {
+		return ownership.AnnotationAt(append(taken, "")[0]), err
 	}
-	if at := forged(u, current); at.text != "" {
+	if at := ownership.Forged(u, current); at.Text != "" {
 		return at, nil
 	}
 	// What is only written along with other changes does not justify a write.
-	return lost(withoutRecord(u), current.GetManagedFields())
+	return ownership.Lost(withoutRecord(u), current.GetManagedFields())
 }
 
 // differsFrom is the part of differs that compares values.
-func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) fieldLocation {
+func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) ownership.Location {
 	fields := w.Adapter.FieldPaths()
 	switch {
 	case observed.Replicas != c.Replicas:
-		return fieldAt(fields.Replicas...)
+		return ownership.FieldAt(fields.Replicas...)
 	case observed.Paused != c.Paused:
-		return fieldAt(fields.Paused...)
+		return ownership.FieldAt(fields.Paused...)
 	case observed.NoPartition:
-		return fieldAt(fields.Strategy...)
+		return ownership.FieldAt(fields.Strategy...)
 	case observed.Partition != c.Partition && fields.Partition != nil:
-		return fieldAt(fields.Partition...)
+		return ownership.FieldAt(fields.Partition...)
 	case !samePace(observed.Pace, c):
-		return fieldAt(fields.Strategy...)
+		return ownership.FieldAt(fields.Strategy...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// If somebody else has set the partition to its desired value, that is not recorded.
-		return annotationAt(v1alpha1.AnnotationPartition)
+		return ownership.AnnotationAt(v1alpha1.AnnotationPartition)
 	case subset.Seeding(observed) != c.Seeding:
-		return annotationAt(v1alpha1.AnnotationSeeding)
+		return ownership.AnnotationAt(v1alpha1.AnnotationSeeding)
 	case subset.RevisionOf(observed) != c.Revision:
 		// If admission changed it when it was written, it is still ours according to managedFields.
-		return annotationAt(v1alpha1.AnnotationRevision)
+		return ownership.AnnotationAt(v1alpha1.AnnotationRevision)
 	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
-		return annotationAt(v1alpha1.AnnotationFingerprint)
+		return ownership.AnnotationAt(v1alpha1.AnnotationFingerprint)
 	}
-	return fieldLocation{}
+	return ownership.Location{}
 }
 
 // build returns the object to apply, with its fingerprint.
@@ -400,15 +398,15 @@ func (w *Writer) build(c *adapters.Child) (*unstructured.Unstructured, error) {
 
 // apply writes u, which is the object for c, and updates u from the API server's response. It returns the first
 // location at which that differs from what was written.
-func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (fieldLocation, error) {
+func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.Unstructured, opts ...client.ApplyOption) (ownership.Location, error) {
 	content, fingerprint, applied := contentOf(c, u), fingerprintOf(u), u.DeepCopy()
 	err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		append(opts, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)...)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return fieldLocation{}, ErrStale
+		return ownership.Location{}, subset.ErrStale
 	case err != nil:
-		return fieldLocation{}, err
+		return ownership.Location{}, err
 	}
 	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
 	return w.recordWrite(c, content, fingerprint, applied, u), nil
@@ -421,7 +419,7 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 		client.Preconditions{UID: ptr.To(current.GetUID()), ResourceVersion: ptr.To(current.GetResourceVersion())},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) {
-		return ErrStale
+		return subset.ErrStale
 	}
 	w.Comparisons.forgetChild(current)
 	w.Repeats.ForgetObject(parentOfObject(current), w.object(current.GetName()))
@@ -451,13 +449,13 @@ func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured,
 	}
 	err = w.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, ErrStale
+		return nil, subset.ErrStale
 	}
 	if err != nil {
 		return nil, err
 	}
 	if w.recordShrink(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
-		return nil, ErrStale // as in update: no watch reports it
+		return nil, subset.ErrStale // as in update: no watch reports it
 	}
 	return after, nil
 }
@@ -470,11 +468,11 @@ func (w *Writer) CheckUnchanged(ctx context.Context, current *unstructured.Unstr
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(current), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ErrStale
+		return subset.ErrStale
 	case err != nil:
 		return fmt.Errorf("look up %s: %w", current.GetName(), err)
 	case live.UID != current.GetUID() || live.Generation != current.GetGeneration():
-		return ErrStale
+		return subset.ErrStale
 	}
 	return nil
 }
@@ -484,7 +482,7 @@ func (w *Writer) DeleteReplica(ctx context.Context, namespace string, r adapters
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})
 	if apierrors.IsConflict(err) {
-		return ErrStale
+		return subset.ErrStale
 	}
 	return client.IgnoreNotFound(err)
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 )
 
 // epoch is the current time in these tests.
@@ -213,9 +214,9 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 		}), ErrNameConflict, false},
 		{"of an earlier parent of the name", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-0" }), ErrPredecessor, false},
 		{"one that we do not control", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].Controller = nil }), ErrNameConflict, false},
-		{"our own, which the cache does not show yet", set(), ErrStale, false},
-		{"our own without labels", set(func(s *appsv1.StatefulSet) { s.Labels = nil }), ErrStale, true},
-		{"our own with another's label", set(func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelSubset] = "zone-b" }), ErrStale, true},
+		{"our own, which the cache does not show yet", set(), subset.ErrStale, false},
+		{"our own without labels", set(func(s *appsv1.StatefulSet) { s.Labels = nil }), subset.ErrStale, true},
+		{"our own with another's label", set(func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelSubset] = "zone-b" }), subset.ErrStale, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, action := range []subset.Action{subset.ActionCreate, subset.ActionSeed} {
@@ -224,7 +225,7 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 				if !errors.Is(err, tc.want) || wrote || after != nil || len(b.applied) > 0 {
 					t.Fatal(action, after, wrote, err)
 				}
-				if waits := (*WaitError)(nil); errors.As(err, &waits) != errors.Is(err, ErrStale) {
+				if waits := (*subset.WaitError)(nil); errors.As(err, &waits) != errors.Is(err, subset.ErrStale) {
 					t.Error("it does not say what it waits for:", err)
 				}
 				live := &appsv1.StatefulSet{}
@@ -256,7 +257,7 @@ func TestRelabelErrors(t *testing.T) {
 		b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Labels = nil }))
 		b.patchErr = tc.answer
 		_, _, err := b.carry(subset.Step{Action: subset.ActionCreate, Child: childSpec()}, nil)
-		if errors.Is(err, ErrStale) != tc.stale || err == nil {
+		if errors.Is(err, subset.ErrStale) != tc.stale || err == nil {
 			t.Error(err)
 		}
 	}
@@ -289,7 +290,7 @@ func TestApplyErrors(t *testing.T) {
 				},
 			} {
 				_, wrote, err := try()
-				if wrote || err == nil || errors.Is(err, ErrStale) != tc.stale || (!tc.stale && !errors.Is(err, tc.answer)) {
+				if wrote || err == nil || errors.Is(err, subset.ErrStale) != tc.stale || (!tc.stale && !errors.Is(err, tc.answer)) {
 					t.Error(wrote, err)
 				}
 			}
@@ -333,7 +334,7 @@ func TestSeedKeepsOrphans(t *testing.T) {
 			}
 			around := subset.KeepOutlived(step, statefulset.New().Orphans(u, outlived))
 			if around.Child.Replicas != step.Child.Replicas {
-				if _, wrote, err := b.carry(step, nil); !errors.Is(err, ErrStale) || wrote || len(b.applied) > 0 {
+				if _, wrote, err := b.carry(step, nil); !errors.Is(err, subset.ErrStale) || wrote || len(b.applied) > 0 {
 					t.Fatal("a child is made that deletes pods, which were orphaned after it was decided on:", wrote, err)
 				}
 			}
@@ -352,7 +353,8 @@ func TestSeedKeepsOrphans(t *testing.T) {
 }
 
 func labelled(p *corev1.Pod, key, v string) *corev1.Pod { p.Labels[key] = v; return p }
-func elsewhere(p *corev1.Pod) *corev1.Pod               { p.Namespace = "other"; return p }
+
+func elsewhere(p *corev1.Pod) *corev1.Pod { p.Namespace = "other"; return p }
 
 // asStored returns a child as the API server would have it after an apply, without the fields that drift removes from
 // managedFields.
@@ -362,7 +364,7 @@ func (b *bench) asStored(c adapters.Child, drift func(*fieldpath.Set)) *unstruct
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	fields := fieldpath.SetFromValue(value.NewValueInterface(withoutIdentity(u.Object)))
+	fields := fieldpath.SetFromValue(value.NewValueInterface(ownership.WithoutIdentity(u.Object)))
 	if drift != nil {
 		drift(fields)
 	}
@@ -560,11 +562,11 @@ func TestShrink(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(current.Object, "spec", "replicas"); replicas == 1 {
 		t.Error("what was read is changed")
 	}
-	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, ErrStale) {
+	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, subset.ErrStale) {
 		t.Error("an old child is shrunk:", err)
 	}
 	current.SetName("web-zone-x")
-	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, ErrStale) {
+	if _, err := b.Shrink(t.Context(), current, 0, false); !errors.Is(err, subset.ErrStale) {
 		t.Error("a child that is gone:", err)
 	}
 }
@@ -572,7 +574,7 @@ func TestShrink(t *testing.T) {
 func TestRemoveAndFree(t *testing.T) {
 	b := newBench(t, set(), orphan("web-zone-a-2"))
 	current := b.asStored(childSpec(), nil)
-	if err := b.Remove(t.Context(), current); !errors.Is(err, ErrStale) {
+	if err := b.Remove(t.Context(), current); !errors.Is(err, subset.ErrStale) {
 		t.Error("one that has changed since is removed:", err)
 	}
 	b.deleted = nil

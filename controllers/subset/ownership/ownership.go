@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+// Package ownership reads managedFields: which fields of an object are ours, and which somebody else has taken.
+package ownership
 
 import (
 	"fmt"
@@ -19,63 +20,63 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 )
 
-// fieldLocation is the location of a field: as text for users, and as a path in managedFields.
-type fieldLocation struct {
-	text string
-	path fieldpath.Path
+// Location is the location of a field: as text for users, and as a path in managedFields.
+type Location struct {
+	Text string
+	Path fieldpath.Path
 }
 
-func (p fieldLocation) field(name string) fieldLocation {
-	return fieldLocation{p.text + "." + name, append(p.path[:len(p.path):len(p.path)], fieldpath.PathElement{FieldName: &name})}
+func (p Location) field(name string) Location {
+	return Location{p.Text + "." + name, append(p.Path[:len(p.Path):len(p.Path)], fieldpath.PathElement{FieldName: &name})}
 }
 
-func (p fieldLocation) item(index int, element fieldpath.PathElement) fieldLocation {
-	return fieldLocation{fmt.Sprintf("%s[%d]", p.text, index), append(p.path[:len(p.path):len(p.path)], element)}
+func (p Location) item(index int, element fieldpath.PathElement) Location {
+	return Location{fmt.Sprintf("%s[%d]", p.Text, index), append(p.Path[:len(p.Path):len(p.Path)], element)}
 }
 
-// fieldAt returns the location of a field of the object.
-func fieldAt(names ...string) fieldLocation {
-	at := fieldLocation{}
+// FieldAt returns the location of a field of the object.
+func FieldAt(names ...string) Location {
+	at := Location{}
 	for _, name := range names {
 		at = at.field(name)
 	}
-	at.text = strings.TrimPrefix(at.text, ".")
+	at.Text = strings.TrimPrefix(at.Text, ".")
 	return at
 }
 
-// annotationAt returns the location of an annotation of the object; none if key is empty.
-func annotationAt(key string) fieldLocation {
+// AnnotationAt returns the location of an annotation of the object; none if key is empty.
+func AnnotationAt(key string) Location {
 	if key == "" {
-		return fieldLocation{}
+		return Location{}
 	}
-	at := fieldAt("metadata", "annotations", key)
-	at.text = fmt.Sprintf("metadata.annotations[%q]", key)
+	at := FieldAt("metadata", "annotations", key)
+	at.Text = fmt.Sprintf("metadata.annotations[%q]", key)
 	return at
 }
 
-// labelAt returns the location of a label of the object.
-func labelAt(key string) fieldLocation {
-	at := fieldAt("metadata", "labels", key)
-	at.text = fmt.Sprintf("metadata.labels[%q]", key)
+// LabelAt returns the location of a label of the object.
+func LabelAt(key string) Location {
+	at := FieldAt("metadata", "labels", key)
+	at.Text = fmt.Sprintf("metadata.labels[%q]", key)
 	return at
 }
 
-// lost returns the location of a field that was applied and is no longer ours, because another manager changed or
+// Lost returns the location of a field that was applied and is no longer ours, because another manager changed or
 // removed it; none if all fields are still ours.
 //
 // The API server removes the owner of a field when somebody else gives it another value, so a field that is still ours
 // has the value that we gave it, in whatever form the server writes that ("1Gi" for "1024Mi"). A comparison of values
 // cannot show that.
-func lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (fieldLocation, error) {
-	owned, err := ownedIn(managed)
+func Lost(applied *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) (Location, error) {
+	owned, err := OwnedIn(managed)
 	switch {
 	case err != nil:
-		return fieldLocation{}, fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
+		return Location{}, fmt.Errorf("managedFields of %s: %w", applied.GetName(), err)
 	case owned == nil:
-		return fieldLocation{text: "everything"}, nil
+		return Location{Text: "everything"}, nil
 	}
-	at := lostIn(withoutIdentity(applied.Object), owned, fieldLocation{})
-	at.text = strings.TrimPrefix(at.text, ".")
+	at := lostIn(WithoutIdentity(applied.Object), owned, Location{})
+	at.Text = strings.TrimPrefix(at.Text, ".")
 	return at, nil
 }
 
@@ -119,14 +120,15 @@ func ownsIn(owned *fieldpath.Set, at fieldpath.Path) bool {
 
 // ownedFields returns the fields of an object that are ours; nil if there are none.
 func ownedFields(object metav1.Object) (*fieldpath.Set, error) {
-	owned, err := ownedIn(object.GetManagedFields())
+	owned, err := OwnedIn(object.GetManagedFields())
 	if err != nil {
 		return nil, fmt.Errorf("managedFields of %s: %w", object.GetName(), err)
 	}
 	return owned, nil
 }
 
-func ownedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+// OwnedIn returns the fields that are ours according to managedFields; nil if there are none.
+func OwnedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	for _, entry := range managed {
 		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
@@ -149,7 +151,7 @@ func Taken(child metav1.Object, partition []string) (subset.Taken, error) {
 	if len(annotations) == 0 || partition == nil {
 		return subset.Taken{Annotations: annotations}, nil
 	}
-	ours := owned != nil && owned.Has(fieldAt(partition...).path)
+	ours := owned != nil && owned.Has(FieldAt(partition...).Path)
 	return subset.Taken{Annotations: annotations, Partition: !ours}, nil
 }
 
@@ -180,24 +182,24 @@ func takenAnnotations(meta metav1.Object, owned *fieldpath.Set) []string {
 	return taken
 }
 
-// forged returns the location of an annotation that is not as it was written, if the checksum of the record does not
+// Forged returns the location of an annotation that is not as it was written, if the checksum of the record does not
 // match; none if it does. Admission changed the annotation when it was written: according to managedFields it is still
 // ours.
-func forged(u, current *unstructured.Unstructured) fieldLocation {
+func Forged(u, current *unstructured.Unstructured) Location {
 	if adapters.VerifyRecord(current.GetNamespace(), current.GetName(), current.GetAnnotations()) != adapters.Forged {
-		return fieldLocation{}
+		return Location{}
 	}
 	wanted, has := u.GetAnnotations(), current.GetAnnotations()
 	for _, key := range adapters.RecordKeys() {
 		if wanted[key] != has[key] {
-			return annotationAt(key)
+			return AnnotationAt(key)
 		}
 	}
-	return annotationAt(v1alpha1.AnnotationRecordChecksum)
+	return AnnotationAt(v1alpha1.AnnotationRecordChecksum)
 }
 
-// withoutIdentity removes the fields that managedFields never list.
-func withoutIdentity(object map[string]any) map[string]any {
+// WithoutIdentity removes the fields that managedFields never list.
+func WithoutIdentity(object map[string]any) map[string]any {
 	rest := make(map[string]any, len(object))
 	for key, v := range object {
 		switch meta, isMap := v.(map[string]any); {
@@ -217,42 +219,42 @@ func withoutIdentity(object map[string]any) map[string]any {
 	return rest
 }
 
-func lostIn(v any, owned *fieldpath.Set, at fieldLocation) fieldLocation {
+func lostIn(v any, owned *fieldpath.Set, at Location) Location {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) { // sorted, because the first difference is reported
-			if found := lostMember(v[key], owned, fieldpath.PathElement{FieldName: &key}, at.field(key)); found.text != "" {
+			if found := lostMember(v[key], owned, fieldpath.PathElement{FieldName: &key}, at.field(key)); found.Text != "" {
 				return found
 			}
 		}
 	case []any:
-		items := newItems(owned)
+		items := NewItems(owned)
 		for i, item := range v {
-			if found := lostItem(item, owned, items.like(item), at, i); found.text != "" {
+			if found := lostItem(item, owned, items.Like(item), at, i); found.Text != "" {
 				return found
 			}
 		}
 	}
-	return fieldLocation{}
+	return Location{}
 }
 
 // lostItem returns the location of an item that is lost: none of the elements that may be the item is completely ours.
-func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at fieldLocation, index int) fieldLocation {
-	where := fieldLocation{fmt.Sprintf("%s[%d]", at.text, index), nil}
+func lostItem(item any, owned *fieldpath.Set, elements []fieldpath.PathElement, at Location, index int) Location {
+	where := Location{fmt.Sprintf("%s[%d]", at.Text, index), nil}
 	for _, element := range elements {
-		if where = lostMember(item, owned, element, at.item(index, element)); where.text == "" {
+		if where = lostMember(item, owned, element, at.item(index, element)); where.Text == "" {
 			break
 		}
 	}
 	return where
 }
 
-func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at fieldLocation) fieldLocation {
+func lostMember(v any, owned *fieldpath.Set, element fieldpath.PathElement, at Location) Location {
 	if inside, ok := owned.Children.Get(element); ok {
 		return lostIn(v, inside, at)
 	}
 	if owned.Members.Has(element) || empty(v) {
-		return fieldLocation{} // it is ours as a whole, or has nothing that could be owned
+		return Location{} // it is ours as a whole, or has nothing that could be owned
 	}
 	return at
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+package ownership
 
 import (
 	"strconv"
@@ -29,7 +29,8 @@ type keyKind struct {
 	index map[string]map[string][]fieldpath.PathElement
 }
 
-func newItems(owned *fieldpath.Set) *items {
+// NewItems returns the items of a list of which fields are owned.
+func NewItems(owned *fieldpath.Set) *items {
 	all, byFields := &items{}, map[string]*keyKind{}
 	add := func(element fieldpath.PathElement) {
 		var fields []string
@@ -54,8 +55,8 @@ func newItems(owned *fieldpath.Set) *items {
 	return all
 }
 
-// like returns the elements that may be the item.
-func (i *items) like(item any) []fieldpath.PathElement {
+// Like returns the elements that may be the item.
+func (i *items) Like(item any) []fieldpath.PathElement {
 	var found []fieldpath.PathElement
 	for _, kind := range i.kinds {
 		found = append(found, kind.like(item)...)
@@ -81,7 +82,7 @@ func (k *keyKind) like(item any) []fieldpath.PathElement {
 			text.WriteString(textOf(value.NewValueInterface(v)))
 		}
 	}
-	return matching(k.lookUp(has)[text.String()], func(e fieldpath.PathElement) bool { return keyMatches(*e.Key, object) })
+	return matching(k.lookUp(has)[text.String()], func(e fieldpath.PathElement) bool { return KeyMatches(*e.Key, object) })
 }
 
 // lookUp returns the elements by the values of the given fields of their key. The index is created once for each
@@ -143,7 +144,8 @@ func matching(elements []fieldpath.PathElement, same func(fieldpath.PathElement)
 	return found
 }
 
-func keyMatches(key value.FieldList, item map[string]any) bool {
+// KeyMatches reports whether an item of a list has a key.
+func KeyMatches(key value.FieldList, item map[string]any) bool {
 	for _, f := range key {
 		have, ok := item[f.Name]
 		if ok && !value.Equals(f.Value, value.NewValueInterface(have)) {

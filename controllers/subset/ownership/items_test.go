@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+package ownership
 
 import (
 	"encoding/json"
@@ -56,14 +56,14 @@ func TestItemsAreThoseThatMatch(t *testing.T) {
 		var want []string
 		compare := func(e fieldpath.PathElement) {
 			object, isMap := item.(map[string]any)
-			if e.Key != nil && isMap && keyMatches(*e.Key, object) || e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(item)) {
+			if e.Key != nil && isMap && KeyMatches(*e.Key, object) || e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(item)) {
 				want = append(want, e.String())
 			}
 		}
 		owned.Members.Iterate(compare)
 		owned.Children.Iterate(compare)
 		var have []string
-		for _, e := range newItems(owned).like(item) {
+		for _, e := range NewItems(owned).Like(item) {
 			have = append(have, e.String())
 		}
 		slices.Sort(want)
@@ -94,13 +94,13 @@ func withVariables(n int) (*unstructured.Unstructured, metav1.ManagedFieldsEntry
 // that many items.
 func TestLostIsLinear(t *testing.T) {
 	child, entry := withVariables(100_000)
-	if at, err := lost(child, []metav1.ManagedFieldsEntry{entry}); at.text != "" || err != nil {
-		t.Error("lost", at.text, err)
+	if at, err := Lost(child, []metav1.ManagedFieldsEntry{entry}); at.Text != "" || err != nil {
+		t.Error("lost", at.Text, err)
 	}
 	env := child.Object["spec"].(map[string]any)["env"].([]any)
 	env[99_999].(map[string]any)["valueFrom"] = "x"
-	if at, err := lost(child, []metav1.ManagedFieldsEntry{entry}); at.text != "spec.env[99999].valueFrom" || err != nil {
-		t.Error("lost", at.text, err)
+	if at, err := Lost(child, []metav1.ManagedFieldsEntry{entry}); at.Text != "spec.env[99999].valueFrom" || err != nil {
+		t.Error("lost", at.Text, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func BenchmarkLost(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = lost(child, []metav1.ManagedFieldsEntry{entry})
+				_, _ = Lost(child, []metav1.ManagedFieldsEntry{entry})
 			}
 		})
 	}
