@@ -12,14 +12,18 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // collectors is a registry that only remembers its collectors.
 type collectors []prometheus.Collector
 
-func (c *collectors) Register(p prometheus.Collector) error  { c.MustRegister(p); return nil }
+func (c *collectors) Register(p prometheus.Collector) error { c.MustRegister(p); return nil }
+
 func (c *collectors) MustRegister(p ...prometheus.Collector) { *c = append(*c, p...) }
-func (c *collectors) Unregister(prometheus.Collector) bool   { return false }
+
+func (c *collectors) Unregister(prometheus.Collector) bool { return false }
 
 var (
 	// A metric without samples is not gathered, and its description can be accessed only as text.
@@ -32,7 +36,7 @@ var (
 func TestMetricsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	registered := &collectors{}
-	NewMetrics(registered)
+	publish.NewMetrics(registered)
 	var metrics, names []string
 	for _, c := range *registered {
 		ch := make(chan *prometheus.Desc, 10)
@@ -75,7 +79,7 @@ func TestEventsHaveKnownReasons(t *testing.T) {
 func TestAlertsAndDashboardUseMetricsThatExist(t *testing.T) {
 	g := NewWithT(t)
 	registered := &collectors{}
-	NewMetrics(registered)
+	publish.NewMetrics(registered)
 	var names []string
 	for _, c := range *registered {
 		ch := make(chan *prometheus.Desc, 10)

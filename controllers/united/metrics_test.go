@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // scraped returns the metrics, each as "<name>{<values of labels>} <value>", sorted.
@@ -44,7 +44,7 @@ func scraped(t *testing.T, registry *prometheus.Registry) []string {
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m := united.NewMetrics(registry)
+	m := publish.NewMetrics(registry)
 	parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	other := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "web"}}
 	status := &v1alpha1.UnitedDeploymentStatus{
@@ -131,7 +131,7 @@ func TestReleasedByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1alpha1.UnitedDeploymentSpec{UpdateStrategy: c.strategy}}
-			united.NewMetrics(registry).Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 4, Partition: c.partition}}})
+			publish.NewMetrics(registry).Observe(parent, &v1alpha1.UnitedDeploymentStatus{Subsets: []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 4, Partition: c.partition}}})
 			if have := scraped(t, registry); !slices.Contains(have, "united_subset_released{name=web,namespace=shop,subset=a} "+c.want) {
 				t.Error(have)
 			}
@@ -142,7 +142,7 @@ func TestReleasedByName(t *testing.T) {
 func TestMetricsGoWithTheirParent(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newScene(t)
-	s.Reconciler.Metrics = united.NewMetrics(registry)
+	s.Reconciler.Metrics = publish.NewMetrics(registry)
 	s.settled()
 	if len(scraped(t, registry)) != 2*9+5 {
 		t.Error(scraped(t, registry))

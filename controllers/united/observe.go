@@ -352,7 +352,7 @@ func asStaleRevision(err error) error {
 // writer.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
 // revision again, or remove a subset that was added back.
 func (r *Reconciler) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
-	live, err := r.readLive(ctx, parent)
+	live, err := writer.ReadParent(ctx, r.Live, parent)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
@@ -46,13 +48,13 @@ type Reconciler struct {
 	// Adapters are for the supported kinds of children.
 	Adapters adapters.Registry
 	Recorder events.EventRecorder
-	Metrics  *Metrics
+	Metrics  *publish.Metrics
 	Clock    clock.PassiveClock
 	// Shares and Meter prevent one parent from using the time of all. Without them there are no limits.
 	Shares *fairness.Shares
 	Meter  fairness.Meter
 	// StatusBatching is how long a status waits for the next one.
-	StatusBatching StatusBatching
+	StatusBatching publish.Batching
 
 	kinds             *kinds
 	failures          writer.Failures
@@ -63,8 +65,7 @@ type Reconciler struct {
 	holders           holders
 	specs             specs
 	observedChildren  observedChildren
-	pendingStatuses   pendingStatuses
-	statusReturns     statusReturns
+	statuses          publish.Memory
 	parsed            store.Parsed
 	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
 	unreached perparent.Memory[map[string]int]
@@ -128,11 +129,11 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	status, wake := report.Status(in, plan, results)
 	unrecorded := r.recordCurrent(ctx, in, plan, status)
-	wait, err := r.publish(ctx, parent, status, plan, results)
+	wait, err := r.publisher().Publish(ctx, parent, status, plan, results)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
-	wait = sooner(wait, r.requeueToConfirm(parent, wake))
+	wait = sooner(wait, sooner(wake, r.publisher().ConfirmAfter(parent)))
 	if unrecorded != nil {
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
@@ -169,11 +170,18 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.holders.Forget(key)
 	r.specs.Forget(key)
 	r.observedChildren.Forget(key)
-	r.pendingStatuses.Forget(key)
-	r.statusReturns.Forget(key)
+	r.statuses.Forget(key)
 	r.parsed.Forget(key)
 	r.unreached.Forget(key)
 	r.Shares.Forget(key)
+}
+
+// publisher returns what publishes the result of a pass.
+func (r *Reconciler) publisher() *publish.Publisher {
+	return &publish.Publisher{
+		Client: r.Client, Live: r.Live, Adapters: r.Adapters, Recorder: r.Recorder, Metrics: r.Metrics, Clock: r.Clock,
+		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: &r.statuses,
+	}
 }
 
 // store returns the store of a parent's revisions.
@@ -220,4 +228,41 @@ func (r *Reconciler) addNamedByChildren(ctx context.Context, in *planner.Input, 
 		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
 	}
 	return nil
+}
+
+// publishBlocked publishes why nothing can be done for a parent, and returns when to try again.
+func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	wait, err := r.publisher().Publish(ctx, parent, report.Blocked(parent, failure, now), nil, nil)
+	if err != nil {
+		return r.requeueAfter(err)
+	}
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if failure.RetryAt.IsZero() {
+		return ctrl.Result{RequeueAfter: r.publisher().ConfirmAfter(parent)}, nil // only a change of the spec helps, and that is watched
+	}
+	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher().ConfirmAfter(parent))}, nil
+}
+
+// requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API
+// server can report a conflict although nothing has changed, and then no watch does.
+func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
+	putOff := (*undone.OverriddenError)(nil)
+	switch {
+	case errors.As(err, &putOff):
+		return ctrl.Result{RequeueAfter: max(putOff.Until.Sub(r.Clock.Now()), time.Millisecond)}, nil
+	case errors.Is(err, subset.ErrStale):
+		return ctrl.Result{RequeueAfter: planner.RetryStale}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// sooner returns the shorter of two delays; 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

@@ -4,6 +4,7 @@
 package united
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -59,7 +60,7 @@ func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	object, fields := changed(was, wanted)
 	content, override := fields(wanted).text(), undone.Override{}
 	if path := fields(wanted).difference(fields(after)); path != nil {
-		override = undone.Override{Field: nameOf(path), Admission: true}
+		override = undone.Override{Field: ownership.FieldName(path), Admission: true}
 	}
 	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
 }
@@ -163,5 +164,5 @@ func revisionOverride(is *appsv1.ControllerRevision, has revisionRecord, written
 	if err != nil {
 		by = "" // it does not matter who it is
 	}
-	return undone.Override{Field: nameOf(path), By: by}
+	return undone.Override{Field: cmp.Or(ownership.FieldName(path), undone.WholeObject), By: by}
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
@@ -182,9 +183,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Adapters: known,
-		Recorder: mgr.GetEventRecorder("united"), Metrics: NewMetrics(metrics.Registry), Clock: clock.RealClock{},
+		Recorder: mgr.GetEventRecorder("united"), Metrics: publish.NewMetrics(metrics.Registry), Clock: clock.RealClock{},
 		Shares: fairness.New(workers), Meter: fairness.NewMeter(clock.RealClock{}),
-		StatusBatching: standardBatching(),
+		StatusBatching: publish.StandardBatching(),
 	}
 	// Our own status writes also trigger passes: so a pass that used an outdated status is followed by one that does
 	// not.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // TestStatusToAndFro: a replica is ready every other second, or somebody deletes a child again and again, so that the
@@ -29,7 +29,7 @@ func TestStatusToAndFro(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).settled()
 			s.Excuse()
-			s.Batches(united.StatusBatching{Delay: time.Millisecond, Interval: 2 * time.Second, MaxReturn: most})
+			s.Batches(publish.Batching{Delay: time.Millisecond, Interval: 2 * time.Second, MaxReturn: most})
 			play := func(rounds int) int {
 				before := s.statusWrites()
 				for i := range rounds { // seconds
@@ -67,7 +67,7 @@ func TestStatusToAndFro(t *testing.T) {
 // TestStatusThatReturnsNowAndThen: such a status is not delayed, however often it returns.
 func TestStatusThatReturnsNowAndThen(t *testing.T) {
 	s := newScene(t).settled()
-	s.Batches(united.StatusBatching{Delay: time.Millisecond, MaxReturn: time.Minute})
+	s.Batches(publish.Batching{Delay: time.Millisecond, MaxReturn: time.Minute})
 	before := s.statusWrites()
 	for i := range 60 {
 		s.ready("a-0", i%2 == 1).later(30 * time.Second).pass()

@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
@@ -111,7 +111,7 @@ func (s *scene) statusWrites() int {
 
 // batches makes the controller delay statuses.
 func (s *scene) batches() *scene {
-	s.Batches(united.StatusBatching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
+	s.Batches(publish.Batching{Delay: 10 * time.Second, Interval: time.Minute, ProvisioningInterval: 5 * time.Minute})
 	return s
 }
 

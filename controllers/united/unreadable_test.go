@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
 
@@ -24,7 +25,7 @@ func TestTellUnreadable(t *testing.T) {
 	g := NewWithT(t)
 	recorder := events.NewFakeRecorder(10)
 	registry := prometheus.NewRegistry()
-	r := &Reconciler{Recorder: recorder, Metrics: NewMetrics(registry)}
+	r := &Reconciler{Recorder: recorder, Metrics: publish.NewMetrics(registry)}
 	gathered := func() (names []string) {
 		families, err := registry.Gather()
 		g.Expect(err).NotTo(HaveOccurred())

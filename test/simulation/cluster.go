@@ -24,13 +24,14 @@ import (
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // Cluster is what parents share: the real reconciler, with one memory for all of them, and around it a simulated API
 // server, StatefulSet controller and kubelets, each of which acts only when it is told to.
 type Cluster struct {
 	// StatusBatching is that of the controller (united.Reconciler); it takes effect when the controller starts.
-	StatusBatching united.StatusBatching
+	StatusBatching publish.Batching
 	T              TestingT
 	Clock          *Clock
 	API            *API
@@ -148,12 +149,12 @@ func (s *Cluster) Restart() {
 	}
 	s.Reconciler = &united.Reconciler{
 		Client: s.API.Client(), Live: s.API.Reader(), Adapters: all.Registry(),
-		Recorder: &s.Recorded, Metrics: united.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, StatusBatching: s.StatusBatching,
+		Recorder: &s.Recorded, Metrics: publish.NewMetrics(prometheus.NewRegistry()), Clock: s.Clock, StatusBatching: s.StatusBatching,
 	}
 }
 
 // Batches restarts the controller with batching of statuses.
-func (s *Cluster) Batches(c united.StatusBatching) {
+func (s *Cluster) Batches(c publish.Batching) {
 	s.StatusBatching = c
 	s.Restart()
 }

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // collects is what the oracle knows of a status that waits for the next one.
 type collects struct {
 	// may is for how long the controller may delay a status. It counts in its memory only, so a new controller starts
 	// again.
-	may united.StatusBatching
+	may publish.Batching
 	// told: the pass has written a status.
 	told bool
 	// since is the end of the first pass since then that left counts untrue; zero if there was none.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // forces lets the user force the update revision.
@@ -39,7 +39,7 @@ func (c *court) knowsOnly(subset string) *court {
 
 // collects starts a controller that may delay a status for a given time.
 func (c *court) collects(most time.Duration) *court {
-	c.Batches(united.StatusBatching{Delay: most, Interval: most / 2, ProvisioningInterval: 12 * most})
+	c.Batches(publish.Batching{Delay: most, Interval: most / 2, ProvisioningInterval: 12 * most})
 	return c
 }
 

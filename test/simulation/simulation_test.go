@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 var (
@@ -199,7 +199,7 @@ func TestProtectedReplicasStay(t *testing.T) {
 
 // drawBatching draws how long a status waits: not at all, as long as in the manager, or longer than most decisions take.
 func (s *Cluster) drawBatching(t *rapid.T) {
-	s.Batches(rapid.SampledFrom([]united.StatusBatching{
+	s.Batches(rapid.SampledFrom([]publish.Batching{
 		{},
 		{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second},
 		{Delay: 5 * time.Second, Interval: 30 * time.Second, ProvisioningInterval: time.Minute},

@@ -265,3 +265,6 @@ func empty(v any) bool {
 	list, isList := v.([]any)
 	return isList && len(list) == 0
 }
+
+// FieldName returns the path of a field as text, such as "spec.replicas"; "" for the object itself.
+func FieldName(path fieldpath.Path) string { return strings.TrimPrefix(path.String(), ".") }

@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish decides whether a status is written, and when.
+// Package publish writes the status: whether, when and how; and after it the events and the metrics. Nothing else writes
+// any of these three.
 package publish
 
 import (

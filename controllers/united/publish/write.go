@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package publish
 
 import (
 	"context"
@@ -16,24 +16,25 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/subset/writer"
 )
 
 // writeStatus replaces the status that was read, and no other: it has the protected revision of each subset and the
 // progress of the rollout, and a controller that was suspended while another one led would reset these. So the patch
 // tests the status itself, and not the resourceVersion, which changes with every concurrent patch of the spec. It
 // returns the updated parent. The error is writer.ErrStale if the status has changed, or the parent is gone.
-func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
+func (w *Publisher) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
 	raw, err := json.Marshal(testAndReplace(parent, status))
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	after, err := r.patchStatus(ctx, parent, types.JSONPatchType, raw)
+	after, err := w.patchStatus(ctx, parent, types.JSONPatchType, raw)
 	if !apierrors.IsInvalid(err) {
 		return after, err
 	}
 	// Either the test failed; or the status is equal for us, but encoded differently: for example by a later version,
 	// with fields that we do not know.
-	live, err := r.readLive(ctx, parent)
+	live, err := writer.ReadParent(ctx, w.Live, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -43,26 +44,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDep
 	if raw, err = statusPatch(live, status); err != nil {
 		return nil, err
 	}
-	return r.patchStatus(ctx, live, types.MergePatchType, raw)
-}
-
-// readLive reads the parent past the cache; the error is writer.ErrStale if it is gone. It lists, so that no permission
-// to get is needed.
-func (r *Reconciler) readLive(ctx context.Context, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
-	list := &v1alpha1.UnitedDeploymentList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{"metadata.name": parent.Name}); err != nil {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
-	}
-	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
-	}
-	return &list.Items[0], nil
+	return w.patchStatus(ctx, live, types.MergePatchType, raw)
 }
 
 // patchStatus patches the status and returns the updated parent.
-func (r *Reconciler) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) (*v1alpha1.UnitedDeployment, error) {
+func (w *Publisher) patchStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, kind types.PatchType, raw []byte) (*v1alpha1.UnitedDeployment, error) {
 	after := parent.DeepCopy()
-	return after, asStale(r.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
+	return after, asStale(w.Client.Status().Patch(ctx, after, client.RawPatch(kind, raw), client.FieldOwner(v1alpha1.FieldManager)))
 }
 
 func asStale(err error) error {

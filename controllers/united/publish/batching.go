@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package publish
 
 import (
 	"time"
@@ -10,13 +10,12 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
-// StatusBatching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
+// Batching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
 // While replicas are created and deleted, each status changes several times within a second, and every watcher of the
 // status receives it again. With the zero value no status waits.
-type StatusBatching struct {
+type Batching struct {
 	// Delay is how long a status waits if only counters changed (publish.OnlyCounters).
 	Delay time.Duration
 	// Interval is the minimum time between the last status and such a one: while counters keep changing, they are
@@ -30,9 +29,9 @@ type StatusBatching struct {
 	MaxReturn time.Duration
 }
 
-// standardBatching returns what the manager uses.
-func standardBatching() StatusBatching {
-	return StatusBatching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
+// StandardBatching returns what the manager uses.
+func StandardBatching() Batching {
+	return Batching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
 }
 
 // pendingStatuses remembers how long the status of a parent has been waiting, and when it was last written. If that is
@@ -50,14 +49,14 @@ type pendingStatus struct {
 
 // delay returns how long a status that differs from the present one must wait for the next one; 0 if it must be written
 // now.
-func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) time.Duration {
+func (p *pendingStatuses) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b Batching, now time.Time) time.Duration {
 	interval := b.Interval
 	switch {
-	case b == StatusBatching{}:
+	case b == Batching{}:
 		return 0
-	case publish.OnlyProvisioning(&parent.Status, status):
+	case OnlyProvisioning(&parent.Status, status):
 		interval = b.ProvisioningInterval
-	case !publish.OnlyCounters(&parent.Status, status):
+	case !OnlyCounters(&parent.Status, status):
 		return 0
 	}
 	key := client.ObjectKeyFromObject(parent)
@@ -77,12 +76,4 @@ func (p *pendingStatuses) recordUpToDate(parent client.ObjectKey, written bool, 
 		kept.written = now
 	}
 	p.Set(parent, "", kept)
-}
-
-// sooner returns the shorter of two delays; 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package publish
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // statusReturns bounds how often a status is written that alternates between the same values. If somebody scales a
@@ -52,7 +51,7 @@ type statusKey [sha256.Size]byte
 
 // keyOfStatus identifies a status by the content that matters to those who wait for it.
 func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
-	fields, err := timeless(publish.Recurring(status))
+	fields, err := timeless(Recurring(status))
 	if err != nil {
 		return statusKey{}, err
 	}
@@ -60,7 +59,7 @@ func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
 }
 
 // delay returns how long a status must wait because it returns to an earlier one; 0 if it must be written now.
-func (s *statusReturns) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) (time.Duration, error) {
+func (s *statusReturns) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b Batching, now time.Time) (time.Duration, error) {
 	kept := s.Get(client.ObjectKeyFromObject(parent), "")
 	if b.MaxReturn == 0 || kept == nil || kept.row < returnsAtOnce || now.Sub(kept.at) >= returnWithin {
 		return 0, nil
@@ -73,7 +72,7 @@ func (s *statusReturns) delay(parent *v1alpha1.UnitedDeployment, status *v1alpha
 }
 
 // recordWritten records that a status was written in place of the parent's present one.
-func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b StatusBatching, now time.Time) error {
+func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, b Batching, now time.Time) error {
 	if b.MaxReturn == 0 {
 		return nil
 	}
@@ -107,7 +106,7 @@ func (s *statusReturns) recordWritten(parent *v1alpha1.UnitedDeployment, status 
 // returned reports whether a status has the same content as an earlier one. A status that differs from the parent's
 // only in a count, which has reached its desired value, is not a return, because that happens once.
 func (k *returns) returned(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, now time.Time) (bool, error) {
-	if publish.SameButCounters(&parent.Status, status) {
+	if SameButCounters(&parent.Status, status) {
 		return false, nil
 	}
 	key, err := keyOfStatus(status)

@@ -1,9 +1,10 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,7 +22,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
-	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
@@ -31,14 +31,14 @@ const statusObject = "status"
 
 // publishStatus writes the status if it changed. If somebody changes it again each time, it is written less and less
 // often, and has a message about that; the error is an *writer.OverriddenError while the write is delayed.
-func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
-	key, now, wanted := client.ObjectKeyFromObject(parent), r.Clock.Now(), status
-	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
+func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
+	key, now, wanted := client.ObjectKeyFromObject(parent), w.Clock.Now(), status
+	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
 		wanted = status.DeepCopy()
 		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
-	if publish.SameStatus(&parent.Status, status) {
-		r.repeats.RecordStanding(key, statusObject, now)
+	if SameStatus(&parent.Status, status) {
+		w.Repeats.RecordStanding(key, statusObject, now)
 		return nil
 	}
 	fields, err := timeless(wanted)
@@ -51,20 +51,20 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 	}
 	sum := sha256.Sum256([]byte(statusText(fields)))
 	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
-	e := r.repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
+	e := w.Repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
 		return statusOverride(parent, before, written)
 	}, now)
 	if e != nil {
 		return e
 	}
-	if e := r.repeats.Overridden(key, statusObject, now); e != nil {
+	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
 		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
 	}
-	after, err := r.writeStatus(ctx, parent, status)
+	after, err := w.writeStatus(ctx, parent, status)
 	if err != nil {
 		return err
 	}
-	override, err := r.wroteStatus(after, content, status)
+	override, err := w.wroteStatus(after, content, status)
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
 		return fmt.Errorf("status: %w", subset.ErrStale)
@@ -73,7 +73,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, parent *v1alpha1.UnitedD
 }
 
 // wroteStatus records what was written, and what differs in the response already.
-func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (undone.Override, error) {
+func (w *Publisher) wroteStatus(after *v1alpha1.UnitedDeployment, content string, status *v1alpha1.UnitedDeploymentStatus) (undone.Override, error) {
 	written, err := timeless(status)
 	if err != nil {
 		return undone.Override{}, err
@@ -84,20 +84,20 @@ func (r *Reconciler) wroteStatus(after *v1alpha1.UnitedDeployment, content strin
 	}
 	override := undone.Override{}
 	if path := firstDifference(written, answered, statusPath()); path != nil {
-		override = undone.Override{Field: nameOf(path), Admission: true}
+		override = undone.Override{Field: ownership.FieldName(path), Admission: true}
 	}
-	r.repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, statusText(written), override, r.Clock.Now())
+	w.Repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, statusText(written), override, w.Clock.Now())
 	return override, nil
 }
 
-// requeueToConfirm returns wake, or the time until it is certain that the status stands if that is sooner.
-func (r *Reconciler) requeueToConfirm(parent *v1alpha1.UnitedDeployment, wake time.Duration) time.Duration {
-	now := r.Clock.Now()
-	e := r.repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
+// ConfirmAfter returns the time until it is certain that the status stands; 0 if it is.
+func (w *Publisher) ConfirmAfter(parent *v1alpha1.UnitedDeployment) time.Duration {
+	now := w.Clock.Now()
+	e := w.Repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
 	if e == nil {
-		return wake
+		return 0
 	}
-	return sooner(wake, max(e.Until.Sub(now), time.Millisecond))
+	return max(e.Until.Sub(now), time.Millisecond)
 }
 
 // timeless returns the JSON of a status without its times: they change only together with other fields, and are
@@ -137,7 +137,7 @@ func statusText(fields map[string]any) string {
 func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) undone.Override {
 	var was map[string]any
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return undone.Override{Field: nameOf(nil)}
+		return undone.Override{Field: statusObject}
 	}
 	path := firstDifference(was, before, statusPath())
 	// Trap: the status is atomic in the schema, so whoever changes a field of it owns all of it.
@@ -145,17 +145,10 @@ func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, wr
 	if err != nil {
 		by = "" // it does not matter who it is
 	}
-	return undone.Override{Field: nameOf(path), By: by}
+	return undone.Override{Field: cmp.Or(ownership.FieldName(path), statusObject), By: by}
 }
 
 func statusPath() fieldpath.Path { return fieldpath.MakePathOrDie("status") }
-
-func nameOf(path fieldpath.Path) string {
-	if len(path) == 0 {
-		return "status"
-	}
-	return path.String()[1:]
-}
 
 // firstDifference returns the path of the first field, in alphabetical order, in which two statuses differ; nil if they
 // are equal. Items of a list are matched by name or type.
