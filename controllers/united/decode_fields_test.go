@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // everyField has each field of the schema that has a type, except those of TestEveryField.
@@ -205,7 +206,7 @@ func (a *admission) canBePlanned(t *testing.T, path []any, parent *v1alpha1.Unit
 	if err != nil {
 		return // it is reported
 	}
-	in, err := (&planner.Input{Parent: parent, Spec: spec, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}).WithUpdateRevision()
+	in, err := (&planner.Input{World: world.World{Parent: parent, Spec: spec, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}}).WithUpdateRevision()
 	if err != nil {
 		return
 	}

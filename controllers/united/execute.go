@@ -21,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/undone"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // executor executes the plan of one pass. It changes neither the plan nor the input.
@@ -119,7 +120,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 			return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
 		}
 	}
-	if was := planner.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
+	if was := world.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
 		ctrl.LoggerFrom(ctx).Info("cannot continue with subset", "subset", s.Name, "reason", s.Failure.Reason, "message", s.Failure.Message)
 	}
 	return &planner.Result{Failure: s.Failure}
@@ -267,7 +268,7 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 		o.Failure = overridden(putOff)
 	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
-		if old := planner.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // only once
+		if old := world.SubsetStatus(&in.Parent.Status, name); o.WaitReason != "" && (old == nil || old.Message != o.WaitReason) { // only once
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:

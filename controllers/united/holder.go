@@ -17,6 +17,7 @@ import (
 
 	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 const (
@@ -34,12 +35,12 @@ func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
 	r.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return in.Children[subset] == nil })
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
 		c := in.Children[name]
-		ask := r.holders.recordMissing(parent, name, planner.MissingReplicaName(c.Observed), in.Now)
+		ask := r.holders.recordMissing(parent, name, world.MissingReplicaName(c.Observed), in.Now)
 		if ask.due {
 			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
 				ctrl.LoggerFrom(ctx).Info("could not look up the pod that has the name of a missing replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = planner.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind(), c.Observed, in.Parent, name)
+				ask.holder = world.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind(), c.Observed, in.Parent, name)
 				r.holders.recordHolder(parent, name, ask.holder)
 			}
 		}

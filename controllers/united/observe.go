@@ -30,15 +30,15 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
 // parent does not control are ignored.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec.Spec) (*planner.Input, error) {
-	in := &planner.Input{
-		Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*planner.Child{}, Unreadable: map[string]*planner.Unreadable{},
+	in := &planner.Input{World: world.World{Parent: parent, Spec: s, Now: r.Clock.Now(), Children: map[string]*world.Child{}, Unreadable: map[string]*world.Unreadable{},
 		Unreached: r.unreached.Get(client.ObjectKeyFromObject(parent), ""),
-	}
+	}}
 	err := r.readOwnWrites(ctx, in)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 func (r *Reconciler) addChild(in *planner.Input, name string, object *unstructured.Unstructured) {
 	child, err := r.readChild(in, name, object)
 	if err != nil {
-		in.Unreadable[name] = &planner.Unreadable{Meta: metaOf(object), Why: err.Error()}
+		in.Unreadable[name] = &world.Unreadable{Meta: metaOf(object), Why: err.Error()}
 		return
 	}
 	in.Children[name] = child
@@ -227,7 +227,7 @@ func (r *Reconciler) relatedOf(ctx context.Context, parent *v1alpha1.UnitedDeplo
 	return related, nil
 }
 
-func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructured.Unstructured) (*planner.Child, error) {
+func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructured.Unstructured) (*world.Child, error) {
 	if why := unreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
@@ -238,7 +238,7 @@ func (r *Reconciler) readChild(in *planner.Input, name string, object *unstructu
 	if err := r.restoreRecord(in, name, object, observed); err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}
-	return &planner.Child{Object: object, Observed: observed}, nil
+	return &world.Child{Object: object, Observed: observed}, nil
 }
 
 // findContested finds the children whose partition somebody lowers again and again.
@@ -270,7 +270,7 @@ func (r *Reconciler) restoreRecord(in *planner.Input, name string, object *unstr
 		return err
 	}
 	var kept *v1alpha1.ChildRecord
-	if status := planner.SubsetStatus(&in.Parent.Status, name); status != nil {
+	if status := world.SubsetStatus(&in.Parent.Status, name); status != nil {
 		kept = status.ChildRecord
 	}
 	subset.Restore(observed, taken, kept)
@@ -303,7 +303,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 		revisions := r.store(in.Parent)
 		revisions.Confirm = func(ctx context.Context) error { return r.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
-		update, err := revisions.Ensure(ctx, in.Parent, planner.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
+		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
 		if err != nil {
 			return asStaleRevision(err)
 		}
@@ -315,7 +315,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, in *planner.Input, p *pla
 			if !inUse[rev.Name] {
 				continue
 			}
-			if rev, err = revisions.Adopt(ctx, in.Parent, planner.OwnerOf(in.Parent), rev); err != nil {
+			if rev, err = revisions.Adopt(ctx, in.Parent, world.OwnerOf(in.Parent), rev); err != nil {
 				return asStaleRevision(err)
 			}
 			if kept[i], err = revisions.Amend(ctx, rev, living); err != nil {

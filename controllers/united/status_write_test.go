@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
@@ -232,7 +232,7 @@ func TestPhaseOfOneThatIsReplaced(t *testing.T) {
 			s.partition("a", "0").pass()
 			var told []string
 			for range 60 {
-				phase := planner.SubsetStatus(s.status(), "a").Phase
+				phase := world.SubsetStatus(s.status(), "a").Phase
 				reason := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady).Reason
 				if is := string(phase) + " " + reason; len(told) == 0 || told[len(told)-1] != is {
 					told = append(told, is)
@@ -243,14 +243,14 @@ func TestPhaseOfOneThatIsReplaced(t *testing.T) {
 				t.Errorf("told %q, want %q", told, want)
 			}
 			s.ready("a-0", false).pass()
-			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseUnavailable {
+			if phase := world.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseUnavailable {
 				t.Error("not ready after that, it is", phase)
 			}
 			s.ready("a-0", true).replicas(8).pass()
-			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase == v1alpha1.PhaseUpdating && s.status().UpdatedReplicas == 3 {
+			if phase := world.SubsetStatus(s.status(), "a").Phase; phase == v1alpha1.PhaseUpdating && s.status().UpdatedReplicas == 3 {
 				s.moves("a").pass()
 			}
-			if phase := planner.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseScaling {
+			if phase := world.SubsetStatus(s.status(), "a").Phase; phase != v1alpha1.PhaseScaling {
 				t.Error("when it is to have more, it is", phase)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // readStripped reads, past the cache, the children that have lost one of the labels by which they are found, so that
@@ -26,7 +27,7 @@ import (
 func (r *Reconciler) readStripped(ctx context.Context, in *planner.Input) {
 	parent, w := client.ObjectKeyFromObject(in.Parent), r.writer(in.Spec.Adapter)
 	for _, s := range in.Spec.Subsets {
-		if in.Children[s.Name] != nil || in.Unreadable[s.Name] != nil || planner.SubsetStatus(&in.Parent.Status, s.Name) == nil ||
+		if in.Children[s.Name] != nil || in.Unreadable[s.Name] != nil || world.SubsetStatus(&in.Parent.Status, s.Name) == nil ||
 			r.failures.Pending(parent, s.Name, attemptFor(in, nil), in.Now) != nil {
 			continue
 		}

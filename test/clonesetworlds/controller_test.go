@@ -11,7 +11,7 @@ import (
 
 // sync is one sync of the CloneSet controller with strategy ReCreate (pkg/controller/cloneset, cloneset_controller.go,
 // doReconcile). Its status counts the pods as they were at the start. taken is the number of deleted available pods.
-func (w *world) sync(s *state, k int) (taken int) {
+func (w *game) sync(s *state, k int) (taken int) {
 	c := &s.Children[k]
 	if !c.Exists {
 		return 0
@@ -31,7 +31,7 @@ func (w *world) sync(s *state, k int) (taken int) {
 }
 
 // syncStatus is calculateStatus. It counts the pods that the sync has read.
-func (w *world) syncStatus(c, read *child, current uint8) {
+func (w *game) syncStatus(c, read *child, current uint8) {
 	c.Observed, c.Current, c.Update = true, current, c.Template
 	c.StatusReplicas = uint8(read.count())
 	c.StatusReady = uint8(read.count(isReady))
@@ -61,7 +61,7 @@ func (c *child) mayBeUnavailable() int {
 
 // diffs is calculateDiffsWithExpectation, without preDelete hooks and without the feature
 // CloneSetPartitionRollback.
-func (w *world) diffs(c *child) (d diffs) {
+func (w *game) diffs(c *child) (d diffs) {
 	updated := of(c.Template)
 	replicas, partition, pods := int(c.Replicas), c.partitionReplicas(), c.count()
 	newCount, oldCount := c.count(updated), c.count(not(updated))
@@ -89,7 +89,7 @@ func (w *world) diffs(c *child) (d diffs) {
 
 // useSurge returns how many pods may temporarily exist above the replicas, and how many of those have the previous
 // version.
-func (w *world) useSurge(c *child, unavailable, markedNew, markedOld, updateOld, updateNew int) (surge, surgeOld int) {
+func (w *game) useSurge(c *child, unavailable, markedNew, markedOld, updateOld, updateNew int) (surge, surgeOld int) {
 	if w.surge == 0 {
 		return 0, 0
 	}
@@ -111,7 +111,7 @@ func (w *world) useSurge(c *child, unavailable, markedNew, markedOld, updateOld,
 }
 
 // scale is realControl.Scale: it creates pods, or deletes marked ones, or scales in. It does only one of these.
-func (w *world) scale(c *child, current uint8) (modified bool, taken int) {
+func (w *game) scale(c *child, current uint8) (modified bool, taken int) {
 	d := w.diffs(c)
 	if d.scaleUp > 0 {
 		for i := range d.scaleUp {
@@ -140,7 +140,7 @@ func (w *world) scale(c *child, current uint8) (modified bool, taken int) {
 }
 
 // choose is choosePodsToDelete.
-func (w *world) choose(c *child, d *diffs) []int {
+func (w *game) choose(c *child, d *diffs) []int {
 	old := w.sorted(c, not(of(c.Template)))
 	updated := w.sorted(c, of(c.Template))
 	fromOld := min(d.scaleDown, d.scaleDownOld)
@@ -150,7 +150,7 @@ func (w *world) choose(c *child, d *diffs) []int {
 // sorted returns pods in the order in which they are deleted: first those that are not ready, youngest first, then those
 // that have been ready for the shortest time. With minReadySeconds, scaling in puts unavailable pods before available
 // ones, which is the same order, because they have been ready for a shorter time.
-func (w *world) sorted(c *child, is func(*pod) bool) (order []int) {
+func (w *game) sorted(c *child, is func(*pod) bool) (order []int) {
 	for n := range c.Pods {
 		if p := &c.Pods[n]; p.live() && is(p) {
 			order = append(order, n)
@@ -170,7 +170,7 @@ func (w *world) sorted(c *child, is func(*pod) bool) (order []int) {
 }
 
 // remove deletes the chosen pods that are not ready, and as many ready ones as it may.
-func (w *world) remove(c *child, chosen []int, mayBeReady *int) (modified bool, taken int) {
+func (w *game) remove(c *child, chosen []int, mayBeReady *int) (modified bool, taken int) {
 	for _, n := range chosen {
 		p := &c.Pods[n]
 		if isReady(p) {
@@ -187,7 +187,7 @@ func (w *world) remove(c *child, chosen []int, mayBeReady *int) (modified bool, 
 }
 
 // end deletes a pod; if pods take time to terminate, it is terminating afterwards.
-func (w *world) end(p *pod) {
+func (w *game) end(p *pod) {
 	if w.lingers {
 		p.Terminating = true
 		return
@@ -206,7 +206,7 @@ func (c *child) create(version uint8) {
 }
 
 // update is realControl.Update: it marks the pods that must be replaced.
-func (w *world) update(c *child) {
+func (w *game) update(c *child) {
 	d := w.diffs(c)
 	if d.update == 0 {
 		return

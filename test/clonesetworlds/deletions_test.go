@@ -39,7 +39,7 @@ func (j *judged) onTheWayBack(p *pod) bool {
 // unreleased reports whether there are too many pods of versions that the subset does not protect, and this is one of
 // them: more than the spec releases, or than the rollout has released so far. They must run the protected version until
 // they are released (workloads.md).
-func (w *world) unreleased(s *state, k int, p *pod) bool {
+func (w *game) unreleased(s *state, k int, p *pod) bool {
 	c, protects := &s.Children[k], w.protects(s, k)
 	others := c.count(not(in(protects)))
 	return worlds.Bit(p.Version)&protects == 0 && others > int(c.Replicas)-max(min(w.Partition(&s.Core, k), int(c.Replicas)), c.partitionReplicas())
@@ -47,7 +47,7 @@ func (w *world) unreleased(s *state, k int, p *pod) bool {
 
 // broken: "it failed; or it has not been available for progressDeadlineSeconds; or it runs a revision that nobody asks
 // for any more and was never ready".
-func (w *world) broken(s *state, k int, p *pod) bool {
+func (w *game) broken(s *state, k int, p *pod) bool {
 	asked := w.protects(s, k) | worlds.Bit(s.Version)
 	return p.Phase == crashed || p.Phase != ready && p.Aged || worlds.Bit(p.Version)&asked == 0 && !p.WasReady
 }

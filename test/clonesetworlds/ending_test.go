@@ -10,7 +10,7 @@ import (
 )
 
 // Look compares a state in which nothing more happens with the spec.
-func (w *world) Look(s *state) worlds.Look {
+func (w *game) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {
 		c := &s.Children[k]
@@ -33,7 +33,7 @@ func (w *world) Look(s *state) worlds.Look {
 
 // keeps: "as many as the partition says run the protected version in the end" (workloads.md), except for those that the
 // user has released before, which "stay so until something else replaces them" (design.md).
-func (w *world) keeps(s *state, k int) string {
+func (w *game) keeps(s *state, k int) string {
 	c, protects := &s.Children[k], w.protects(s, k)
 	want := min(w.Partition(&s.Core, k), int(c.Replicas)-int(c.Released))
 	// While a pod is broken, no healthy one is deleted in addition.

@@ -49,7 +49,7 @@ func labels(k int) map[string]any {
 }
 
 // object returns the CloneSet of a subset.
-func (w *world) object(s *state, k int) *unstructured.Unstructured {
+func (w *game) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	strategy := map[string]any{"type": "ReCreate", "partition": c.partitionField(), "maxUnavailable": any(int64(c.MaxUnavailable)), "maxSurge": int64(w.surge)}
 	if c.MaxUnavailable == unbounded {
@@ -87,7 +87,7 @@ func (c *child) status(k int) map[string]any {
 }
 
 // dependents returns the pods of a CloneSet.
-func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
+func (w *game) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for n := range c.Pods {
 		if c.Pods[n].Version != 0 {

@@ -30,7 +30,7 @@ const (
 
 // judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
-	w        *world
+	w        *game
 	s        *state
 	x        *worlds.Pass
 	after    [maxChildren]child
@@ -42,7 +42,7 @@ func (j *judged) say(rule, how string, args ...any) {
 }
 
 // Judge checks a pass that was decided in a state.
-func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
+func (w *game) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	j := &judged{w: w, s: s, x: x, after: s.Children}
 	x = x.WithoutReminders()
 	j.x = x
@@ -117,21 +117,21 @@ func (j *judged) paused(wr worlds.Write) {
 
 // takes returns how many available pods a child is about to replace: of the released pods it replaces unavailable ones
 // first.
-func (w *world) takes(c *child) int {
+func (w *game) takes(c *child) int {
 	old := not(of(c.Template))
 	released := c.count(old) - c.partitionReplicas()
 	return max(0, released-c.count(old, not(w.available)))
 }
 
 // exposure returns how many replicas may become unavailable because of what children were told.
-func (w *world) exposure(children *[maxChildren]child) (sum int) {
+func (w *game) exposure(children *[maxChildren]child) (sum int) {
 	for k := range children {
 		sum += w.exposureOf(&children[k])
 	}
 	return sum
 }
 
-func (w *world) exposureOf(c *child) int {
+func (w *game) exposureOf(c *child) int {
 	if !c.Exists {
 		return 0
 	}
@@ -254,7 +254,7 @@ func (j *judged) falls() {
 // no more pods than the partition have a version that the subset protects, it chooses none of them, and creates none of
 // another version (I1); under spec.paused it chooses none of them at all. A chosen pod counts until it is gone, as it
 // does for the CloneSet controller. This is checked only if the last pass knew the spec and made all its writes.
-func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
+func (w *game) judgeSync(before *child, after *state, k int) []worlds.Breach {
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (w *world) judgeSync(before *child, after *state, k int) []worlds.Breach {
 
 // judgeTaken checks whether a controller that deletes available pods makes more than maxUnavailable unavailable (I2), as
 // long as nothing unforeseeable has happened.
-func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
+func (w *game) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil
 	}
@@ -308,7 +308,7 @@ func (s *state) failed() bool {
 
 // protects returns the versions that a subset may protect; if the oracle has none yet, the version that the parent ran
 // last.
-func (w *world) protects(s *state, k int) uint8 {
+func (w *game) protects(s *state, k int) uint8 {
 	if v := s.Children[k].Protects; v != 0 {
 		return v
 	}

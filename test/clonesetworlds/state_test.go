@@ -106,22 +106,22 @@ type ways struct {
 	lingers bool
 }
 
-// world is a setting with caches.
-type world struct {
+// game is a setting with caches.
+type game struct {
 	*worlds.World
 	reads worlds.Reads[child]
 	ways
 	templates map[[2]uint8]map[string]any
 }
 
-func newWorld(c *setting) *world {
-	w := &world{reads: worlds.Reads[child]{}, ways: c.ways, templates: map[[2]uint8]map[string]any{}}
+func newWorld(c *setting) *game {
+	w := &game{reads: worlds.Reads[child]{}, ways: c.ways, templates: map[[2]uint8]map[string]any{}}
 	w.World = worlds.NewWorld(&c.Setting, cloneset.New(), w.template)
 	return w
 }
 
 // template returns the template of a version as the user wrote it.
-func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+func (w *game) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	pace := `,"maxUnavailable":1`
 	if coordinated {
 		pace = "" // it is refused there
@@ -131,9 +131,11 @@ func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTempl
 		w.surge, pace, version)}}
 }
 
-func (w *world) Base() *worlds.World         { return w.World }
-func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
-func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
+func (w *game) Base() *worlds.World { return w.World }
+
+func (w *game) Core(s *state) *worlds.Core { return &s.Core }
+
+func (w *game) Exists(s *state, k int) bool { return s.Children[k].Exists }
 
 // seen returns a child without what only the oracle uses.
 func (c child) seen() child {
@@ -142,7 +144,7 @@ func (c child) seen() child {
 }
 
 // Seen returns the part of a state that a pass can see.
-func (w *world) Seen(s *state) state {
+func (w *game) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
@@ -178,13 +180,13 @@ func marked(p *pod) bool { return p.Marked }
 func isReady(p *pod) bool { return p.Phase == ready }
 
 // serves reports whether a pod is ready, and has been for minReadySeconds.
-func (w *world) serves(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
+func (w *game) serves(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
 // available reports whether a pod serves, and is not marked.
-func (w *world) available(p *pod) bool { return w.serves(p) && !p.Marked }
+func (w *game) available(p *pod) bool { return w.serves(p) && !p.Marked }
 
 // Tidy brings a state into its canonical form, and keeps what only the oracle knows.
-func (w *world) Tidy(s *state) {
+func (w *game) Tidy(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		slices.SortStableFunc(c.Pods[:], func(a, b pod) int {
@@ -212,7 +214,7 @@ func (c *child) touch(n int) {
 // Show formats a child: its template, replicas, partition and maxUnavailable, the versions that its subset protects as
 // bits, the current version of its status, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready; "'" old,
 // "m" marked, "t" terminating.
-func (w *world) Show(s *state) string {
+func (w *game) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {
 		c := &s.Children[k]

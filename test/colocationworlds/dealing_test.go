@@ -22,6 +22,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // dealt is a subset of a parent: a member with a ratio, or another one with "replicas", or "min..max".
@@ -70,11 +71,11 @@ func allocated(t *testing.T, replicas int, subsets []dealt, order v1alpha1.Coloc
 	if err != nil {
 		t.Fatalf("%d over %v: %v", replicas, subsets, err)
 	}
-	r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), spec.Content(), 1, 0))
+	r, err := revision.Parse(revision.New(p, world.OwnerOf(p), spec.Content(), 1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &planner.Input{Parent: p, Spec: spec, Now: time.Unix(0, 0), Children: map[string]*planner.Child{}, Revisions: []*revision.Revision{r}, Update: r}
+	in := &planner.Input{World: world.World{Parent: p, Spec: spec, Now: time.Unix(0, 0), Children: map[string]*world.Child{}, Revisions: []*revision.Revision{r}}, Update: r}
 	plan := planner.Make(in)
 	got := make([]int, len(subsets))
 	for _, sub := range plan.Subsets {

@@ -19,7 +19,7 @@ type event struct {
 
 // events collects what can happen in a state.
 type events struct {
-	w    *world
+	w    *game
 	s    *state
 	list []event
 }
@@ -45,7 +45,7 @@ func (e *events) spend(name string, on, child int, f func(*state)) {
 }
 
 // everything returns everything that can happen apart from passes of the manager.
-func (w *world) everything(s *state) []event {
+func (w *game) everything(s *state) []event {
 	e := &events{w: w, s: s}
 	e.controllers()
 	e.scheduler()
@@ -65,7 +65,7 @@ func (e *events) controllers() {
 }
 
 // settled reports whether no controller has anything left to do.
-func (w *world) settled(s *state) bool {
+func (w *game) settled(s *state) bool {
 	e := &events{w: w, s: s}
 	e.controllers()
 	e.scheduler()
@@ -95,7 +95,7 @@ func (e *events) scheduler() {
 
 // fits reports whether the scheduler may place a pod in a domain: there is room, the group is not in another one, and, if
 // groups are exclusive, no other group is there.
-func (w *world) fits(s *state, k, ordinal, domain int) bool {
+func (w *game) fits(s *state, k, ordinal, domain int) bool {
 	v := w.versions[s.Kids[k].Set.Pods[ordinal].Version-1]
 	group, used, begun, here := w.group(v, k, ordinal), 0, false, false
 	for other := range s.Kids {
@@ -123,7 +123,7 @@ func (w *world) fits(s *state, k, ordinal, domain int) bool {
 }
 
 // group returns the group of a replica of a version, -1 if it has none.
-func (w *world) group(v *version, k, ordinal int) int {
+func (w *game) group(v *version, k, ordinal int) int {
 	if ratio := v.ratio(k); ratio > 0 {
 		return ordinal / ratio
 	}
@@ -218,7 +218,7 @@ func (e *events) edits() {
 }
 
 // tick lets time pass.
-func (w *world) tick(s *state) {
+func (w *game) tick(s *state) {
 	for k := range s.Kids {
 		c := &s.Kids[k]
 		for i := range c.Set.Pods {

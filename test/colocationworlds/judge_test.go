@@ -19,7 +19,7 @@ type breach struct{ rule, what string }
 
 // judged is a pass that is checked. Its decision was made in state s, on the pods of view.
 type judged struct {
-	w        *world
+	w        *game
 	x        *pass
 	s        *state
 	top      *topology
@@ -33,7 +33,7 @@ func (j *judged) say(rule, what string, args ...any) {
 }
 
 // judge checks a pass that was decided in a state with current caches.
-func (w *world) judge(x *pass, s *state) []breach {
+func (w *game) judge(x *pass, s *state) []breach {
 	j := &judged{w: w, x: x, s: s, top: &w.topologies[s.Topology], replicas: int(s.Replicas), plans: map[int]*planner.SubsetPlan{}}
 	for _, sub := range x.plan.Subsets {
 		if !sub.Removed {

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -36,7 +37,7 @@ type childKey struct {
 }
 
 // read reads the children, and their pods from theirs, which may be an earlier state.
-func (w *world) read(in *planner.Input, s, theirs *state) {
+func (w *game) read(in *planner.Input, s, theirs *state) {
 	in.Pods = map[string][]*corev1.Pod{}
 	for k := range s.Kids {
 		name := subsetName(k)
@@ -48,7 +49,7 @@ func (w *world) read(in *planner.Input, s, theirs *state) {
 }
 
 // observe reads a child through the adapter.
-func (w *world) observe(s, theirs *state, k int) *planner.Child {
+func (w *game) observe(s, theirs *state, k int) *world.Child {
 	c := &s.Kids[k]
 	key := childKey{k, c.Set, theirs.Kids[k].Set.Pods, c.Record, c.Generation}
 	key.set.Pods = [statefulset.MaxPods]statefulset.Pod{}
@@ -59,15 +60,15 @@ func (w *world) observe(s, theirs *state, k int) *planner.Child {
 		if err != nil {
 			panic(err)
 		}
-		child = &planner.Child{Object: u, Observed: o}
+		child = &world.Child{Object: u, Observed: o}
 		w.children[key] = child
 	}
 	o := *child.Observed
 	o.StatusOutdated = false // how long a step may take does not matter here
-	return &planner.Child{Object: child.Object, Observed: &o}
+	return &world.Child{Object: child.Object, Observed: &o}
 }
 
-func (w *world) object(c *kid, k int) *unstructured.Unstructured {
+func (w *game) object(c *kid, k int) *unstructured.Unstructured {
 	hash := func(v statefulset.Version) string {
 		if v == 0 {
 			return ""
@@ -106,7 +107,7 @@ func (w *world) object(c *kid, k int) *unstructured.Unstructured {
 
 func hashOf(k int, v statefulset.Version) string { return fmt.Sprintf("web-%s-%d", subsetName(k), v) }
 
-func (w *world) podsOf(k int, set *statefulset.Set) (pods []*corev1.Pod) {
+func (w *game) podsOf(k int, set *statefulset.Set) (pods []*corev1.Pod) {
 	for i := range set.Pods {
 		if p := &set.Pods[i]; p.Exists() {
 			pods = append(pods, w.podOf(k, i, p))
@@ -116,7 +117,7 @@ func (w *world) podsOf(k int, set *statefulset.Set) (pods []*corev1.Pod) {
 }
 
 // podOf returns a pod as the API server has it.
-func (w *world) podOf(k, ordinal int, p *statefulset.Pod) *corev1.Pod {
+func (w *game) podOf(k, ordinal int, p *statefulset.Pod) *corev1.Pod {
 	changed := now.Add(-time.Second)
 	if p.Aged {
 		changed = ago(oldAge)

@@ -74,7 +74,7 @@ func (x *pass) results() planner.Results {
 }
 
 // decide is the part of a pass that reads and decides.
-func (w *world) decide(s, theirs *state) *pass {
+func (w *game) decide(s, theirs *state) *pass {
 	in := w.input(s)
 	w.read(in, s, theirs)
 	x := &pass{in: in, plan: planner.Make(in), view: theirs}
@@ -99,7 +99,7 @@ func (w *world) decide(s, theirs *state) *pass {
 }
 
 // writeOf returns what a step writes; false if there is no difference.
-func (w *world) writeOf(s *state, name string, step subset.Step) (write, bool) {
+func (w *game) writeOf(s *state, name string, step subset.Step) (write, bool) {
 	k := subsetNumber(name)
 	c := &s.Kids[k]
 	has := write{k: k, action: step.Action, template: c.Set.Template, replicas: c.Set.Replicas, partition: c.Set.Partition, record: c.Record, generation: c.Generation}
@@ -125,7 +125,7 @@ func (w *world) writeOf(s *state, name string, step subset.Step) (write, bool) {
 }
 
 // compared are the annotations whose change is a reason to write a child.
-func (w *world) compared(record uint32) string {
+func (w *game) compared(record uint32) string {
 	of := w.records.values[record]
 	return of[v1alpha1.AnnotationRevision] + " " + of[v1alpha1.AnnotationPartition] + " " + of[v1alpha1.AnnotationSeeding]
 }
@@ -136,7 +136,7 @@ type built struct {
 }
 
 // build reads a write from the object that would be applied.
-func (w *world) build(k int, c *adapters.Child) write {
+func (w *game) build(k int, c *adapters.Child) write {
 	scalars := *c
 	scalars.Template, scalars.Patch, scalars.RevisionTemplate, scalars.RevisionPatch = nil, nil, nil, nil
 	scalars.Selector, scalars.NodeSelector, scalars.Pace, scalars.Owner, scalars.Colocation = nil, nil, nil, metav1.OwnerReference{}, nil
@@ -165,7 +165,7 @@ func (w *world) build(k int, c *adapters.Child) write {
 }
 
 // marked checks that a child's pods have what makes them members of a group, if the revision has that, and only then.
-func (w *world) marked(k int, v statefulset.Version, u *unstructured.Unstructured) {
+func (w *game) marked(k int, v statefulset.Version, u *unstructured.Unstructured) {
 	labels, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
 	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "schedulingGates")
 	affinity, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -181,7 +181,7 @@ func (w *world) marked(k int, v statefulset.Version, u *unstructured.Unstructure
 
 // execute executes a pass, in whole or, if dies is positive, up to that many writes. A changed child is not written; -1
 // if none has. read is the state that the pass had read.
-func (w *world) execute(x *pass, s *state, read *state, changed, dies int) *v1alpha1.UnitedDeploymentStatus {
+func (w *game) execute(x *pass, s *state, read *state, changed, dies int) *v1alpha1.UnitedDeploymentStatus {
 	results := x.results()
 	for n, wr := range x.writes {
 		if dies > 0 && n == dies {
@@ -220,7 +220,7 @@ func (w *world) execute(x *pass, s *state, read *state, changed, dies int) *v1al
 }
 
 // carry writes one child.
-func (w *world) carry(s *state, wr write) {
+func (w *game) carry(s *state, wr write) {
 	c := &s.Kids[wr.k]
 	switch {
 	case wr.action == subset.ActionRemove:
@@ -235,7 +235,7 @@ func (w *world) carry(s *state, wr write) {
 }
 
 // publish stores the status, without what is only for people.
-func (w *world) publish(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) publish(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	kept := status.DeepCopy()
 	kept.ReplicaCounts, kept.Summary, kept.Selector, kept.LastProgressTime = v1alpha1.ReplicaCounts{}, "", "", nil
 	kept.Conditions = nil
@@ -252,7 +252,7 @@ func (w *world) publish(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	s.Status = w.store(kept)
 }
 
-func (w *world) store(status *v1alpha1.UnitedDeploymentStatus) uint32 {
+func (w *game) store(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		panic(err)
@@ -267,7 +267,7 @@ func (w *world) store(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 }
 
 // older lets the times in the status become older by one tick.
-func (w *world) older(s *state) {
+func (w *game) older(s *state) {
 	status := w.statusOf(s).DeepCopy()
 	shift := func(t *metav1.Time) {
 		if t == nil || t.IsZero() {

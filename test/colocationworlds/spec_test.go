@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -95,8 +96,8 @@ func (v *version) slow() bool { return strings.HasPrefix(v.image, "slow") }
 // size is how much room a pod needs.
 func (v *version) size() int { return 1 + one(strings.HasPrefix(v.image, "big")) }
 
-// world is a setting with caches, so that nothing is rendered twice.
-type world struct {
+// game is a setting with caches, so that nothing is rendered twice.
+type game struct {
 	*setting
 	adapter   adapters.Adapter
 	revisions []*revision.Revision
@@ -106,7 +107,7 @@ type world struct {
 	statuses  *interner[*v1alpha1.UnitedDeploymentStatus]
 	records   *interner[map[string]string]
 	built     map[string]built
-	children  map[childKey]*planner.Child
+	children  map[childKey]*world.Child
 }
 
 type parentParts struct {
@@ -130,11 +131,11 @@ func (n *interner[T]) id(key string, value func() T) uint32 {
 	return id
 }
 
-func newWorld(c *setting) *world {
-	w := &world{
+func newWorld(c *setting) *game {
+	w := &game{
 		setting: c, adapter: statefulsets.New(), versionOf: map[string]statefulset.Version{}, parents: map[string]*parentParts{},
 		statuses: &interner[*v1alpha1.UnitedDeploymentStatus]{ids: map[string]uint32{}}, records: &interner[map[string]string]{ids: map[string]uint32{}},
-		built: map[string]built{}, children: map[childKey]*planner.Child{},
+		built: map[string]built{}, children: map[childKey]*world.Child{},
 	}
 	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
 	w.records.id("", func() map[string]string { return nil })
@@ -149,7 +150,7 @@ func newWorld(c *setting) *world {
 	return w
 }
 
-func (w *world) policy() string {
+func (w *game) policy() string {
 	if w.kind.Ordered {
 		return "OrderedReady"
 	}
@@ -157,7 +158,7 @@ func (w *world) policy() string {
 }
 
 // parent returns the UnitedDeployment as the user wrote it.
-func (w *world) parent(s *state) *parentParts {
+func (w *game) parent(s *state) *parentParts {
 	key := fmt.Sprint(s.Image, s.Replicas, s.Topology, s.Strategy)
 	if p := w.parents[key]; p != nil {
 		return p
@@ -185,13 +186,13 @@ func (w *world) parent(s *state) *parentParts {
 }
 
 // version returns the number of the revision that the spec asks for.
-func (w *world) version(s *state, p *v1alpha1.UnitedDeployment, spec *spec.Spec) statefulset.Version {
+func (w *game) version(s *state, p *v1alpha1.UnitedDeployment, spec *spec.Spec) statefulset.Version {
 	for i, r := range w.revisions {
 		if r.Matches(spec.Content()) {
 			return statefulset.Version(i + 1)
 		}
 	}
-	r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), spec.Content(), int64(len(w.revisions)+1), 0))
+	r, err := revision.Parse(revision.New(p, world.OwnerOf(p), spec.Content(), int64(len(w.revisions)+1), 0))
 	if err != nil {
 		panic(err)
 	}
@@ -238,7 +239,7 @@ func (t *topology) spec() v1alpha1.Topology {
 }
 
 // rolling returns the settings of a coordinated rollout; nil under Manual.
-func (w *world) rolling(s *state) *v1alpha1.RollingUpdate {
+func (w *game) rolling(s *state) *v1alpha1.RollingUpdate {
 	return w.parent(s).object.Spec.UpdateStrategy.RollingUpdate
 }
 
@@ -251,22 +252,22 @@ func maxUnavailable(r *v1alpha1.RollingUpdate) int {
 }
 
 // input returns what a pass reads of a state, without the children.
-func (w *world) input(s *state) *planner.Input {
+func (w *game) input(s *state) *planner.Input {
 	parts := w.parent(s)
 	p := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *w.statusOf(s).DeepCopy()}
 	p.Generation = int64(s.Generation)
-	return &planner.Input{
-		Parent: p, Spec: parts.spec, Now: now, Children: map[string]*planner.Child{},
-		Revisions: slices.Clone(w.revisions), Update: w.revisions[parts.update-1],
+	return &planner.Input{World: world.World{Parent: p, Spec: parts.spec, Now: now, Children: map[string]*world.Child{},
+		Revisions: slices.Clone(w.revisions),
+	}, Update: w.revisions[parts.update-1],
 	}
 }
 
-func (w *world) statusOf(s *state) *v1alpha1.UnitedDeploymentStatus {
+func (w *game) statusOf(s *state) *v1alpha1.UnitedDeploymentStatus {
 	return w.statuses.values[s.Status]
 }
 
 // same returns the first version whose pods of a subset are the same, as a StatefulSet sees them.
-func (w *world) same(k int, v statefulset.Version) statefulset.Version {
+func (w *game) same(k int, v statefulset.Version) statefulset.Version {
 	of := w.versions[v-1]
 	for i, other := range w.versions {
 		if other.image == of.image && other.ratio(k) == of.ratio(k) && (of.ratio(k) == 0 || other.id == of.id) {

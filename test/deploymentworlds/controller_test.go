@@ -12,7 +12,7 @@ import (
 
 // sync is one sync of the Deployments' controller with strategy RollingUpdate
 // (pkg/controller/deployment, deployment_controller.go, syncDeployment).
-func (w *world) sync(s *state, k int) {
+func (w *game) sync(s *state, k int) {
 	c := &s.Children[k]
 	if !c.Exists {
 		return
@@ -50,12 +50,12 @@ func (c *child) isScalingEvent() bool {
 }
 
 // annotate is SetReplicasAnnotations.
-func (w *world) annotate(c *child, r *replicaSet) {
+func (w *game) annotate(c *child, r *replicaSet) {
 	r.Desired, r.Max = c.Replicas, c.Replicas+c.maxSurge()
 }
 
 // newReplicas is NewRSNewReplicas.
-func (w *world) newReplicas(c *child) uint8 {
+func (w *game) newReplicas(c *child) uint8 {
 	newest := c.ReplicaSets[c.Template]
 	if newest.Replicas > c.Replicas {
 		return c.Replicas
@@ -68,7 +68,7 @@ func (w *world) newReplicas(c *child) uint8 {
 }
 
 // maxUnavailable is MaxUnavailable, which calls ResolveFenceposts.
-func (w *world) maxUnavailable(c *child) int {
+func (w *game) maxUnavailable(c *child) int {
 	most := int(c.MaxUnavailable)
 	switch {
 	case most != ofTemplate:
@@ -104,7 +104,7 @@ func (c *child) old() (old []uint8) {
 
 // scaleDownOld is reconcileOldReplicaSets: first cleanupUnhealthyReplicas, then
 // scaleDownOldReplicaSetsForRollingUpdate.
-func (w *world) scaleDownOld(c *child) {
+func (w *game) scaleDownOld(c *child) {
 	newest := c.ReplicaSets[c.Template].Replicas
 	if c.asked() == newest {
 		return
@@ -133,7 +133,7 @@ func (w *world) scaleDownOld(c *child) {
 }
 
 // scale is the controller's: it handles the number of replicas of a Deployment that is paused or was scaled.
-func (w *world) scale(c *child) {
+func (w *game) scale(c *child) {
 	if one, found := c.activeOrLatest(); found {
 		if one != 0 && c.ReplicaSets[one].Replicas != c.Replicas { // with the wanted size it is not annotated either
 			c.ReplicaSets[one].Replicas = c.Replicas
@@ -183,7 +183,7 @@ func (c *child) activeOrLatest() (version uint8, found bool) {
 }
 
 // scaleInProportion distributes the difference over the active ReplicaSets.
-func (w *world) scaleInProportion(c *child) {
+func (w *game) scaleInProportion(c *child) {
 	allowed := 0
 	if c.Replicas > 0 {
 		allowed = int(c.Replicas) + int(c.maxSurge())
@@ -238,7 +238,7 @@ func (c *child) proportion(r *replicaSet, allowed int) int {
 }
 
 // syncStatus is syncRolloutStatus.
-func (w *world) syncStatus(c *child) {
+func (w *game) syncStatus(c *child) {
 	replicas, available, updated := c.count(), c.count(w.available), c.count(of(c.Template))
 	progressed := int(c.StatusUpdated) < updated || int(c.StatusReplicas)-int(c.StatusUpdated) > replicas-updated || int(c.StatusAvailable) < available
 	c.StatusReplicas, c.StatusUpdated, c.StatusAvailable = uint8(replicas), uint8(updated), uint8(available)
@@ -257,7 +257,7 @@ func (w *world) syncStatus(c *child) {
 }
 
 // syncReplicaSets syncs all ReplicaSets of a child. taken is the number of deleted available replicas.
-func (w *world) syncReplicaSets(s *state, k int) (taken int) {
+func (w *game) syncReplicaSets(s *state, k int) (taken int) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		r := &c.ReplicaSets[v]

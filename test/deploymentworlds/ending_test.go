@@ -6,7 +6,7 @@ package deploymentworlds
 import "github.com/unitedworkloads/united/test/worlds"
 
 // Look compares a state in which nothing more happens with the spec.
-func (w *world) Look(s *state) worlds.Look {
+func (w *game) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {
 		c := &s.Children[k]
@@ -26,7 +26,7 @@ func (w *world) Look(s *state) worlds.Look {
 
 // owed returns how many replicas of a child count for the total: all of them except the surplus that it
 // may keep.
-func (w *world) owed(s *state, k int) int {
+func (w *game) owed(s *state, k int) int {
 	c := &s.Children[k]
 	most, n := int(c.Replicas), c.count()
 	if n > most && n <= most+int(c.maxSurge()) && c.Paused && (s.Paused || w.held(&s.Core, k)) && w.Except(surplusKept) {

@@ -12,7 +12,7 @@ import (
 type events = worlds.Events[state]
 
 // Controllers adds what Kubernetes' controllers do next.
-func (w *world) Controllers(e *events) {
+func (w *game) Controllers(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
 		if c.Exists {
@@ -32,7 +32,7 @@ func (w *world) Controllers(e *events) {
 }
 
 // Others adds all other events.
-func (w *world) Others(e *events) {
+func (w *game) Others(e *events) {
 	for k := range e.S.Children {
 		if c := &e.S.Children[k]; c.Exists || c.Orphaned {
 			w.podEvents(e, k)
@@ -42,7 +42,7 @@ func (w *world) Others(e *events) {
 }
 
 // podEvents adds evictions, and what kubelets report about pods. One pod stands for all equal ones.
-func (w *world) podEvents(e *events, k int) {
+func (w *game) podEvents(e *events, k int) {
 	seen := map[pod]bool{}
 	for n, p := range e.S.Children[k].Pods {
 		if p.Version == 0 || seen[p] {
@@ -70,7 +70,7 @@ func (w *world) podEvents(e *events, k int) {
 }
 
 // losses adds what somebody deletes.
-func (w *world) losses(e *events, k int) {
+func (w *game) losses(e *events, k int) {
 	c := e.S.Children[k]
 	if !c.Exists {
 		return
@@ -104,7 +104,7 @@ func (w *world) losses(e *events, k int) {
 }
 
 // Heal makes all pods ready at once.
-func (w *world) Heal(s *state, scarred bool) (healed bool) {
+func (w *game) Heal(s *state, scarred bool) (healed bool) {
 	for k := range s.Children {
 		for i := range s.Children[k].Pods {
 			p := &s.Children[k].Pods[i]
@@ -122,7 +122,7 @@ func (w *world) Heal(s *state, scarred bool) (healed bool) {
 }
 
 // Age lets time pass.
-func (w *world) Age(s *state) {
+func (w *game) Age(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		for n := range c.Pods {

@@ -12,11 +12,12 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // Read reads the children for a pass.
-func (w *world) Read(in *planner.Input, s, theirs *state) {
+func (w *game) Read(in *planner.Input, s, theirs *state) {
 	for k := range s.Children {
 		c, name := &s.Children[k], worlds.SubsetName(k)
 		if !c.Exists && !c.Orphaned {
@@ -35,38 +36,38 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 }
 
 // read reads a child, and the objects that belong to it from theirs, which may be an earlier state.
-func (w *world) read(s, theirs *state, k int) worlds.Read {
+func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.dependents(theirs, k) },
-		func(have adapters.Dependents) *planner.Child { return w.observe(s, k, have) })
+		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
 }
 
 // observe reads a child through the adapter.
-func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Child {
+func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
 	u := w.object(s, k)
 	o, err := w.Adapter.Observe(u, have)
 	if err != nil {
 		panic(err)
 	}
 	o.StatusOutdated = false // how long a step may take does not matter here
-	return &planner.Child{Object: u, Observed: o}
+	return &world.Child{Object: u, Observed: o}
 }
 
-func (w *world) Observed(s *state, k int) *planner.Child { return w.read(s, s, k).Child }
+func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }
 
 // DeletionsOf returns nothing: United deletes no pods of a Deployment.
-func (w *world) DeletionsOf(sub *planner.SubsetPlan) []worlds.Deletion {
+func (w *game) DeletionsOf(sub *planner.SubsetPlan) []worlds.Deletion {
 	if len(sub.Deletes) > 0 {
 		panic("pods of a Deployment are deleted: " + sub.Name)
 	}
 	return nil
 }
 
-func (w *world) Delete(*state, worlds.Deletion, *state) {}
+func (w *game) Delete(*state, worlds.Deletion, *state) {}
 
 // Writes returns what a step writes; false if there is no difference.
-func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+func (w *game) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
 	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Paused: c.Paused, MaxUnavailable: c.MaxUnavailable, MaxSurge: c.MaxSurge,
@@ -75,7 +76,7 @@ func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (wor
 }
 
 // built reads a write from the object that would be applied.
-func (w *world) built(k int, step worlds.Hold) worlds.Write {
+func (w *game) built(k int, step worlds.Hold) worlds.Write {
 	u, err := adapters.Build(w.Adapter, &step.Child)
 	if err != nil {
 		panic(err)
@@ -111,7 +112,7 @@ func number(v any) int64 {
 }
 
 // Carry writes one child.
-func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
+func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	c := &s.Children[wr.Child]
 	if wr.Remove {
 		*c = child{Incarnation: c.Incarnation, MaxUnavailable: ofTemplate, MaxSurge: w.templateSurge(), Protects: c.Protects}
@@ -137,7 +138,7 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		if v := worlds.Bit(w.VersionOf[sub.CurrentRevision]); c.Protects&v != 0 {

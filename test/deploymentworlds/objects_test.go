@@ -48,7 +48,7 @@ func labels(k int) map[string]any {
 }
 
 // object returns the Deployment of a subset.
-func (w *world) object(s *state, k int) *unstructured.Unstructured {
+func (w *game) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	annotations := w.Annotations(c.Record, c.ParentGeneration)
 	annotations["deployment.kubernetes.io/revision"] = "1"
@@ -99,7 +99,7 @@ func (c *child) status() map[string]any {
 }
 
 // dependents returns the ReplicaSets and pods of a Deployment.
-func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
+func (w *game) dependents(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if c.ReplicaSets[v].Exists {
@@ -114,7 +114,7 @@ func (w *world) dependents(s *state, k int) (have adapters.Dependents) {
 	return have
 }
 
-func (w *world) replicaSet(c *child, k int, version uint8) *unstructured.Unstructured {
+func (w *game) replicaSet(c *child, k int, version uint8) *unstructured.Unstructured {
 	r := &c.ReplicaSets[version]
 	template := runtime.DeepCopyJSON(w.templates[[2]uint8{uint8(k), version}])
 	if err := unstructured.SetNestedField(template, hashOf(version), "metadata", "labels", "pod-template-hash"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // held reports whether the spec currently protects all of a subset.
-func (w *world) held(s *worlds.Core, k int) bool { return w.Partition(s, k) == worlds.All }
+func (w *game) held(s *worlds.Core, k int) bool { return w.Partition(s, k) == worlds.All }
 
 func full(v *intstr.IntOrString) bool { return v != nil && v.String() == "100%" }
 
@@ -56,7 +56,7 @@ func (s *state) failed() bool {
 
 // judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
-	w        *world
+	w        *game
 	s        *state
 	x        *worlds.Pass
 	after    [maxChildren]child
@@ -68,7 +68,7 @@ func (j *judged) say(rule, how string, args ...any) {
 }
 
 // Judge checks a pass that was decided in a state.
-func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
+func (w *game) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	j := &judged{w: w, s: s, x: x, after: s.Children}
 	for _, wr := range x.Writes {
 		if wr.Remove {
@@ -126,7 +126,7 @@ func (j *judged) protection(wr worlds.Write) {
 // onRecord reports whether the status has the release of a subset. If a pass died before it wrote that, and the child is
 // gone, what is released is not known, and a child comes up protected: docs/workloads.md, of an orphaned Deployment.
 func (j *judged) onRecord(k int) bool {
-	sub := planner.SubsetStatus(j.w.Status(&j.s.Core), worlds.SubsetName(k))
+	sub := world.SubsetStatus(j.w.Status(&j.s.Core), worlds.SubsetName(k))
 	return sub != nil && sub.Partition == 0
 }
 
@@ -151,7 +151,7 @@ func (j *judged) nothingThere(wr worlds.Write) bool {
 
 // exposure returns how many replicas may become unavailable because of what children were told: those that already are,
 // or those that a child in the middle of an update may make unavailable, if that is more.
-func (w *world) exposure(s *worlds.Core, children *[maxChildren]child) (all int) {
+func (w *game) exposure(s *worlds.Core, children *[maxChildren]child) (all int) {
 	for k := range children {
 		if s.Has(k) {
 			all += w.exposureOf(s, &children[k], k)
@@ -161,7 +161,7 @@ func (w *world) exposure(s *worlds.Core, children *[maxChildren]child) (all int)
 }
 
 // exposureOf returns how many of the replicas that a subset should have may be down by what its child is asked for.
-func (w *world) exposureOf(s *worlds.Core, c *child, k int) int {
+func (w *game) exposureOf(s *worlds.Core, c *child, k int) int {
 	stays := c.count(w.available)
 	if c.Exists && c.onItsWay() && !w.back(c) && !c.Paused && c.MaxUnavailable != ofTemplate {
 		stays = min(stays, max(0, int(c.Replicas)-w.maxUnavailable(c)))
@@ -172,7 +172,7 @@ func (w *world) exposureOf(s *worlds.Core, c *child, k int) int {
 // back reports whether all replicas of a child have its template and are available, so that only surplus ones are left to
 // delete. "Released and not yet back" counts as unavailable (design.md, One ledger), and these are back. If one of them
 // becomes unavailable after that, it counts like any other.
-func (w *world) back(c *child) bool {
+func (w *game) back(c *child) bool {
 	n := c.count(of(c.Template), w.available)
 	return !c.isScalingEvent() && c.ReplicaSets[c.Template].Replicas == c.Replicas && n >= int(c.Replicas)
 }
@@ -250,7 +250,7 @@ func (j *judged) frozen() {
 // judgeSync checks what the Deployment controller did, because what the manager told it before determines that. In a
 // subset that is held, only versions that it may protect may grow (I1). This is checked only if the last pass knew the
 // spec and made all its writes.
-func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
+func (w *game) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) || !w.held(&after.Core, k) {
 		return nil
 	}
@@ -268,7 +268,7 @@ func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds
 
 // judgeGrowth returns the rule that is violated if an unprotected version of a held child grows; "" if that is an
 // exception.
-func (w *world) judgeGrowth(before *child) string {
+func (w *game) judgeGrowth(before *child) string {
 	old, lost := uint8(0), true
 	for v := range before.ReplicaSets {
 		if before.Protects&worlds.Bit(uint8(v)) != 0 {
@@ -295,7 +295,7 @@ func (w *world) judgeGrowth(before *child) string {
 
 // judgeTaken checks whether ReplicaSets that delete available replicas make more than maxUnavailable unavailable (I2), as
 // long as nothing unforeseeable has happened.
-func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
+func (w *game) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil
 	}

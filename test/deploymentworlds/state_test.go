@@ -127,22 +127,22 @@ type ways struct {
 	loseReplicaSets bool
 }
 
-// world is a setting with caches.
-type world struct {
+// game is a setting with caches.
+type game struct {
 	*worlds.World
 	reads worlds.Reads[child]
 	ways
 	templates map[[2]uint8]map[string]any
 }
 
-func newWorld(c *setting) *world {
-	w := &world{reads: worlds.Reads[child]{}, ways: c.ways, templates: map[[2]uint8]map[string]any{}}
+func newWorld(c *setting) *game {
+	w := &game{reads: worlds.Reads[child]{}, ways: c.ways, templates: map[[2]uint8]map[string]any{}}
 	w.World = worlds.NewWorld(&c.Setting, deployment.New(), w.template)
 	return w
 }
 
 // template returns the template of a version as the user wrote it.
-func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+func (w *game) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	strategy := fmt.Sprintf(`"strategy":{"rollingUpdate":{"maxSurge":%d,"maxUnavailable":1}},`, w.surge)
 	switch {
 	case w.unsaid:
@@ -155,16 +155,18 @@ func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTempl
 }
 
 // templateSurge is the maxSurge of a Deployment that the template alone decides on.
-func (w *world) templateSurge() uint8 {
+func (w *game) templateSurge() uint8 {
 	if w.unsaid {
 		return unsaid
 	}
 	return w.surge
 }
 
-func (w *world) Base() *worlds.World         { return w.World }
-func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
-func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
+func (w *game) Base() *worlds.World { return w.World }
+
+func (w *game) Core(s *state) *worlds.Core { return &s.Core }
+
+func (w *game) Exists(s *state, k int) bool { return s.Children[k].Exists }
 
 // seen returns a child without what only the oracle uses.
 func (c child) seen() child {
@@ -173,7 +175,7 @@ func (c child) seen() child {
 }
 
 // Seen returns the part of a state that a pass can see.
-func (w *world) Seen(s *state) state {
+func (w *game) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
@@ -214,10 +216,10 @@ func (c *child) onItsWay() bool {
 }
 
 // available reports whether a pod is ready, and has been for minReadySeconds.
-func (w *world) available(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
+func (w *game) available(p *pod) bool { return p.Phase == ready && (!w.MinReady || p.Aged) }
 
 // Tidy brings a state into its canonical form.
-func (w *world) Tidy(s *state) {
+func (w *game) Tidy(s *state) {
 	for i := range s.Children {
 		c := &s.Children[i]
 		slices.SortFunc(c.Pods[:], func(a, b pod) int {
@@ -257,7 +259,7 @@ func (c *child) rankReplicaSets() {
 
 // Show formats a child: its template, replicas and maxUnavailable, the versions that its subset protects as bits, the
 // replicas of its ReplicaSets, and its pods: "." is ready, "?" starting, "x" crashed, "!" unready, "'" old.
-func (w *world) Show(s *state) string {
+func (w *game) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {
 		c := &s.Children[k]

@@ -12,7 +12,7 @@ import (
 
 // reconcile is LeaderWorkerSetReconciler.Reconcile (pkg/controllers/leaderworkerset_controller.go). maxSurge is 0 in all
 // worlds, because United rejects another one, so the StatefulSet has the replicas of the LeaderWorkerSet.
-func (w *world) reconcile(c *child) {
+func (w *game) reconcile(c *child) {
 	if c.Key == 0 { // getOrCreateRevisionIfNonExist
 		c.Key = c.Template
 		c.revise(c.Template)
@@ -63,7 +63,7 @@ func (c *child) apply(partition uint8) {
 }
 
 // rollingUpdatePartition is rollingUpdateParameters.
-func (w *world) rollingUpdatePartition(c *child, updated bool) uint8 {
+func (w *game) rollingUpdatePartition(c *child, updated bool) uint8 {
 	set := &c.Leaders
 	switch {
 	case !set.Exists:
@@ -81,7 +81,7 @@ func (w *world) rollingUpdatePartition(c *child, updated bool) uint8 {
 }
 
 // stepPartition is the function rollingUpdatePartition there.
-func (w *world) stepPartition(c *child, replicas, step int) uint8 {
+func (w *game) stepPartition(c *child, replicas, step int) uint8 {
 	settled := 0
 	for i := replicas - 1; i >= 0 && w.stateOf(c, i) == (groupState{true, true}); i-- {
 		settled++
@@ -104,7 +104,7 @@ func (w *world) stepPartition(c *child, replicas, step int) uint8 {
 // its condition is True, and the workers of the previous leader count for the current one.
 type groupState struct{ ready, updated bool }
 
-func (w *world) stateOf(c *child, i int) groupState {
+func (w *game) stateOf(c *child, i int) groupState {
 	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
 	if !p.Exists() || w.workers && wk.Version == 0 {
 		return groupState{}
@@ -116,7 +116,7 @@ func (w *world) stateOf(c *child, i int) groupState {
 }
 
 // updateDone is the one of updateConditions.
-func (w *world) updateDone(c *child) bool {
+func (w *game) updateDone(c *child) bool {
 	done := 0
 	for i := range int(c.Replicas) {
 		done += worlds.Int(w.stateOf(c, i) == groupState{true, true})
@@ -125,7 +125,7 @@ func (w *world) updateDone(c *child) bool {
 }
 
 // syncLeaders is a sync of the StatefulSet controller. It returns the deleted groups that were available.
-func (w *world) syncLeaders(c *child) (taken int) {
+func (w *game) syncLeaders(c *child) (taken int) {
 	before := *c
 	c.Leaders.Sync(statefulset.Kind{CountsUnavailable: !w.older, MaxUnavailable: c.Pace})
 	for i := range maxGroups {
@@ -137,7 +137,7 @@ func (w *world) syncLeaders(c *child) (taken int) {
 // reconcilePod is PodReconciler.Reconcile (pod_controller.go) for a group: it creates the workers of a leader, of the
 // revision that the leader's label names; and if a container of a group restarts, it deletes the whole group, leader and
 // workers.
-func (w *world) reconcilePod(c *child, i int) {
+func (w *game) reconcilePod(c *child, i int) {
 	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
 	switch {
 	case !c.live(i):

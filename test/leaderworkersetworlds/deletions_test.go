@@ -45,14 +45,14 @@ func (j *judged) onTheWayBack(c *child, i int) bool {
 }
 
 // unreleased reports whether a group came up on a version to which it was never released.
-func (w *world) unreleased(s *state, k, i int) bool {
+func (w *game) unreleased(s *state, k, i int) bool {
 	c := &s.Children[k]
 	return !c.in(w.protects(s, k), i) && i < worlds.All-int(c.Opened)
 }
 
 // broken: "it failed; or it has not been available for progressDeadlineSeconds; or it runs a revision that nobody asks
 // for any more and was never ready".
-func (w *world) broken(s *state, k, i int) bool {
+func (w *game) broken(s *state, k, i int) bool {
 	c := &s.Children[k]
 	p, wk := &c.Leaders.Pods[i], &c.Workers[i]
 	asked := w.protects(s, k) | worlds.Bit(s.Version)

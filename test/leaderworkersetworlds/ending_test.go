@@ -11,7 +11,7 @@ import (
 )
 
 // Look compares a state in which nothing more happens with the spec.
-func (w *world) Look(s *state) worlds.Look {
+func (w *game) Look(s *state) worlds.Look {
 	l := worlds.Look{Arrived: true, AllReady: true, Failed: s.failed()}
 	for k := range s.Children {
 		c := &s.Children[k]
@@ -38,7 +38,7 @@ func (w *world) Look(s *state) worlds.Look {
 }
 
 // loses reports whether a leader has a version that its LeaderWorkerSet has deleted, if that is allowed here.
-func (w *world) loses(s *state) bool {
+func (w *game) loses(s *state) bool {
 	for k := range s.Children {
 		c := &s.Children[k]
 		for i := range maxGroups {
@@ -51,13 +51,13 @@ func (w *world) loses(s *state) bool {
 }
 
 // release sets the strategy that holds nothing.
-func (w *world) release(s *worlds.Core) {
+func (w *game) release(s *worlds.Core) {
 	s.Strategy = uint8(slices.Index(w.Strategies, worlds.FreeA))
 }
 
 // keeps: in the end all protected groups run the version that they must run, except for those that the user has released
 // before, which "stay so until something else replaces them" (design.md).
-func (w *world) keeps(s *state, k int) string {
+func (w *game) keeps(s *state, k int) string {
 	c, protects := &s.Children[k], w.protects(s, k)
 	// While a replica is broken, no healthy one is deleted in addition.
 	if s.Paused || !w.Initialized(&s.Core) || c.count(func(i int) bool { return !w.ready(c, i) }) > 0 {

@@ -13,7 +13,7 @@ import (
 type events = worlds.Events[state]
 
 // Controllers adds what the controllers of LeaderWorkerSets, StatefulSets and groups do next.
-func (w *world) Controllers(e *events) {
+func (w *game) Controllers(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
 		if c.Exists {
@@ -51,7 +51,7 @@ func (c *child) stray(before *child) {
 }
 
 // Others adds all other events.
-func (w *world) Others(e *events) {
+func (w *game) Others(e *events) {
 	for k := range e.S.Children {
 		c := &e.S.Children[k]
 		if c.Exists {
@@ -70,7 +70,7 @@ func (w *world) Others(e *events) {
 }
 
 // leaderEvents adds evictions, and what kubelets report about a leader.
-func (w *world) leaderEvents(e *events, k, i int) {
+func (w *game) leaderEvents(e *events, k, i int) {
 	p := e.S.Children[k].Leaders.Pods[i]
 	what := fmt.Sprintf("%s v%d", leaderName(k, i), p.Version)
 	if p.Terminating {
@@ -90,14 +90,14 @@ func (w *world) leaderEvents(e *events, k, i int) {
 
 // surprise: nobody could know when a group was released ("release an unready or missing one") that it is ready by the
 // time its controller replaces it.
-func (w *world) surprise(s *state, k, i int, to statefulset.Phase) {
+func (w *game) surprise(s *state, k, i int, to statefulset.Phase) {
 	if c := &s.Children[k]; to == statefulset.Ready && c.released()(i) {
 		s.Race = true
 	}
 }
 
 // workerEvents does the same for a worker. If groups are replaced as a whole, so is the group of an evicted worker.
-func (w *world) workerEvents(e *events, k, i int) {
+func (w *game) workerEvents(e *events, k, i int) {
 	wk := e.S.Children[k].Workers[i]
 	what := fmt.Sprintf("worker of %s v%d", leaderName(k, i), wk.Version)
 	become := func(to statefulset.Phase) func(*state) {
@@ -118,7 +118,7 @@ func (w *world) workerEvents(e *events, k, i int) {
 }
 
 // phases adds the changes of the phase of a pod.
-func (w *world) phases(e *events, what string, phase statefulset.Phase, version uint8, become func(statefulset.Phase) func(*state)) {
+func (w *game) phases(e *events, what string, phase statefulset.Phase, version uint8, become func(statefulset.Phase) func(*state)) {
 	bad := w.Bad&worlds.Bit(version) != 0
 	switch {
 	case phase == statefulset.Starting && bad:
@@ -142,7 +142,7 @@ func (c *child) gone(i int) {
 }
 
 // losses adds what somebody deletes, and what a controller forgets.
-func (w *world) losses(e *events, k int) {
+func (w *game) losses(e *events, k int) {
 	c := e.S.Children[k]
 	name := worlds.SubsetName(k)
 	e.Spend("delete "+name, worlds.Deletions, k, func(after *state) {
@@ -169,7 +169,7 @@ func (w *world) losses(e *events, k int) {
 }
 
 // Heal makes all groups ready at once.
-func (w *world) Heal(s *state, scarred bool) (healed bool) {
+func (w *game) Heal(s *state, scarred bool) (healed bool) {
 	become := func(phase statefulset.Phase, version uint8) statefulset.Phase {
 		bad := w.Bad&worlds.Bit(version) != 0
 		switch {
@@ -202,7 +202,7 @@ func (w *world) Heal(s *state, scarred bool) (healed bool) {
 }
 
 // Age lets time pass.
-func (w *world) Age(s *state) {
+func (w *game) Age(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		for i := range maxGroups {

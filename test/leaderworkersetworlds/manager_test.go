@@ -15,12 +15,13 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // Read reads the children for a pass.
-func (w *world) Read(in *planner.Input, s, theirs *state) {
+func (w *game) Read(in *planner.Input, s, theirs *state) {
 	for k := range s.Children {
 		name := worlds.SubsetName(k)
 		read := w.read(s, theirs, k)
@@ -36,28 +37,28 @@ func (w *world) Read(in *planner.Input, s, theirs *state) {
 }
 
 // read reads a child, and the objects that belong to it from theirs, which may be an earlier state.
-func (w *world) read(s, theirs *state, k int) worlds.Read {
+func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.theirs(theirs, k) },
-		func(have adapters.Dependents) *planner.Child { return w.observe(s, k, have) })
+		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
 }
 
 // observe reads a child through the adapter.
-func (w *world) observe(s *state, k int, have adapters.Dependents) *planner.Child {
+func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
 	u := w.object(s, k)
 	o, err := w.Adapter.Observe(u, have)
 	if err != nil {
 		panic(err)
 	}
 	o.StatusOutdated = false // how long a step may take does not matter here
-	return &planner.Child{Object: u, Observed: o}
+	return &world.Child{Object: u, Observed: o}
 }
 
-func (w *world) Observed(s *state, k int) *planner.Child { return w.read(s, s, k).Child }
+func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }
 
 // DeletionsOf parses the deletions of a subset from the names of the leaders.
-func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
+func (w *game) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 	for _, d := range sub.Deletes {
 		all = append(all, worlds.Deletion{Child: worlds.SubsetNumber(sub.Name), Replica: int(d.Name[len(d.Name)-1] - '0')})
 	}
@@ -65,7 +66,7 @@ func (w *world) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 }
 
 // Writes returns what a step writes; false if there is no difference.
-func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+func (w *game) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
 	if step.Action == subset.ActionRemind {
@@ -81,7 +82,7 @@ func (w *world) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (wor
 }
 
 // built reads a write from the object that would be applied.
-func (w *world) built(k int, step worlds.Hold) worlds.Write {
+func (w *game) built(k int, step worlds.Hold) worlds.Write {
 	u, err := adapters.Build(w.Adapter, &step.Child)
 	if err != nil {
 		panic(err)
@@ -119,7 +120,7 @@ func paceOf(rolling *lwsv1.RollingUpdateConfiguration) uint8 {
 }
 
 // Carry writes one child.
-func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
+func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 	c := &s.Children[wr.Child]
 	switch {
 	case wr.Remove:
@@ -146,7 +147,7 @@ func (w *world) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 }
 
 // Delete deletes the leader of a group if it is still the one that was read, as its UID shows.
-func (w *world) Delete(s *state, d worlds.Deletion, read *state) {
+func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 	c := &s.Children[d.Child]
 	if read == nil || c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
 		c.Leaders.Delete(d.Replica)
@@ -154,7 +155,7 @@ func (w *world) Delete(s *state, d worlds.Deletion, read *state) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *world) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])

@@ -25,15 +25,20 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-func childName(k int) string      { return "web-" + worlds.SubsetName(k) }
-func leaderName(k, i int) string  { return fmt.Sprintf("%s-%d", childName(k), i) }
+func childName(k int) string { return "web-" + worlds.SubsetName(k) }
+
+func leaderName(k, i int) string { return fmt.Sprintf("%s-%d", childName(k), i) }
+
 func (c *child) uid(k int) string { return fmt.Sprintf("%s-%d", worlds.SubsetName(k), c.Incarnation) }
+
 func (c *child) setUID(k int) string {
 	return fmt.Sprintf("%s-leaders-%d", worlds.SubsetName(k), c.LeadersAre)
 }
+
 func (c *child) podUID(k, i int) string {
 	return fmt.Sprintf("%s-%d-v%d", worlds.SubsetName(k), i, c.version(i))
 }
+
 func keyOf(version uint8) string { return fmt.Sprintf("key%d", version) }
 
 // setRevision returns the name of the StatefulSet's own revision of a version; "" if there is none.
@@ -87,7 +92,7 @@ func asJSON(v any) map[string]any {
 }
 
 // object returns the LeaderWorkerSet of a subset, with what its webhook and its CustomResourceDefinition add.
-func (w *world) object(s *state, k int) *unstructured.Unstructured {
+func (w *game) object(s *state, k int) *unstructured.Unstructured {
 	c := &s.Children[k]
 	pace := any(int64(c.MaxUnavailable))
 	if c.MaxUnavailable == unbounded {
@@ -116,7 +121,7 @@ func (w *world) object(s *state, k int) *unstructured.Unstructured {
 }
 
 // group returns a copy of spec.leaderWorkerTemplate of a version.
-func (w *world) group(k int, version uint8) map[string]any {
+func (w *game) group(k int, version uint8) map[string]any {
 	key := fmt.Sprint(k, version)
 	if w.rendered[key] == nil {
 		template := asJSON(w.templates[[2]uint8{uint8(k), version}])
@@ -127,7 +132,7 @@ func (w *world) group(k int, version uint8) map[string]any {
 }
 
 // theirs returns the objects that belong to a child, as the cache has them.
-func (w *world) theirs(s *state, k int) (have adapters.Dependents) {
+func (w *game) theirs(s *state, k int) (have adapters.Dependents) {
 	c := &s.Children[k]
 	for v := uint8(1); v <= worlds.MaxVersion; v++ {
 		if c.Numbers[v] != 0 {
@@ -153,7 +158,7 @@ func (w *world) theirs(s *state, k int) (have adapters.Dependents) {
 }
 
 // revision returns a ControllerRevision of the LeaderWorkerSet (pkg/utils/revision, NewRevision and getPatch).
-func (w *world) revision(c *child, k int, version uint8) *unstructured.Unstructured {
+func (w *game) revision(c *child, k int, version uint8) *unstructured.Unstructured {
 	group := w.group(k, version)
 	group["$patch"] = "replace"
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -174,7 +179,7 @@ func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
 }
 
 // leaders returns the StatefulSet of the leaders.
-func (w *world) leaders(c *child, k int) *unstructured.Unstructured {
+func (w *game) leaders(c *child, k int) *unstructured.Unstructured {
 	set := &c.Leaders
 	template := w.group(k, uint8(set.Template))["workerTemplate"].(map[string]any)
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -201,7 +206,7 @@ func (w *world) leaders(c *child, k int) *unstructured.Unstructured {
 }
 
 // workerSet returns the StatefulSet of the workers of a group.
-func (w *world) workerSet(c *child, k, i int) *unstructured.Unstructured {
+func (w *game) workerSet(c *child, k, i int) *unstructured.Unstructured {
 	wk := &c.Workers[i]
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -227,7 +232,7 @@ func (c *child) leaderUIDOf(k, i int) string {
 	return c.podUID(k, i)
 }
 
-func (w *world) podLabels(k, i int, version uint8, index string) map[string]string {
+func (w *game) podLabels(k, i int, version uint8, index string) map[string]string {
 	own := labels(k)
 	maps.Copy(own, map[string]string{
 		lwsv1.SetNameLabelKey: childName(k), lwsv1.GroupIndexLabelKey: strconv.Itoa(i), lwsv1.WorkerIndexLabelKey: index,
@@ -236,7 +241,7 @@ func (w *world) podLabels(k, i int, version uint8, index string) map[string]stri
 	return own
 }
 
-func (w *world) leader(c *child, k, i int, now time.Time) *corev1.Pod {
+func (w *game) leader(c *child, k, i int, now time.Time) *corev1.Pod {
 	p := &c.Leaders.Pods[i]
 	made := podOf(p.Phase, p.Aged, p.WasReady, p.Terminating, now)
 	made.Name, made.UID = leaderName(k, i), types.UID(c.podUID(k, i))
@@ -249,7 +254,7 @@ func (w *world) leader(c *child, k, i int, now time.Time) *corev1.Pod {
 	return made
 }
 
-func (w *world) workerPod(c *child, k, i int, now time.Time) *corev1.Pod {
+func (w *game) workerPod(c *child, k, i int, now time.Time) *corev1.Pod {
 	wk := &c.Workers[i]
 	made := podOf(wk.Phase, wk.Aged, wk.WasReady, false, now)
 	made.Name = leaderName(k, i) + "-1"

@@ -28,13 +28,13 @@ const (
 )
 
 // excused reports whether an exception is allowed here, and records that it occurred.
-func (w *world) excused(name string) bool {
+func (w *game) excused(name string) bool {
 	return slices.Contains(w.Meets, name) && w.Except(name)
 }
 
 // judged is a pass, with the children at the time of the decision, and as the pass would change them.
 type judged struct {
-	w        *world
+	w        *game
 	s        *state
 	x        *worlds.Pass
 	after    [maxChildren]child
@@ -46,7 +46,7 @@ func (j *judged) say(rule, how string, args ...any) {
 }
 
 // Judge checks a pass that was decided in a state.
-func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
+func (w *game) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	x = x.WithoutReminders()
 	j := &judged{w: w, s: s, x: x, after: s.Children}
 	for _, wr := range x.Writes {
@@ -81,7 +81,7 @@ func (w *world) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 
 // protects returns the versions that a subset may protect; if the oracle has none yet, the version that the parent ran
 // last.
-func (w *world) protects(s *state, k int) uint8 {
+func (w *game) protects(s *state, k int) uint8 {
 	if v := s.Children[k].Protects; v != 0 {
 		return v
 	}
@@ -132,7 +132,7 @@ func (j *judged) paused(wr worlds.Write) {
 }
 
 // takes returns how many available groups a child is about to replace.
-func (w *world) takes(c *child) int { return c.count(c.released(), w.available(c)) }
+func (w *game) takes(c *child) int { return c.count(c.released(), w.available(c)) }
 
 // exposure returns how many replicas may become unavailable because of what children were told.
 func (j *judged) exposure(children *[maxChildren]child) (sum int) {
@@ -304,7 +304,7 @@ func (j *judged) growth() {
 // judgeSync checks what a StatefulSet controller did, because what the manager told it before determines that. Below the
 // partition it deletes no group that is as it must be, and creates none that is not (I1). This is checked only if the
 // last pass knew the spec and made all its writes, and the LeaderWorkerSet controller has seen them.
-func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
+func (w *game) judgeSync(before *child, after *state, k int) (breaches []worlds.Breach) {
 	c := &after.Children[k]
 	if after.PassGeneration != after.Generation || !w.Initialized(&after.Core) || before.Protects == 0 || !after.Has(k) || !c.Exists || !c.Observed {
 		return nil
@@ -326,7 +326,7 @@ func (w *world) judgeSync(before *child, after *state, k int) (breaches []worlds
 
 // judgeTaken checks whether a controller that deletes available groups makes more than maxUnavailable unavailable (I2),
 // as long as nothing unforeseeable has happened.
-func (w *world) judgeTaken(after *state, k, taken int) []worlds.Breach {
+func (w *game) judgeTaken(after *state, k, taken int) []worlds.Breach {
 	if taken == 0 || !w.Rolling(&after.Core) || after.Race || !w.Initialized(&after.Core) || after.Forced != 0 {
 		return nil
 	}

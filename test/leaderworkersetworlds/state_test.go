@@ -103,8 +103,8 @@ type setting struct {
 // Kubernetes 1.36.
 type groups struct{ workers, restarts, older bool }
 
-// world is a setting with caches.
-type world struct {
+// game is a setting with caches.
+type game struct {
 	*worlds.World
 	reads worlds.Reads[child]
 	groups
@@ -112,14 +112,14 @@ type world struct {
 	rendered  map[string]map[string]any
 }
 
-func newWorld(c *setting) *world {
-	w := &world{reads: worlds.Reads[child]{}, groups: c.groups, templates: map[[2]uint8]*lwsv1.LeaderWorkerTemplate{}, rendered: map[string]map[string]any{}}
+func newWorld(c *setting) *game {
+	w := &game{reads: worlds.Reads[child]{}, groups: c.groups, templates: map[[2]uint8]*lwsv1.LeaderWorkerTemplate{}, rendered: map[string]map[string]any{}}
 	w.World = worlds.NewWorld(&c.Setting, leaderworkerset.New(), w.template)
 	return w
 }
 
 // template returns the template of a version as the user wrote it.
-func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
+func (w *game) template(version uint8, coordinated bool) v1alpha1.WorkloadTemplate {
 	group := map[string]any{
 		"size": 1 + worlds.Int(w.workers), "restartPolicy": "None",
 		"workerTemplate": map[string]any{
@@ -141,12 +141,18 @@ func (w *world) template(version uint8, coordinated bool) v1alpha1.WorkloadTempl
 	return v1alpha1.WorkloadTemplate{LeaderWorkerSetTemplate: &runtime.RawExtension{Raw: raw}}
 }
 
-func (w *world) Base() *worlds.World         { return w.World }
-func (w *world) Core(s *state) *worlds.Core  { return &s.Core }
-func (w *world) Exists(s *state, k int) bool { return s.Children[k].Exists }
-func (c *child) pods() []statefulset.Pod     { return c.Leaders.Pods[:] }
-func (c *child) version(i int) uint8         { return uint8(c.Leaders.Pods[i].Version) }
-func (c *child) live(i int) bool             { return c.Leaders.Pods[i].Exists() && !c.Leaders.Pods[i].Terminating }
+func (w *game) Base() *worlds.World { return w.World }
+
+func (w *game) Core(s *state) *worlds.Core { return &s.Core }
+
+func (w *game) Exists(s *state, k int) bool { return s.Children[k].Exists }
+
+func (c *child) pods() []statefulset.Pod { return c.Leaders.Pods[:] }
+
+func (c *child) version(i int) uint8 { return uint8(c.Leaders.Pods[i].Version) }
+
+func (c *child) live(i int) bool { return c.Leaders.Pods[i].Exists() && !c.Leaders.Pods[i].Terminating }
+
 func (c *child) in(versions uint8, i int) bool {
 	return c.live(i) && versions&worlds.Bit(c.version(i)) != 0
 }
@@ -166,13 +172,13 @@ func (c *child) of(version uint8) func(int) bool {
 }
 
 // ready reports whether all pods of a group are ready.
-func (w *world) ready(c *child, i int) bool {
+func (w *game) ready(c *child, i int) bool {
 	wk := &c.Workers[i]
 	return c.Leaders.Pods[i].Ready() && (!w.workers || !wk.Stale && wk.Version == c.version(i) && wk.Phase == statefulset.Ready)
 }
 
 // available matches groups that are ready, and have been for minReadySeconds.
-func (w *world) available(c *child) func(int) bool {
+func (w *game) available(c *child) func(int) bool {
 	return func(i int) bool {
 		return w.ready(c, i) && (!w.MinReady || c.Leaders.Pods[i].Aged && (!w.workers || c.Workers[i].Aged))
 	}
@@ -189,7 +195,7 @@ func (c child) seen() child {
 }
 
 // Seen returns the part of a state that a pass can see.
-func (w *world) Seen(s *state) state {
+func (w *game) Seen(s *state) state {
 	of := *s
 	of.Budget, of.Race, of.PassGeneration = worlds.Budget{}, false, 0
 	for k := range of.Children {
@@ -199,7 +205,7 @@ func (w *world) Seen(s *state) state {
 }
 
 // Tidy brings a state into its canonical form, and keeps what only the oracle knows.
-func (w *world) Tidy(s *state) {
+func (w *game) Tidy(s *state) {
 	for k := range s.Children {
 		c := &s.Children[k]
 		c.rank()
@@ -223,7 +229,7 @@ func (w *world) Tidy(s *state) {
 
 // open records how far a subset was ever released to a version that it does not protect: under Manual as the user asked,
 // otherwise as far as the rollout had come.
-func (w *world) open(s *state, k int) {
+func (w *game) open(s *state, k int) {
 	c := &s.Children[k]
 	if worlds.Bit(c.Template)&c.Protects != 0 && c.count(func(i int) bool { return !c.in(c.Protects, i) }) == 0 {
 		c.Opened = 0
@@ -258,7 +264,7 @@ func (c *child) rank() {
 // Show formats a child: its template, replicas, partition and maxUnavailable, the same of the StatefulSet of its leaders
 // and what that remembers, the versions that its subset protects as bits, and its groups: "." is ready, "?" starting, "x"
 // crashed, "!" unready; "'" old, "t" terminating; then the same of the worker, and "~" for one of an earlier leader.
-func (w *world) Show(s *state) string {
+func (w *game) Show(s *state) string {
 	var b strings.Builder
 	for k := range s.Children {
 		c := &s.Children[k]

@@ -19,7 +19,7 @@ type event struct {
 
 // events collects what can happen in a state.
 type events struct {
-	w    *world
+	w    *game
 	s    *state
 	list []event
 }
@@ -45,7 +45,7 @@ func (e *events) spend(name string, on, child int, f func(*state)) {
 }
 
 // everything returns everything that can happen apart from passes of the manager.
-func (w *world) everything(s *state) []event {
+func (w *game) everything(s *state) []event {
 	e := &events{w: w, s: s}
 	e.controllers()
 	e.scheduler()
@@ -65,7 +65,7 @@ func (e *events) controllers() {
 }
 
 // settled reports whether no controller has anything left to do.
-func (w *world) settled(s *state) bool {
+func (w *game) settled(s *state) bool {
 	e := &events{w: w, s: s}
 	e.controllers()
 	e.scheduler()
@@ -172,7 +172,7 @@ func (e *events) edits() {
 }
 
 // tick lets time pass.
-func (w *world) tick(s *state) {
+func (w *game) tick(s *state) {
 	for k := range s.Kids {
 		c := &s.Kids[k]
 		for i := range c.Set.Pods {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -17,7 +18,7 @@ type breach struct{ rule, what string }
 
 // judged is a pass that is checked. Its decision was made in state s, on the pods of view.
 type judged struct {
-	w        *world
+	w        *game
 	x        *pass
 	s        *state
 	top      *topology
@@ -31,7 +32,7 @@ func (j *judged) say(rule, what string, args ...any) {
 }
 
 // judge checks a pass that was decided in a state with current caches.
-func (w *world) judge(x *pass, s *state) []breach {
+func (w *game) judge(x *pass, s *state) []breach {
 	j := &judged{w: w, x: x, s: s, top: &w.topologies[s.Topology], replicas: int(s.Replicas), plans: map[int]*planner.SubsetPlan{}}
 	for _, sub := range x.plan.Subsets {
 		if !sub.Removed {
@@ -178,7 +179,7 @@ func (j *judged) keeps(k int) int {
 
 // decided reports whether an earlier pass has decided on no more replicas.
 func (j *judged) decided(sub *planner.SubsetPlan) bool {
-	known := planner.SubsetStatus(j.w.statusOf(j.s), sub.Name)
+	known := world.SubsetStatus(j.w.statusOf(j.s), sub.Name)
 	return known != nil && known.DesiredReplicas <= sub.Desired
 }
 
@@ -188,7 +189,7 @@ func (j *judged) cappedTakesPlaced() {
 	for k, sub := range j.plans {
 		c := &j.s.Kids[k]
 		most := max(c.kept(), c.placedTop(true), j.top.minimum(k, j.replicas))
-		known := planner.SubsetStatus(j.w.statusOf(j.s), sub.Name)
+		known := world.SubsetStatus(j.w.statusOf(j.s), sub.Name)
 		if sub.Cap == nil || known == nil || known.Cap == nil || int(known.Cap.Replicas) > most || int(sub.Desired) <= most {
 			continue
 		}

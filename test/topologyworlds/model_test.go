@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -177,10 +177,10 @@ func (c *kid) isCapped() verdict {
 }
 
 // learnCaps updates what the oracle knows of the caps after a pass has published its status.
-func (w *world) learnCaps(s *state, x *pass, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) learnCaps(s *state, x *pass, status *v1alpha1.UnitedDeploymentStatus) {
 	for k := range s.Kids {
 		c, seen := &s.Kids[k], &x.view.Kids[k]
-		said := planner.SubsetStatus(status, subsetName(k))
+		said := world.SubsetStatus(status, subsetName(k))
 		young := seen.unclear() || seen.surplusPod()
 		switch {
 		case w.topologies[s.Topology].mode == fixed, !w.topologies[s.Topology].has(k):

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // mutant is a controller that decides wrongly in one way, in a world of TestWorlds, and a rule that it breaks.
@@ -23,7 +24,7 @@ func give(sub *planner.SubsetPlan, more int32) {
 
 // known returns what the status says of a subset.
 func known(in *planner.Input, sub *planner.SubsetPlan) int32 {
-	if was := planner.SubsetStatus(&in.Parent.Status, sub.Name); was != nil {
+	if was := world.SubsetStatus(&in.Parent.Status, sub.Name); was != nil {
 		return was.DesiredReplicas
 	}
 	return 0
@@ -63,7 +64,7 @@ func mutants() []mutant {
 		}},
 		{"a cap never ends", "scaling while a subset is full", "cap", func(in *planner.Input, p *planner.Plan) {
 			for _, sub := range p.Subsets {
-				if was := planner.SubsetStatus(&in.Parent.Status, sub.Name); was != nil && sub.Cap == nil {
+				if was := world.SubsetStatus(&in.Parent.Status, sub.Name); was != nil && sub.Cap == nil {
 					sub.Cap = was.Cap
 				}
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -64,8 +65,8 @@ type setting struct {
 	mutant func(*planner.Input, *planner.Plan)
 }
 
-// world is a setting with caches, so that nothing is rendered twice.
-type world struct {
+// game is a setting with caches, so that nothing is rendered twice.
+type game struct {
 	*setting
 	adapter   adapters.Adapter
 	revisions []*revision.Revision
@@ -74,7 +75,7 @@ type world struct {
 	statuses  *interner[*v1alpha1.UnitedDeploymentStatus]
 	records   *interner[map[string]string]
 	built     map[string]built
-	children  map[childKey]*planner.Child
+	children  map[childKey]*world.Child
 	// ahead is how often a subset that maxSkew does not bind was ahead of the others by more than that.
 	ahead int
 }
@@ -99,17 +100,17 @@ func (n *interner[T]) id(key string, value func() T) uint32 {
 	return id
 }
 
-func newWorld(c *setting) *world {
-	w := &world{
+func newWorld(c *setting) *game {
+	w := &game{
 		setting: c, adapter: statefulsets.New(), versionOf: map[string]statefulset.Version{}, parents: map[string]*parentParts{},
 		statuses: &interner[*v1alpha1.UnitedDeploymentStatus]{ids: map[string]uint32{}}, records: &interner[map[string]string]{ids: map[string]uint32{}},
-		built: map[string]built{}, children: map[childKey]*planner.Child{},
+		built: map[string]built{}, children: map[childKey]*world.Child{},
 	}
 	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
 	w.records.id("", func() map[string]string { return nil })
 	for v := uint8(1); v <= max(1, c.versions); v++ {
 		parts := w.parent(&state{Version: v, Replicas: 1})
-		r, err := revision.Parse(revision.New(parts.object, planner.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
+		r, err := revision.Parse(revision.New(parts.object, world.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
 		if err != nil {
 			panic(err)
 		}
@@ -120,7 +121,7 @@ func newWorld(c *setting) *world {
 }
 
 // parent returns the UnitedDeployment as the user wrote it.
-func (w *world) parent(s *state) *parentParts {
+func (w *game) parent(s *state) *parentParts {
 	key := fmt.Sprint(s.Version, s.Replicas, s.Topology, s.Strategy)
 	if p := w.parents[key]; p != nil {
 		return p
@@ -170,7 +171,7 @@ func (t *topology) spec() v1alpha1.Topology {
 }
 
 // rolling returns the settings of a coordinated rollout; nil under Manual.
-func (w *world) rolling(s *state) *v1alpha1.RollingUpdate {
+func (w *game) rolling(s *state) *v1alpha1.RollingUpdate {
 	return w.parent(s).object.Spec.UpdateStrategy.RollingUpdate
 }
 
@@ -183,16 +184,16 @@ func maxUnavailable(r *v1alpha1.RollingUpdate) int {
 }
 
 // input returns what a pass reads of a state, without the children.
-func (w *world) input(s *state) *planner.Input {
+func (w *game) input(s *state) *planner.Input {
 	parts := w.parent(s)
 	p := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *w.statusOf(s).DeepCopy()}
 	p.Generation = int64(s.Generation)
-	return &planner.Input{
-		Parent: p, Spec: parts.spec, Now: now, Children: map[string]*planner.Child{},
-		Revisions: slices.Clone(w.revisions), Update: w.revisions[s.Version-1],
+	return &planner.Input{World: world.World{Parent: p, Spec: parts.spec, Now: now, Children: map[string]*world.Child{},
+		Revisions: slices.Clone(w.revisions),
+	}, Update: w.revisions[s.Version-1],
 	}
 }
 
-func (w *world) statusOf(s *state) *v1alpha1.UnitedDeploymentStatus {
+func (w *game) statusOf(s *state) *v1alpha1.UnitedDeploymentStatus {
 	return w.statuses.values[s.Status]
 }

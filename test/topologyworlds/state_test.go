@@ -57,6 +57,7 @@ func ago(age int) time.Time {
 const placed = 0x80
 
 func isPlaced(p *statefulset.Pod) bool { return p.Exists() && p.Marks&placed != 0 }
+
 func isUnschedulable(p *statefulset.Pod) bool {
 	return p.Exists() && p.Marks&placed == 0 && p.Marks > 0
 }
@@ -124,7 +125,7 @@ func subsetName(k int) string { return string(rune('a' + k)) }
 func subsetNumber(name string) int { return int(name[0] - 'a') }
 
 // tidy brings a state into its canonical form.
-func (w *world) tidy(s *state) {
+func (w *game) tidy(s *state) {
 	for k := range s.Kids {
 		c := &s.Kids[k]
 		for i := range c.Set.Pods {
@@ -150,7 +151,7 @@ func (w *world) tidy(s *state) {
 
 // show formats a state as one line. In the pods, "." is ready, "?" not ready, "-" without the scheduler's verdict, a
 // digit the age of its verdict, and "~" terminating.
-func (w *world) show(s *state) string {
+func (w *game) show(s *state) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "v%d R%d t%d s%d nodes%v edited=%v", s.Version, s.Replicas, s.Topology, s.Strategy, s.Nodes, s.Edited)
 	status := w.statusOf(s)

@@ -31,7 +31,7 @@ type finding struct {
 
 // walk walks through everything that can happen, breadth first, so that the first way to a state is a shortest one.
 type walk struct {
-	w     *world
+	w     *game
 	seed  maphash.Seed
 	nodes []node
 	known map[uint64]bool

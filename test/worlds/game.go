@@ -8,6 +8,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Game is a world with children of one kind. Its state S has a Core and the children.
@@ -30,7 +31,7 @@ type Game[S comparable] interface {
 	// Carry writes one child, and Observed reads it. Exists reports whether it exists. Delete deletes a replica if it
 	// is still the one that was read.
 	Carry(x *Pass, s *S, wr Write)
-	Observed(s *S, k int) *planner.Child
+	Observed(s *S, k int) *world.Child
 	Exists(s *S, k int) bool
 	Delete(s *S, d Deletion, read *S)
 	// Published records what the status says.

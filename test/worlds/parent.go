@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Template returns the template of a version. coordinated: United determines the pace.
@@ -68,7 +69,7 @@ func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	w.recordID(nil)
 	for v := uint8(1); v <= MaxVersion; v++ {
 		p, s := w.parent(&Core{Version: v, Replicas: 1, Subsets: 1<<len(c.Wishes) - 1})
-		r, err := revision.Parse(revision.New(p, planner.OwnerOf(p), s.Content(), int64(v), 0))
+		r, err := revision.Parse(revision.New(p, world.OwnerOf(p), s.Content(), int64(v), 0))
 		if err != nil {
 			panic(err)
 		}
@@ -139,9 +140,9 @@ func (w *World) Input(s *Core) *planner.Input {
 	if s.Forced != 0 {
 		p.Annotations[v1alpha1.AnnotationForceUpdate] = w.texts.values[s.Forced]
 	}
-	return &planner.Input{
-		Parent: p, Spec: spec, Now: At(s.Now), Children: map[string]*planner.Child{}, Pods: map[string][]*corev1.Pod{},
+	return &planner.Input{World: world.World{Parent: p, Spec: spec, Now: At(s.Now), Children: map[string]*world.Child{}, Pods: map[string][]*corev1.Pod{},
 		Related: map[string][]*unstructured.Unstructured{}, Outlived: map[string][]corev1.Pod{},
-		Revisions: slices.Clone(w.Revisions), Update: w.Revisions[s.Version-1],
+		Revisions: slices.Clone(w.Revisions),
+	}, Update: w.Revisions[s.Version-1],
 	}
 }

@@ -5,7 +5,7 @@ package worlds
 
 import (
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // mostReads bounds how many children a world keeps as they were read.
@@ -21,14 +21,14 @@ type ReadKey[C comparable] struct {
 // Read is a child as a pass reads it, nil if there is none, and the objects that belong to it. Nobody may change it.
 type Read struct {
 	Have  adapters.Dependents
-	Child *planner.Child
+	Child *world.Child
 }
 
 // Reads keeps what was read, because most events change one child, and leave the others as they are.
 type Reads[C comparable] map[ReadKey[C]]Read
 
 // Of returns what was read for a key. If it was not yet, it reads the objects of a child, and the child if it exists.
-func (r Reads[C]) Of(key ReadKey[C], exists bool, objects func() adapters.Dependents, child func(adapters.Dependents) *planner.Child) Read {
+func (r Reads[C]) Of(key ReadKey[C], exists bool, objects func() adapters.Dependents, child func(adapters.Dependents) *world.Child) Read {
 	if known, found := r[key]; found {
 		return known
 	}

@@ -20,7 +20,7 @@ type groupedGrowth struct {
 
 // allocateGroups decides how many replicas each subset gets if some of them are members of groups. With order
 // Sequential, the replicas of the next group are allotted when all pods of the previous one are ready.
-func (in *Input) allocateGroups(p *Plan) {
+func allocateGroups(in *Input, p *Plan) {
 	subsets, c := in.Parent.Spec.Topology.Subsets, in.Parent.Spec.Topology.Colocation
 	p.Allocation = allocation.Grouped(spec.Replicas(in.Parent), subsets, c.Ratios)
 	p.caps, p.reserved = make([]*v1alpha1.SubsetCap, len(subsets)), make([]int32, len(subsets))
@@ -29,11 +29,11 @@ func (in *Input) allocateGroups(p *Plan) {
 	}
 	wanted, ratios, has := p.Allocation.Replicas, allocation.RatiosOf(subsets, c.Ratios), make([]int32, len(subsets))
 	for i := range subsets {
-		has[i] = in.begun(subsets[i].Name)
+		has[i] = begun(in, subsets[i].Name)
 	}
 	waitsFor := ""
 	limited, groups := allocation.Sequential(wanted, has, ratios, func(group int32) bool {
-		waitsFor = in.groupWaitsFor(group, wanted, ratios)
+		waitsFor = groupWaitsFor(in, group, wanted, ratios)
 		return waitsFor == ""
 	})
 	if total := allocation.Groups(wanted, ratios); groups < total {
@@ -44,8 +44,8 @@ func (in *Input) allocateGroups(p *Plan) {
 
 // begun returns how many replicas a subset has, or was given. Trap: a status that could not be written in time says less
 // than the child has, and replicas that exist must not be removed because of that.
-func (in *Input) begun(name string) int32 {
-	begun := in.lastAllotted(name)
+func begun(in *Input, name string) int32 {
+	begun := in.LastAllotted(name)
 	if observed := in.Observed(name); observed != nil {
 		begun = max(begun, observed.Replicas)
 	}
@@ -53,7 +53,7 @@ func (in *Input) begun(name string) int32 {
 }
 
 // groupWaitsFor names a replica of a group that is not ready; "" if all are.
-func (in *Input) groupWaitsFor(group int32, wanted, ratios []int32) string {
+func groupWaitsFor(in *Input, group int32, wanted, ratios []int32) string {
 	for i, ratio := range ratios {
 		name := in.Parent.Spec.Topology.Subsets[i].Name
 		for position := int64(group) * int64(ratio); position < min(int64(group+1)*int64(ratio), int64(wanted[i])); position++ {

@@ -5,7 +5,6 @@ package planner
 
 import (
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -13,16 +12,16 @@ import (
 
 // decide is the only place that decides on the goal for each child: by the ledger over all subsets, or by what the
 // user asks for in each.
-func (in *Input) decide(p *Plan) {
-	defer in.unbound(p)
+func decide(in *Input, p *Plan) {
+	defer unbound(in, p)
 	if in.Coordinates() && p.Initialized {
-		in.coordinate(p)
+		coordinate(in, p)
 		return
 	}
 	for _, s := range p.Subsets {
 		if !s.Removed {
-			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: in.desiredPartition(p, s)}
-			if in.Coordinates() && in.whole() {
+			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s)}
+			if in.Coordinates() && in.Whole() {
 				s.Decision.Pace = coordination.RestingPace(in.Observed(s.Name))
 			}
 		}
@@ -31,7 +30,7 @@ func (in *Input) decide(p *Plan) {
 
 // unbound lets children with a bound of their own replace at once what the ledger releases. Their bound would
 // prevent that while others of their replicas are unavailable.
-func (in *Input) unbound(p *Plan) {
+func unbound(in *Input, p *Plan) {
 	if !in.Coordinates() || !in.Traits().Paced {
 		return
 	}
@@ -42,7 +41,7 @@ func (in *Input) unbound(p *Plan) {
 
 // desiredPartition returns the partition of a subset that is not decided by a ledger. spec.Read has rejected what
 // Manual cannot parse; if it had not, Manual would hold everything.
-func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPartition {
+func desiredPartition(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
 	observed := in.Observed(s.Name)
 	switch {
 	case observed == nil || p.Initialized:
@@ -53,7 +52,7 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 	case subset.FirstRolloutPending(observed):
 		return openPartition(subset.RecordedPartition(observed))
 	}
-	asked := in.Floor(s)
+	asked := Floor(in, s)
 	if !in.Paused() {
 		return asked
 	}
@@ -65,37 +64,23 @@ func (in *Input) desiredPartition(p *Plan, s *SubsetPlan) coordination.DesiredPa
 }
 
 // Floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
-func (in *Input) Floor(s *SubsetPlan) coordination.DesiredPartition {
+func Floor(in *Input, s *SubsetPlan) coordination.DesiredPartition {
 	strategy := &in.Parent.Spec.UpdateStrategy
 	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
 	if in.Coordinates() {
 		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
 	}
-	if in.Counts() && in.proven(s) {
+	if in.Counts() && proven(in, s) {
 		return asked.Proven(s.Desired)
 	}
 	return asked
 }
 
 // proven reports whether the protected revision of a subset makes the same pods as the update revision.
-func (in *Input) proven(s *SubsetPlan) bool {
+func proven(in *Input, s *SubsetPlan) bool {
 	protected := revision.ByName(in.Revisions, s.Protected)
 	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.Overlay)
 }
-
-// Coordinates reports whether the controller moves the partitions.
-func (in *Input) Coordinates() bool {
-	return in.Parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
-}
-
-// Traits returns what the kind of the children can do.
-func (in *Input) Traits() adapters.Traits { return in.Spec.Adapter.Traits() }
-
-// whole reports whether a child is released as a whole.
-func (in *Input) whole() bool { return in.Traits().Partition == adapters.AllOrNothing }
-
-// Counts reports whether a child's controller counts its replicas, and chooses among them.
-func (in *Input) Counts() bool { return in.Traits().Partition == adapters.ByCount }
 
 // openPartition returns the partition of a child of which no replica was ever ready, and whose template was
 // corrected. It stays open until the child's controller has forgotten the previous revision, which never worked.

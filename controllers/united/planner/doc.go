@@ -3,7 +3,7 @@
 
 // Package planner decides what the controller does about one UnitedDeployment.
 //
-// Make creates a Plan from an Input: the observed state of the parent, its children, their pods and the revisions,
+// Make creates a Plan from an Input: what was seen of the parent, its children, their pods and the revisions,
 // at one moment. Whoever carries out the plan calls Hold before each subset. Package report describes the Input, the Plan, and its Results. None of
 // these functions modifies its arguments.
 //

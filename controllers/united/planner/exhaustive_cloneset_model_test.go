@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // The CloneSets' controller is a model that counts in the way that was measured for the real one. A missing pod
@@ -53,10 +54,14 @@ type countWorld struct {
 	mutant func(*adapters.Observed)
 }
 
-func (w *countWorld) setting() *kindWorld              { return &w.kindWorld }
+func (w *countWorld) setting() *kindWorld { return &w.kindWorld }
+
 func (w *countWorld) parent(s *countState) *kindParent { return &s.kindParent }
-func (w *countWorld) passed(*countState, bool)         {}
-func (w *countWorld) scaled(*countState)               {}
+
+func (w *countWorld) passed(*countState, bool) {}
+
+func (w *countWorld) scaled(*countState) {}
+
 func (w *countWorld) kind() (adapters.Adapter, func([]byte) v1alpha1.WorkloadTemplate) {
 	return cloneset.New(), func(raw []byte) v1alpha1.WorkloadTemplate {
 		return v1alpha1.WorkloadTemplate{CloneSetTemplate: rawTemplate(raw)}
@@ -72,7 +77,7 @@ func countHash(name string, version int8) string {
 }
 
 // child returns a CloneSet with its pods, as the adapter reads it.
-func (w *countWorld) child(s *countState, k int) *planner.Child {
+func (w *countWorld) child(s *countState, k int) *world.Child {
 	kid := &s.kids[k]
 	if !kid.exists {
 		return nil
@@ -111,7 +116,7 @@ func (w *countWorld) child(s *countState, k int) *planner.Child {
 		w.mutant(o)
 	}
 	o.StatusOutdated = false // it does not matter here when it yields for a moment
-	return &planner.Child{Object: object, Observed: o}
+	return &world.Child{Object: object, Observed: o}
 }
 
 // write carries out a step and, if nothing had to be written, the deletions.
@@ -160,8 +165,10 @@ func (k *countKid) count(of func(p *kindPod) bool) (n int32) {
 	return n
 }
 
-func (k *countKid) total() int32     { return k.count(anyPod) }
+func (k *countKid) total() int32 { return k.count(anyPod) }
+
 func (k *countKid) available() int32 { return k.count(readyPod) }
+
 func (k *countKid) old() int32 {
 	return k.count(func(p *kindPod) bool { return p.version != k.template })
 }

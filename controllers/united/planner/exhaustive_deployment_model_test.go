@@ -17,6 +17,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // The Deployments' controller is a model of what it may do: it never has more replicas than asked for (maxSurge is
@@ -50,10 +51,14 @@ type wholeWorld struct {
 
 const noneHeld = -1
 
-func (w *wholeWorld) setting() *kindWorld              { return &w.kindWorld }
+func (w *wholeWorld) setting() *kindWorld { return &w.kindWorld }
+
 func (w *wholeWorld) parent(s *wholeState) *kindParent { return &s.kindParent }
+
 func (w *wholeWorld) passed(s *wholeState, whole bool) { s.fresh = whole }
-func (w *wholeWorld) scaled(s *wholeState)             { s.fresh = false }
+
+func (w *wholeWorld) scaled(s *wholeState) { s.fresh = false }
+
 func (w *wholeWorld) kind() (adapters.Adapter, func([]byte) v1alpha1.WorkloadTemplate) {
 	return deployment.New(), func(raw []byte) v1alpha1.WorkloadTemplate {
 		return v1alpha1.WorkloadTemplate{DeploymentTemplate: rawTemplate(raw)}
@@ -61,7 +66,7 @@ func (w *wholeWorld) kind() (adapters.Adapter, func([]byte) v1alpha1.WorkloadTem
 }
 
 // child returns a Deployment with its ReplicaSets and pods, as the adapter reads it.
-func (w *wholeWorld) child(s *wholeState, k int) *planner.Child {
+func (w *wholeWorld) child(s *wholeState, k int) *world.Child {
 	kid := &s.kids[k]
 	if !kid.exists {
 		return nil
@@ -94,7 +99,7 @@ func (w *wholeWorld) child(s *wholeState, k int) *planner.Child {
 	if err != nil {
 		panic(err)
 	}
-	return &planner.Child{Object: object, Observed: o}
+	return &world.Child{Object: object, Observed: o}
 }
 
 // replicaSets returns the ReplicaSets of a child.
@@ -162,7 +167,8 @@ func (k *wholeKid) count(of func(p *kindPod) bool) (n int32) {
 	return n
 }
 
-func anyPod(*kindPod) bool     { return true }
+func anyPod(*kindPod) bool { return true }
+
 func readyPod(p *kindPod) bool { return p.ready }
 
 // makes returns the version on which a child creates missing replicas. A paused one scales what it has; here, the

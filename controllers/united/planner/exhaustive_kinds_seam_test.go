@@ -21,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // kindParent is the parent, and what may still happen by chance or by the user.
@@ -148,7 +149,7 @@ func specFor[S comparable](m kindModel[S], p *kindParent) *planner.Input {
 	if err != nil {
 		panic(err)
 	}
-	read := &planner.Input{Parent: parent, Spec: spec}
+	read := &planner.Input{World: world.World{Parent: parent, Spec: spec}}
 	w.specs[key] = read
 	return read
 }
@@ -168,14 +169,14 @@ func inputOf[S comparable](m kindModel[S], s *S) *planner.Input {
 	for len(w.revisions) < int(p.version) {
 		version := int8(len(w.revisions) + 1)
 		of := specFor(m, &kindParent{version: version, replicas: p.replicas})
-		r, err := revision.Parse(revision.New(of.Parent, planner.OwnerOf(of.Parent), of.Spec.Content(), int64(version), 0))
+		r, err := revision.Parse(revision.New(of.Parent, world.OwnerOf(of.Parent), of.Spec.Content(), int64(version), 0))
 		if err != nil {
 			panic(err)
 		}
 		r.Object.UID = types.UID(r.Name)
 		w.revisions = append(w.revisions, r)
 	}
-	in := &planner.Input{Parent: &parent, Spec: read.Spec, Now: clockAt(0), Children: map[string]*planner.Child{}}
+	in := &planner.Input{World: world.World{Parent: &parent, Spec: read.Spec, Now: clockAt(0), Children: map[string]*world.Child{}}}
 	in.Revisions, in.Update = slices.Clone(w.revisions), w.revisions[p.version-1]
 	for k := range kindKids {
 		if child := m.child(s, k); child != nil {

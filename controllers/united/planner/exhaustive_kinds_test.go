@@ -13,6 +13,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Small worlds of single kinds: two subsets of two replicas, and every order in which the manager, the controller
@@ -54,7 +55,7 @@ type kindModel[S comparable] interface {
 
 	// child returns the child of a subset as the adapter reads it; nil if there is none. write carries out a step,
 	// and reports whether that changed anything.
-	child(s *S, k int) *planner.Child
+	child(s *S, k int) *world.Child
 	write(s *S, k int, sub *planner.SubsetPlan, step subset.Step) (wrote bool)
 	// passed is called after a pass, and scaled after an edit by the user.
 	passed(s *S, whole bool)

@@ -32,6 +32,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/statefulset"
 )
 
@@ -121,7 +122,7 @@ type seam struct {
 	revisions []*revision.Revision
 	versions  map[string]statefulset.Version
 	parents   map[parentKey]*parentParts
-	children  map[childKey]*planner.Child
+	children  map[childKey]*world.Child
 	replicas  map[replicaKey]adapters.Replica
 	built     map[string]uint32
 	// passes are those that were decided, by what they see of a state; asked counts how often one was found there.
@@ -161,12 +162,12 @@ type replicaKey struct {
 func newSeam(config *smallConfig) *seam {
 	e := &seam{
 		config: config, registry: adapters.Registry{statefulsets.New()}, versions: map[string]statefulset.Version{},
-		parents: map[parentKey]*parentParts{}, children: map[childKey]*planner.Child{}, replicas: map[replicaKey]adapters.Replica{},
+		parents: map[parentKey]*parentParts{}, children: map[childKey]*world.Child{}, replicas: map[replicaKey]adapters.Replica{},
 		built: map[string]uint32{}, passes: map[smallHash]*smallPass{},
 	}
 	for v := statefulset.Version(1); v <= 3; v++ {
 		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
-		r, err := revision.Parse(revision.New(parts.object, planner.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
+		r, err := revision.Parse(revision.New(parts.object, world.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
 		if err != nil {
 			panic(err)
 		}
@@ -241,9 +242,9 @@ func (e *seam) world(s *smallState) *planner.Input {
 	if p.forced != 0 {
 		parent.Annotations[v1alpha1.AnnotationForceUpdate] = e.revisionOf(p.forced).Name
 	}
-	w := &planner.Input{
-		Parent: parent, Spec: parts.spec, Now: clockAt(p.now), Children: map[string]*planner.Child{},
-		Revisions: slices.Clone(e.revisions), Update: e.revisionOf(p.version),
+	w := &planner.Input{World: world.World{Parent: parent, Spec: parts.spec, Now: clockAt(p.now), Children: map[string]*world.Child{},
+		Revisions: slices.Clone(e.revisions),
+	}, Update: e.revisionOf(p.version),
 	}
 	for k := range s.kids {
 		if s.kids[k].set.Exists {
@@ -276,7 +277,7 @@ func (e *seam) outlived(w *planner.Input, k int, kid *smallKid) {
 }
 
 // child reads kid, with the pods of s.
-func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
+func (e *seam) child(s *smallState, k int, kid *smallKid) *world.Child {
 	key := childKey{
 		k: k, template: kid.set.Template, current: kid.set.Current, update: kid.set.Update, replicas: kid.set.Replicas,
 		partition: kid.set.Partition, observed: kid.set.Observed, notes: kid.notes, generation: kid.generation,
@@ -288,7 +289,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 	}
 	observed := *c.Observed
 	if e.strips() {
-		if kept := planner.SubsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
+		if kept := world.SubsetStatus(statuses.at(s.parent.status), subsetName(k)); kept != nil {
 			subset.Restore(&observed, subset.Taken{Annotations: missing(kid, observed.Meta.Annotations)}, kept.ChildRecord)
 		}
 	}
@@ -298,7 +299,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *planner.Child {
 		}
 	}
 	observed.StatusOutdated = false // it is about the last few seconds, which a small clock does not know
-	return &planner.Child{Object: c.Object, Observed: &observed}
+	return &world.Child{Object: c.Object, Observed: &observed}
 }
 
 // strips reports whether somebody may remove annotations from children, or children from their pods. Otherwise the
@@ -332,7 +333,7 @@ func (e *seam) object(k int) *unstructured.Unstructured {
 }
 
 // read reads a child without its pods, in the same way as the adapter.
-func (e *seam) read(k int, kid *smallKid) *planner.Child {
+func (e *seam) read(k int, kid *smallKid) *world.Child {
 	partition := int64(kid.set.Partition)
 	if kid.set.Partition == held {
 		partition = int64(coordination.Held)
@@ -374,7 +375,7 @@ func (e *seam) read(k int, kid *smallKid) *planner.Child {
 	if err != nil {
 		panic(err)
 	}
-	return &planner.Child{Object: u, Observed: observed}
+	return &world.Child{Object: u, Observed: observed}
 }
 
 // replica reads a pod, in the same way as the adapter.

@@ -21,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // The bounds on what a parent may cost: the allocated bytes for each of its bytes, and a total for the node
@@ -118,7 +119,7 @@ func planAndRender(parent *v1alpha1.UnitedDeployment) error {
 	if err != nil {
 		return err
 	}
-	in, err := (&planner.Input{Parent: parent, Spec: read, Now: time.Unix(0, 0)}).WithUpdateRevision()
+	in, err := (&planner.Input{World: world.World{Parent: parent, Spec: read, Now: time.Unix(0, 0)}}).WithUpdateRevision()
 	if err != nil {
 		return err
 	}

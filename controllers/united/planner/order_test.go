@@ -14,13 +14,14 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // A hundred creates are rejected, so slowly that a pass ends after ten of them, and the first ones are due again before
 // the last ones were tried. Before, all other subsets waited for that forever.
 func TestOrderReachesAll(t *testing.T) {
-	child := func(partition int32) *Child {
-		return &Child{Observed: &adapters.Observed{Replicas: 3, Partition: partition, Meta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRevision: "r1"}}}}
+	child := func(partition int32) *world.Child {
+		return &world.Child{Observed: &adapters.Observed{Replicas: 3, Partition: partition, Meta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRevision: "r1"}}}}
 	}
 	apply := func(name string, replicas, partition int32) *SubsetPlan {
 		return &SubsetPlan{
@@ -28,7 +29,7 @@ func TestOrderReachesAll(t *testing.T) {
 			Step: subset.Step{Action: subset.ActionApply, Child: adapters.Child{Replicas: replicas, Partition: partition, Revision: "r1"}},
 		}
 	}
-	in := &Input{Parent: &v1alpha1.UnitedDeployment{}, Children: map[string]*Child{"raised": child(0), "released": child(3), "failed": child(3), "same": child(1), "smaller": child(1)}}
+	in := &Input{World: world.World{Parent: &v1alpha1.UnitedDeployment{}, Children: map[string]*world.Child{"raised": child(0), "released": child(3), "failed": child(3), "same": child(1), "smaller": child(1)}}}
 	in.Parent.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "released", Phase: v1alpha1.PhaseHeld}, {Name: "failed", Phase: v1alpha1.PhasePending}}
 	plan := &Plan{Subsets: []*SubsetPlan{apply("smaller", 2, 1), apply("same", 3, 1), apply("released", 3, 1), apply("failed", 3, 1), apply("raised", 3, 3)}}
 	for i := range 100 {

@@ -9,9 +9,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -21,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Plan is what one pass decides. It is made from the Input alone, and carrying it out changes neither.
@@ -88,23 +86,23 @@ func Make(in *Input) *Plan {
 		Initialized:     in.Initialized(),
 		believedCurrent: in.BelievedCurrent(),
 	}
-	in.Allocate(p)
-	p.CurrentRevision = in.currentRevision(p)
+	Allocate(in, p)
+	p.CurrentRevision = currentRevision(in, p)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{Subset: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
 		s.Member = spec.IsMember(in.Parent.Spec.Topology.Colocation, sub.Name)
-		s.Protected = in.protectedRevision(p, sub.Name, in.Observed(sub.Name))
+		s.Protected = protectedRevision(in, p, sub.Name, in.Observed(sub.Name))
 		p.Subsets = append(p.Subsets, s)
 	}
-	in.planRemoved(p)
-	in.decide(p)
+	planRemoved(in, p)
+	decide(in, p)
 	for _, s := range p.Subsets {
 		switch child := in.Unreadable[s.Name]; {
 		case child != nil:
 			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; United leaves the subset unchanged until it can read it again")
 		case !s.Removed:
-			in.planSubset(p, s)
+			planSubset(in, p, s)
 		}
 	}
 	return p
@@ -118,7 +116,7 @@ func (s *SubsetPlan) halt(reason, why string) {
 }
 
 // planSubset adds to the plan what follows from the partition.
-func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
+func planSubset(in *Input, p *Plan, s *SubsetPlan) {
 	sub, observed := s.Subset, in.Observed(s.Name)
 	protected := revision.ByName(in.Revisions, s.Protected)
 	update, contested := in.Update, in.IsContested(s.Name)
@@ -130,7 +128,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		}
 	}
 	if update == nil {
-		s.Step.Child = in.childOf(s)
+		s.Step.Child = childOf(in, s)
 		why := "the rollout is paused"
 		if !in.Parent.Spec.Paused {
 			why = in.pauseReason()
@@ -138,9 +136,9 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision of "+s.Workload+" is lost")
 		return
 	}
-	s.MissedProtectedRevision = p.Initialized && in.missedProtectedRevision(p, sub.Name, observed)
+	s.MissedProtectedRevision = p.Initialized && missedProtectedRevision(in, p, sub.Name, observed)
 	goal := subset.Goal{
-		Child:                   in.childOf(s),
+		Child:                   childOf(in, s),
 		Update:                  sub.Version(update),
 		ProtectedRevision:       s.Protected,
 		Before:                  in.RecordInStatus(sub.Name),
@@ -150,7 +148,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		Protection:              in.Traits().Protection,
 		MissedProtectedRevision: s.MissedProtectedRevision,
 		Contested:               contested,
-		Terms:                   in.rolloutTerms(p),
+		Terms:                   rolloutTerms(in, p),
 	}
 	if observed != nil {
 		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
@@ -163,10 +161,10 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 		goal.Protected = ptr.To(sub.Version(protected))
 		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.Overlay)
 	}
-	goal.Outlived = observed == nil && in.delegate(s.Name, s.Workload) != nil
-	s.Step = in.keepOutlived(subset.Next(goal, observed))
+	goal.Outlived = observed == nil && in.Delegate(s.Name, s.Workload) != nil
+	s.Step = keepOutlived(in, subset.Next(goal, observed))
 	if s.Step.Action == subset.ActionHalt {
-		s.Step.Child = in.childOf(s)
+		s.Step.Child = childOf(in, s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
 	}
 	if s.Displaced != "" && !s.Fixed && s.Step.Action == subset.ActionApply && s.Step.Reason == "" {
@@ -174,7 +172,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 	}
 	p.wakeAt(s.Step.Wake)
 	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
-	in.planDeletes(p, s, goal.SamePods)
+	planDeletes(in, p, s, goal.SamePods)
 	if contested {
 		s.Deletes = nil // it is unknown what would replace them
 		p.wakeAt(in.Contested[s.Name])
@@ -182,7 +180,7 @@ func (in *Input) planSubset(p *Plan, s *SubsetPlan) {
 }
 
 // rolloutTerms returns what decides which replicas failed, if a rollout replaces them; nil under Manual.
-func (in *Input) rolloutTerms(p *Plan) *adapters.Terms {
+func rolloutTerms(in *Input, p *Plan) *adapters.Terms {
 	if p.Rollout == nil {
 		return nil
 	}
@@ -199,10 +197,10 @@ func (in *Input) IsContested(name string) bool {
 
 // keepOutlived returns a step with room for the pods that outlived the previous child. If the child cannot be
 // built, it is not created, and the writer reports why.
-func (in *Input) keepOutlived(step subset.Step) subset.Step {
+func keepOutlived(in *Input, step subset.Step) subset.Step {
 	pods := in.Outlived[step.Child.Subset]
-	if step.Action == subset.ActionCreate && in.whole() && in.Coordinates() && step.Child.Replicas > 0 {
-		step.Child.Replicas = max(step.Child.Replicas, in.orphaned(step.Child.Subset)) // the ledger removes what is surplus
+	if step.Action == subset.ActionCreate && in.Whole() && in.Coordinates() && step.Child.Replicas > 0 {
+		step.Child.Replicas = max(step.Child.Replicas, in.Orphaned(step.Child.Subset)) // the ledger removes what is surplus
 		return step
 	}
 	if step.Action != subset.ActionSeed || len(pods) == 0 {
@@ -216,42 +214,7 @@ func (in *Input) keepOutlived(step subset.Step) subset.Step {
 	if err != nil {
 		return step
 	}
-	return subset.KeepOutlived(step, min(adopts.Orphans(u, pods), in.outlivedReplicas(&step.Child)))
-}
-
-// orphaned returns how many pods outlived a child that adopts them by way of a related object, such as a ReplicaSet, that was
-// orphaned.
-func (in *Input) orphaned(name string) (n int32) {
-	orphans := map[types.UID]bool{}
-	for _, object := range in.Related[name] {
-		orphans[object.GetUID()] = metav1.GetControllerOfNoCopy(object) == nil
-	}
-	for i := range in.Outlived[name] {
-		pod := &in.Outlived[name][i]
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && orphans[owner.UID] && pod.DeletionTimestamp == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// outlivedReplicas returns how many replicas the workload that outlived a child still keeps: the others are about to go.
-func (in *Input) outlivedReplicas(c *adapters.Child) int32 {
-	if delegate := in.delegate(c.Subset, c.Name); delegate != nil {
-		if n, found, _ := unstructured.NestedInt64(delegate.Object, "spec", "replicas"); found {
-			return int32(min(n, math.MaxInt32))
-		}
-	}
-	return math.MaxInt32
-}
-
-// delegate returns the workload to which the child of a subset delegates its replicas, or did before it was gone; nil if
-// there is none.
-func (in *Input) delegate(subset, child string) *unstructured.Unstructured {
-	if delegating, ok := in.Spec.Adapter.(adapters.Delegating); ok {
-		return adapters.DelegateOf(delegating, child, in.Related[subset])
-	}
-	return nil
+	return subset.KeepOutlived(step, min(adopts.Orphans(u, pods), in.OutlivedReplicas(&step.Child)))
 }
 
 // Deletion is a replica to delete.
@@ -263,7 +226,7 @@ type Deletion struct {
 
 // planDeletes decides which replicas are deleted, once the child is written. proven: the protected revision of the
 // subset makes the same pods as the update revision.
-func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
+func planDeletes(in *Input, p *Plan, s *SubsetPlan, proven bool) {
 	observed := in.Observed(s.Name)
 	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
 	switch {
@@ -278,27 +241,20 @@ func (in *Input) planDeletes(p *Plan, s *SubsetPlan, proven bool) {
 		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}
-	in.deferUnreleased(p, s)
+	deferUnreleased(in, p, s)
 }
 
 // deferUnreleased keeps unreleased replicas until the child's controller knows from what to create their
 // replacements.
-func (in *Input) deferUnreleased(p *Plan, s *SubsetPlan) {
+func deferUnreleased(in *Input, p *Plan, s *SubsetPlan) {
 	unreleased := func(d Deletion) bool { return d.Unreleased }
 	if !slices.ContainsFunc(s.Deletes, unreleased) {
 		return
 	}
-	if until := subset.ReminderSeenBy(in.memory(s.Name).GetManagedFields(), in.Now); !until.IsZero() {
+	if until := subset.ReminderSeenBy(in.Memory(s.Name).GetManagedFields(), in.Now); !until.IsZero() {
 		s.Deletes = slices.DeleteFunc(s.Deletes, unreleased)
 		p.wakeAt(until)
 	}
-}
-
-// memory returns the object that remembers what the replicas of a subset ran before: its child, or the object to
-// which the child delegates them.
-func (in *Input) memory(name string) *unstructured.Unstructured {
-	child := in.Children[name].Object
-	return cmp.Or(in.delegate(name, child.GetName()), child)
 }
 
 // delete adds replicas of the child to those to delete.
@@ -318,18 +274,10 @@ func (p *Plan) wakeAt(at time.Time) {
 	}
 }
 
-// Observed returns the child of a subset as it was observed; nil if there is none that can be read.
-func (in *Input) Observed(name string) *adapters.Observed {
-	if c := in.Children[name]; c != nil {
-		return c.Observed
-	}
-	return nil
-}
-
 // protectedRevision returns what the subset's protected replicas run: from its child, otherwise from the status,
 // otherwise what the whole parent ran last.
-func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Observed) string {
-	known := in.knownRevision(p, name)
+func protectedRevision(in *Input, p *Plan, name string, observed *adapters.Observed) string {
+	known := knownRevision(in, p, name)
 	switch {
 	case p.Initialized:
 	case !in.Paused():
@@ -339,7 +287,7 @@ func (in *Input) protectedRevision(p *Plan, name string, observed *adapters.Obse
 	default:
 		return cmp.Or(known, p.CurrentRevision)
 	}
-	if observed != nil && !in.missedProtectedRevision(p, name, observed) {
+	if observed != nil && !missedProtectedRevision(in, p, name, observed) {
 		if recorded := in.Protected(name, observed, known, in.Parent.Status.ObservedGeneration); recorded != "" {
 			return recorded
 		}
@@ -375,7 +323,7 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.Overlay) {
 		return false
 	}
-	version, child := s.Version(has), in.childOf(&SubsetPlan{Subset: s, Workload: observed.Meta.Name})
+	version, child := s.Version(has), childOf(in, &SubsetPlan{Subset: s, Workload: observed.Meta.Name})
 	version.Of(&child)
 	built, err := adapters.Build(in.Spec.Adapter, &child)
 	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
@@ -383,30 +331,30 @@ func (in *Input) templateReverted(name string, observed *adapters.Observed) bool
 
 // knownRevision returns what the subset protects according to the status; "" if nothing, or if that is not
 // credible.
-func (in *Input) knownRevision(p *Plan, name string) string {
-	if status := SubsetStatus(&in.Parent.Status, name); status != nil {
+func knownRevision(in *Input, p *Plan, name string) string {
+	if status := world.SubsetStatus(&in.Parent.Status, name); status != nil {
 		return subset.Credible(status.CurrentRevision, p.believedCurrent, status.ChildRecord)
 	}
 	return ""
 }
 
-func (in *Input) missedProtectedRevision(p *Plan, name string, observed *adapters.Observed) bool {
-	return observed != nil && subset.MissedProtectedRevision(observed, in.knownRevision(p, name), in.Parent.Status.ObservedGeneration)
+func missedProtectedRevision(in *Input, p *Plan, name string, observed *adapters.Observed) bool {
+	return observed != nil && subset.MissedProtectedRevision(observed, knownRevision(in, p, name), in.Parent.Status.ObservedGeneration)
 }
 
-func (in *Input) childOf(s *SubsetPlan) adapters.Child {
+func childOf(in *Input, s *SubsetPlan) adapters.Child {
 	return adapters.Child{
 		Namespace: in.Parent.Namespace, Name: s.Workload, Parent: in.Parent.Name, Subset: s.Name,
-		Owner: OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
+		Owner: world.OwnerOf(in.Parent), Selector: in.Parent.Spec.Selector,
 		Template: in.Spec.Template, Patch: s.DecodedPatch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
 		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
-		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: in.kept(s),
+		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: keptPlacement(in, s),
 	}
 }
 
-// kept returns the placement of a child that stays on the nodes that it was made for; nil for any other.
-func (in *Input) kept(s *SubsetPlan) *adapters.Placement {
+// keptPlacement returns the placement of a child that stays on the nodes that it was made for; nil for any other.
+func keptPlacement(in *Input, s *SubsetPlan) *adapters.Placement {
 	if s.Displaced == "" {
 		return nil
 	}
@@ -428,7 +376,7 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 		switch {
 		case rank >= shrinking || len(in.Unreached) == 0:
 			return rank
-		case rank < rests && in.Observed(s.Name) != nil && (in.raises(s) || !in.mayFail(s)):
+		case rank < rests && in.Observed(s.Name) != nil && (raises(in, s) || !mayFail(in, s)):
 			return changes
 		case in.Unreached[s.Name] > 0:
 			return unreached
@@ -444,14 +392,14 @@ func (p *Plan) Order(in *Input) []*SubsetPlan {
 }
 
 // raises reports whether the partition of a child rises within its revision.
-func (in *Input) raises(s *SubsetPlan) bool {
+func raises(in *Input, s *SubsetPlan) bool {
 	o := in.Observed(s.Name)
 	return orderOf(in, s) == moves && s.Step.Child.Partition > o.Partition && s.Step.Child.Revision == subset.RevisionOf(o)
 }
 
 // mayFail reports whether the last write of a child failed, as far as the status knows.
-func (in *Input) mayFail(s *SubsetPlan) bool {
-	last := SubsetStatus(&in.Parent.Status, s.Name)
+func mayFail(in *Input, s *SubsetPlan) bool {
+	last := world.SubsetStatus(&in.Parent.Status, s.Name)
 	return last == nil || last.Phase == v1alpha1.PhasePending || last.Phase == v1alpha1.PhaseStalled
 }
 
@@ -479,13 +427,4 @@ func orderOf(in *Input, s *SubsetPlan) int {
 		return moves
 	}
 	return rests
-}
-
-// SubsetStatus returns the part of a status for a subset; nil if there is none.
-func SubsetStatus(status *v1alpha1.UnitedDeploymentStatus, name string) *v1alpha1.SubsetStatus {
-	i := slices.IndexFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &status.Subsets[i]
 }

@@ -6,9 +6,6 @@ package planner
 import (
 	"slices"
 
-	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -17,13 +14,13 @@ import (
 // had. The first such subset is not in the spec, so the others take its replicas, its child is drained and deleted, and
 // after that the subset is new. The others keep their placement until it is their turn.
 func Relocating(in *Input) *spec.Spec {
-	if !slices.ContainsFunc(in.Spec.Subsets, in.onOtherNodes) {
+	if !slices.ContainsFunc(in.Spec.Subsets, in.OnOtherNodes) {
 		return in.Spec
 	}
 	out := *in.Spec
 	out.Subsets = nil
 	for _, s := range in.Spec.Subsets {
-		if in.onOtherNodes(s) {
+		if in.OnOtherNodes(s) {
 			s.Displaced, s.Fixed = in.whyItStays(&s)
 			if out.Relocates != "" && !s.Fixed {
 				s.Displaced = "it is the turn of " + out.Relocates
@@ -38,17 +35,6 @@ func Relocating(in *Input) *spec.Spec {
 	return &out
 }
 
-// onOtherNodes reports whether the child of a subset was made with another nodeSelector. Children without that record
-// are not moved, nor is a pod that merely lacks the placement.
-func (in *Input) onOtherNodes(s spec.Subset) bool {
-	c := in.Children[s.Name]
-	if c == nil || c.Object.GetDeletionTimestamp() != nil || subset.WrittenLater(c.Observed, in.Parent.Generation) {
-		return false
-	}
-	made := c.Observed.Meta.Annotations[v1alpha1.AnnotationPlacement]
-	return made != "" && made != adapters.PlacementHash(s.NodeSelector)
-}
-
 // whyItStays returns why the child of a subset cannot be moved to other nodes now, and whether that does not end by itself;
 // "" if it can.
 func (in *Input) whyItStays(s *spec.Subset) (why string, fixed bool) {
@@ -61,19 +47,8 @@ func (in *Input) whyItStays(s *spec.Subset) (why string, fixed bool) {
 		return "its replicas are in groups (spec.topology.colocation)", true
 	case !slices.ContainsFunc(in.Spec.Subsets, takes):
 		return "no other subset can take its replicas meanwhile", true
-	case !in.Coordinates() && in.availableReplicas() < spec.Replicas(in.Parent): // no ledger counts them
+	case !in.Coordinates() && in.AvailableReplicas() < spec.Replicas(in.Parent): // no ledger counts them
 		return "not all replicas are available", false
 	}
 	return "", false
-}
-
-func (in *Input) availableReplicas() (available int32) {
-	for _, c := range in.Children {
-		for i := range c.Observed.Pods {
-			if is, _ := c.Observed.Pods[i].Available(c.Observed.MinReadySeconds, in.Now); is {
-				available++
-			}
-		}
-	}
-	return available
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // planRemoved adds the subsets that the spec no longer has. Their children are deleted at once, unless a
 // coordinated rollout takes replicas from them first.
-func (in *Input) planRemoved(p *Plan) {
+func planRemoved(in *Input, p *Plan) {
 	plan := func(name string, step subset.Step) {
 		p.Subsets = append(p.Subsets, &SubsetPlan{
 			Subset: spec.Subset{Subset: &v1alpha1.Subset{Name: name}}, Removed: true,
@@ -42,20 +43,16 @@ func (in *Input) planRemoved(p *Plan) {
 	}
 }
 
-// LostSubsets reports whether the spec has no subsets, although it asks for replicas. Admission refuses to remove the
-// last one then, because it is a slip: all replicas would go. So the children stay.
-func (in *Input) LostSubsets() bool { return len(in.Spec.Subsets) == 0 && spec.Replicas(in.Parent) > 0 }
-
 // childrenToRemove returns the subsets of the children that the spec no longer asks for.
 func (in *Input) childrenToRemove() []string {
-	return in.childrenNotInSpec(func(c *Child) bool {
+	return in.ChildrenNotInSpec(func(c *world.Child) bool {
 		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && c.Object.GetDeletionTimestamp() == nil
 	})
 }
 
 // terminatingRemoved returns the removed subsets whose child was deleted and still exists, because of a finalizer.
 func (in *Input) terminatingRemoved() []string {
-	return in.childrenNotInSpec(func(c *Child) bool { return c.Object.GetDeletionTimestamp() != nil })
+	return in.ChildrenNotInSpec(func(c *world.Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 
 // subsetsWithoutChild returns the subsets that the status still has, but neither the spec nor a child.
@@ -66,17 +63,5 @@ func (in *Input) subsetsWithoutChild() []string {
 			names = append(names, s.Name)
 		}
 	}
-	return names
-}
-
-// childrenNotInSpec returns the subsets, sorted by name, that have such a child and are not in the spec.
-func (in *Input) childrenNotInSpec(of func(*Child) bool) []string {
-	var names []string
-	for name, c := range in.Children {
-		if of(c) && !in.Spec.Has(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
 	return names
 }

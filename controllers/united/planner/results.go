@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // RetryStale is when to retry if the cluster has changed meanwhile. The watch is usually faster.
@@ -21,7 +22,7 @@ type Result struct {
 	// WaitReason says what the next pass waits for; "" if it is only known that the cluster had changed.
 	WaitReason string
 	// Child is the child after it was written; nil if it was not.
-	Child *Child
+	Child *world.Child
 	// Deleted: the child was deleted.
 	Deleted bool
 	// DeletedStuck are the deleted replicas that were not ready, DeletedUnreleased those that had come up on the

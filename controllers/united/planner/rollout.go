@@ -13,11 +13,12 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // coordinate lets the ledger over all subsets decide on partitions, replicas and deletions. A removed subset is
 // deleted when it is empty.
-func (in *Input) coordinate(p *Plan) {
+func coordinate(in *Input, p *Plan) {
 	input := coordination.Input{
 		Object:   types.NamespacedName{Namespace: in.Parent.Namespace, Name: in.Parent.Name},
 		Strategy: in.Parent.Spec.UpdateStrategy.RollingUpdate,
@@ -32,10 +33,10 @@ func (in *Input) coordinate(p *Plan) {
 	for _, s := range p.Subsets {
 		switch {
 		case !s.Removed:
-			input.Subsets = append(input.Subsets, in.subsetOf(s))
+			input.Subsets = append(input.Subsets, subsetOf(in, s))
 		case s.Step.Action == subset.ActionRemove:
 			input.Subsets = append(input.Subsets, coordination.Subset{
-				Name: s.Name, Removed: true, Whole: in.whole(), Observed: in.Observed(s.Name), Revision: subset.RevisionOf(in.Observed(s.Name)),
+				Name: s.Name, Removed: true, Whole: in.Whole(), Observed: in.Observed(s.Name), Revision: subset.RevisionOf(in.Observed(s.Name)),
 			})
 		case in.Unreadable[s.Name] != nil:
 			input.Subsets = append(input.Subsets, coordination.Subset{Name: s.Name, Removed: true, Unreadable: in.Unreadable[s.Name].Why})
@@ -51,7 +52,7 @@ func (in *Input) coordinate(p *Plan) {
 		s.Decision = *d
 		s.delete(in.Observed(s.Name), d.Delete)
 		if s.Step.Action == subset.ActionRemove && !d.Remove {
-			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas, Paused: in.whole()}}
+			s.Step = subset.Step{Action: subset.ActionShrink, Child: adapters.Child{Replicas: d.Replicas, Paused: in.Whole()}}
 		}
 	}
 	// Subsets that are drained come before subsets that are deleted.
@@ -68,14 +69,14 @@ func drainsFirst(s *SubsetPlan) int {
 	return 2
 }
 
-func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
+func subsetOf(in *Input, s *SubsetPlan) coordination.Subset {
 	to := coordination.Subset{
-		Name: s.Name, Desired: s.Desired, Reserved: s.Reserved, Observed: in.Observed(s.Name), LastPartition: coordination.Held, Whole: in.whole(),
+		Name: s.Name, Desired: s.Desired, Reserved: s.Reserved, Observed: in.Observed(s.Name), LastPartition: coordination.Held, Whole: in.Whole(),
 	}
 	if child := in.Unreadable[s.Name]; child != nil {
 		to.Unreadable, to.LastAvailable = child.Why, in.LastKnown(s.Name).AvailableReplicas
 	}
-	to.Proven = in.proven(s)
+	to.Proven = proven(in, s)
 	to.Same = to.Proven
 	if to.Observed != nil {
 		to.Revision = subset.RevisionOf(to.Observed)
@@ -91,7 +92,7 @@ func (in *Input) subsetOf(s *SubsetPlan) coordination.Subset {
 		to.Unreleased = subset.Unreleased(to.Observed)
 		return to
 	}
-	if was := SubsetStatus(&in.Parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
+	if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil && was.Partition < was.DesiredReplicas {
 		to.LastPartition = was.Partition
 	}
 	return to

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // OnlyCounters reports whether a status differs from the previous one only in counts of replicas, and in the texts
@@ -62,7 +62,7 @@ func neverReady(status *v1alpha1.UnitedDeploymentStatus) bool {
 func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	for i := range after.Subsets {
 		is := &after.Subsets[i]
-		was := planner.SubsetStatus(before, is.Name)
+		was := world.SubsetStatus(before, is.Name)
 		expected := is.ExpectedUpdatedReplicas
 		switch {
 		case was == nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // setSchedulable sets the scheduling part of the status of a subset.
@@ -27,7 +28,7 @@ func setSchedulable(in *planner.Input, s *planner.SubsetPlan, status *v1alpha1.S
 		status.Cap.Reserved = s.Reserved
 		status.Cap.Message = truncated(status.Cap.Message, maxSubsetMessage)
 	}
-	if was := planner.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+	if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		status.Conditions = slices.Clone(was.Conditions)
 	}
 	condition := metav1.Condition{

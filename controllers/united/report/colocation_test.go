@@ -21,6 +21,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
@@ -29,7 +30,7 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 // groupedInput has children in which each letter is a replica: ready (r), unready (u), terminating (t), without a
 // node (n), or gated (g); a dot is a missing one.
 func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *planner.Input {
-	in := &planner.Input{Parent: parent, Now: noon.Add(time.Minute), Children: map[string]*planner.Child{}}
+	in := &planner.Input{World: world.World{Parent: parent, Now: noon.Add(time.Minute), Children: map[string]*world.Child{}}}
 	for name, letters := range map[string]string{"prefill": prefill, "decode": decode} {
 		if letters == "" {
 			continue
@@ -52,7 +53,7 @@ func groupedInput(parent *v1alpha1.UnitedDeployment, prefill, decode string) *pl
 		if missing := o.Missing(); missing >= 0 {
 			o.MissingName = "web-" + name + "-" + string(rune('0'+missing))
 		}
-		in.Children[name] = &planner.Child{Observed: o}
+		in.Children[name] = &world.Child{Observed: o}
 	}
 	return in
 }
@@ -76,7 +77,7 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, p := groupedInput(fixtures.GroupedParent(), tc.prefill, tc.decode), &planner.Plan{}
-			in.Allocate(p)
+			planner.Allocate(in, p)
 			if !slices.Equal(p.Allocation.Replicas, tc.want) {
 				t.Error(p.Allocation.Replicas)
 			}
@@ -97,21 +98,21 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 	parallel := fixtures.GroupedParent()
 	parallel.Spec.Topology.Colocation.Order = v1alpha1.ParallelGroups
 	p := &planner.Plan{}
-	if groupedInput(parallel, "", "").Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.Growth != nil {
+	if planner.Allocate(groupedInput(parallel, "", ""), p); !slices.Equal(p.Allocation.Replicas, []int32{6, 3}) || p.Growth != nil {
 		t.Error(p.Allocation.Replicas)
 	}
 	// A scale-down that its child has yet to carry out leaves replicas that are ready, and are not there anymore.
 	given := fixtures.GroupedParent()
 	in := groupedInput(given, "rrrr", "rr")
 	in.Children["prefill"].Observed.Replicas, in.Children["decode"].Observed.Replicas = 2, 1
-	if in.Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth == nil {
+	if planner.Allocate(in, p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth == nil {
 		t.Error(p.Allocation.Replicas, p.Growth)
 	}
 	// What the status says was given counts, also while a child is gone or cannot be read.
 	given.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "prefill", DesiredReplicas: 4, UpdateRevision: "r"}}
 	in = groupedInput(given, "", "rr")
-	in.Unreadable = map[string]*planner.Unreadable{"prefill": {Why: "it is too deep"}}
-	if in.Allocate(p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth.WaitsFor != "prefill (it is too deep)" {
+	in.Unreadable = map[string]*world.Unreadable{"prefill": {Why: "it is too deep"}}
+	if planner.Allocate(in, p); !slices.Equal(p.Allocation.Replicas, []int32{4, 2}) || p.Growth.WaitsFor != "prefill (it is too deep)" {
 		t.Error(p.Allocation.Replicas, p.Growth)
 	}
 }
@@ -202,7 +203,7 @@ func TestColocationContent(t *testing.T) {
 		}
 	}
 	parent.Spec.Topology.Subsets[0].Patch = nil
-	in, err := (&planner.Input{Parent: parent, Spec: read()}).WithUpdateRevision()
+	in, err := (&planner.Input{World: world.World{Parent: parent, Spec: read()}}).WithUpdateRevision()
 	if err != nil {
 		t.Fatal(err)
 	}

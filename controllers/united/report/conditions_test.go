@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // The message about an overridden status does not change from pass to pass.
@@ -54,7 +55,7 @@ func TestJudgeOverridden(t *testing.T) {
 // TestFightsAreTheReason: if somebody undoes each write, that is the reason why the parent is not ready, and not
 // what its subset waits for because of that, unless something has stalled.
 func TestFightsAreTheReason(t *testing.T) {
-	in := &planner.Input{Parent: &v1alpha1.UnitedDeployment{}, Spec: &spec.Spec{Subsets: []spec.Subset{{}}}}
+	in := &planner.Input{World: world.World{Parent: &v1alpha1.UnitedDeployment{}, Spec: &spec.Spec{Subsets: []spec.Subset{{}}}}}
 	fight := &tally{name: "zone-c", phase: v1alpha1.PhaseScaling, message: "m", failure: &subset.Failure{Reason: v1alpha1.ReasonOverridden}}
 	for _, tc := range []struct {
 		name            string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Event is something to report once.
@@ -31,7 +32,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 	list := revisionEvents(before, after)
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
-		if old := planner.SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
+		if old := world.SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
 			note := fmt.Sprintf("%s: partition changed from %d to %d (%d %s)", s.Name, old.Partition, s.Partition, s.DesiredReplicas, replicasWord(s.DesiredReplicas))
 			if why := changeReason(p, s.Name, results); why != "" {
 				note += ": " + why
@@ -41,9 +42,9 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 		if what := results.Of(s.Name).Corrected; what != "" {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChildCorrected, "Apply", s.Name + ": restored " + what, s.Workload})
 		}
-		list = append(list, memoryEvents(planner.SubsetStatus(before, s.Name), s)...)
-		list = append(list, capEvents(planner.SubsetStatus(before, s.Name), s)...)
-		list = append(list, noteEvents(planner.SubsetStatus(before, s.Name), s, results[s.Name])...)
+		list = append(list, memoryEvents(world.SubsetStatus(before, s.Name), s)...)
+		list = append(list, capEvents(world.SubsetStatus(before, s.Name), s)...)
+		list = append(list, noteEvents(world.SubsetStatus(before, s.Name), s, results[s.Name])...)
 	}
 	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
 	list = append(list, deletionEvents(after, p, results)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // A message names the update revision and its new image, which people recognize. If no image differs, or there is
@@ -30,7 +31,7 @@ func TestUpdateName(t *testing.T) {
 			t.Fatal(err)
 		}
 		content := revision.Content{Template: data}
-		r, err := revision.Parse(revision.New(parent, planner.OwnerOf(parent), content, 1, 0))
+		r, err := revision.Parse(revision.New(parent, world.OwnerOf(parent), content, 1, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +49,7 @@ func TestUpdateName(t *testing.T) {
 		{"the current one is gone", nil, made("app:v1"), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			in := &planner.Input{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Update: tc.update}
+			in := &planner.Input{World: world.World{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}}, Update: tc.update}
 			current := "gone"
 			if tc.current != nil {
 				in.Revisions, current = append(in.Revisions, tc.current), tc.current.Name

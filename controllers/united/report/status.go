@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Status returns the status after a pass, and in how long time alone will change it (0: it will not).
@@ -167,7 +168,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
 	case observed.Unmade:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + ", which cannot create what the template asks for; " +
-			planner.DescribeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
+			world.DescribeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
 	case onUpdate && updateFailed(observed):
@@ -188,7 +189,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():
 		return v1alpha1.PhasePaused, s.Decision.Reason
-	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > in.Floor(s).Partition:
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > planner.Floor(in, s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s)
@@ -206,7 +207,7 @@ func whoChooses(in *planner.Input, s *planner.SubsetPlan) string {
 // is gone for a moment, or not available yet, is part of that. Otherwise the phase, and with it the reason of
 // Ready, would change to Scaling or Unavailable and back with every replica. A failed replica is not part of it.
 func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
-	was := planner.SubsetStatus(&in.Parent.Status, s.Name)
+	was := world.SubsetStatus(&in.Parent.Status, s.Name)
 	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
 		return false
 	}
@@ -350,7 +351,7 @@ func lastProgress(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) *m
 		return now
 	}
 	for _, s := range status.Subsets {
-		if before := planner.SubsetStatus(old, s.Name); before == nil || progressed(before, &s) {
+		if before := world.SubsetStatus(old, s.Name); before == nil || progressed(before, &s) {
 			return now
 		}
 	}

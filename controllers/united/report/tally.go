@@ -16,6 +16,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // tally is what one pass finally knows about one subset.
@@ -71,7 +72,7 @@ func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *plann
 	if !observed.SpecObserved {
 		// The hashes are those of an older spec: what was known about this revision stays.
 		t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
-		if old := planner.SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
+		if old := world.SubsetStatus(&in.Parent.Status, s.Name); old != nil && old.UpdateRevision == in.Update.Name {
 			t.counts.UpdatedReplicas = min(old.UpdatedReplicas, t.counts.Replicas)
 			t.counts.UpdatedReadyReplicas = min(old.UpdatedReadyReplicas, t.counts.ReadyReplicas)
 		}
@@ -112,7 +113,7 @@ func restoring(in *planner.Input, s *planner.SubsetPlan) bool {
 	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
 	case a == subset.ActionWait, in.IsContested(s.Name): // it continues after that
-		was := planner.SubsetStatus(&in.Parent.Status, s.Name)
+		was := world.SubsetStatus(&in.Parent.Status, s.Name)
 		return was != nil && was.Phase == v1alpha1.PhaseRestoring
 	}
 	return false
@@ -122,7 +123,7 @@ func tallyRemoved(in *planner.Input, s *planner.SubsetPlan, o *planner.Result) *
 	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
 	if observed := in.Observed(s.Name); observed != nil {
 		t.count(observed, false, in.Now)
-	} else if was := planner.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
+	} else if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
 	removing := "removing the subset"

@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // The message of a subset that is partly held says that a kind without ordinals chooses which replicas stay.
@@ -29,7 +30,7 @@ func TestWhoChooses(t *testing.T) {
 		{"the lowest ordinals of a StatefulSet", statefulset.New(), 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := &planner.Input{Spec: &spec.Spec{Adapter: c.adapter}}
+			in := &planner.Input{World: world.World{Spec: &spec.Spec{Adapter: c.adapter}}}
 			s := &planner.SubsetPlan{Desired: 3, Decision: coordination.Decision{DesiredPartition: coordination.DesiredPartition{Partition: c.partition}}}
 			if got := whoChooses(in, s); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
