@@ -33,7 +33,7 @@ type actor struct {
 
 func newActor(e *Env) *actor {
 	e.T.Helper()
-	argo, err := gitops.LoadArgoCD(filepath.Join("..", ".."))
+	argo, err := gitops.LoadArgoCD(filepath.Join("..", "..", ".."))
 	e.Expect(err).NotTo(HaveOccurred())
 	named := metav1.ObjectMeta{Namespace: e.Namespace, Name: "argocd"}
 	e.Expect(e.Client.Create(e.Ctx, &corev1.ServiceAccount{ObjectMeta: named})).To(Succeed())

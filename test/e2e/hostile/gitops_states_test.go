@@ -31,7 +31,7 @@ var updateStates = flag.Bool("update-states", false, "write the objects of TestG
 // Flux make of the objects, with the files of config/argocd and config/flux.
 func TestGitOpsStates(t *testing.T) {
 	t.Parallel()
-	tools, err := gitops.Load(filepath.Join("..", ".."))
+	tools, err := gitops.Load(filepath.Join("..", "..", ".."))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	bring := gitOpsStates()
 	for _, state := range gitops.States() {
