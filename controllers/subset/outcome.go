@@ -30,3 +30,23 @@ func (e *WaitError) Unwrap() error { return ErrStale }
 
 // ErrStale means that the cluster has changed since it was read. This is not a failure, but a reason to read it again.
 var ErrStale = errors.New("the cluster changed since it was read")
+
+// ErrRevisionGone means that a child cannot be reminded of what its protected replicas run, because its own revision no
+// longer exists.
+var ErrRevisionGone = errors.New("no longer exists")
+
+// ErrRevisionTaken means that a child cannot be reminded of what its protected replicas run, because the revision
+// belongs to another object now.
+var ErrRevisionTaken = errors.New("the revision no longer belongs to the child")
+
+// ErrForgets means that a child was reminded, and must be watched for a while: it forgets again as long as its
+// controller does not see its revisions.
+var ErrForgets = errors.New("keeps forgetting what its protected replicas run")
+
+// ErrNameConflict means that an object with the child's name exists that the parent does not control. It was not
+// changed.
+var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
+
+// ErrPredecessor means that the child's name is still taken by a child that will go by itself: it is being deleted, or
+// belonged to an earlier parent of the same name.
+var ErrPredecessor = errors.New("left over from before and being deleted")

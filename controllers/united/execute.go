@@ -130,7 +130,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
 		err := e.writer.Relabel(ctx, &s.Step.Child)
-		if errors.Is(err, writer.ErrNameConflict) || errors.Is(err, writer.ErrPredecessor) {
+		if errors.Is(err, subset.ErrNameConflict) || errors.Is(err, subset.ErrPredecessor) {
 			return nil // the name belongs to another object, or is about to be free
 		}
 		return err
@@ -248,8 +248,8 @@ func overridden(e *undone.OverriddenError) *subset.Failure {
 }
 
 // attemptFor identifies the current attempt on a subset's child.
-func attemptFor(in *planner.Input, current *unstructured.Unstructured) writer.Attempt {
-	attempt := writer.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
+func attemptFor(in *planner.Input, current *unstructured.Unstructured) undone.Attempt {
+	attempt := undone.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
 	if current != nil {
 		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -158,7 +159,7 @@ const unlistedRevisions = "revisions/unlisted"
 // which they are found. keepRevision restores that label. If a revision does not exist, it is looked up less and less
 // often, because no watch reports when it appears without its label.
 func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, names []string) error {
-	parent, attempt := client.ObjectKeyFromObject(in.Parent), writer.Attempt{UID: in.Parent.UID}
+	parent, attempt := client.ObjectKeyFromObject(in.Parent), undone.Attempt{UID: in.Parent.UID}
 	if pending := r.failures.Pending(parent, unlistedRevisions, attempt, in.Now); pending != nil {
 		wakeAt(in, pending.RetryAt)
 		return nil
@@ -175,7 +176,7 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, in *planner.Input, name
 		case err != nil:
 			return err
 		case found == nil:
-			gone = fmt.Errorf("revision %s: %w", name, writer.ErrRevisionGone)
+			gone = fmt.Errorf("revision %s: %w", name, subset.ErrRevisionGone)
 		default:
 			in.Revisions = append(in.Revisions, found)
 		}

@@ -57,7 +57,7 @@ type Reconciler struct {
 	StatusBatching publish.Batching
 
 	kinds             *kinds
-	failures          writer.Failures
+	failures          undone.Failures
 	unreadableParents unreadableParents
 	compared          writer.Comparisons
 	repeats           undone.Repeats

@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // reminderKey is the key in the failures by subset for reminders of a subset's child, so that repeated reminders do not
@@ -36,7 +36,7 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 		err = e.setChild(o, s.Name, current)
 	}
 	switch {
-	case errors.Is(err, writer.ErrRevisionGone) && s.Step.Instead != nil:
+	case errors.Is(err, subset.ErrRevisionGone) && s.Step.Instead != nil:
 		return e.relearn(ctx, s, err)
 	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
@@ -44,7 +44,7 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 		o.Failure = e.failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not restore the revision of the protected replicas", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, writer.ErrForgets), e.in.Now)
+		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, subset.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o
@@ -56,7 +56,7 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 func (e *executor) relearn(ctx context.Context, s *planner.SubsetPlan, gone error) *planner.Result {
 	current := e.currentChild(s)
 	// Its generation is not useful: it increases with each template.
-	parent, key, attempt := e.parent(), relearningKey(s.Name), writer.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
+	parent, key, attempt := e.parent(), relearningKey(s.Name), undone.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
 	e.failures.Expire(parent, key, e.in.Now)
 	if pending := e.failures.Pending(parent, key, attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}

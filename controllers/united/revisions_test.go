@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
@@ -169,7 +169,7 @@ func TestARevisionThatIsGoneIsLookedForLessOften(t *testing.T) {
 	gone.Labels = nil
 	s.API.Live.Revisions[v1] = gone
 	s.API.Refresh()
-	s.later(writer.MaxBackOff).pass().pass()
+	s.later(undone.MaxBackOff).pass().pass()
 	if back := s.API.Live.Revisions[v1]; !maps.Equal(back.Labels, labels) {
 		t.Errorf("it has %v\n%s", back.Labels, s.told())
 	}

@@ -32,9 +32,9 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/publish"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // +kubebuilder:rbac:groups=apps.united.dev,resources=uniteddeployments,verbs=list;watch
@@ -290,7 +290,7 @@ func wakeUps(s *fairness.Shares) source.Source {
 // retries limits the rate of passes that failed. Trap: by default the delay grows to a quarter of an hour; if the API
 // server was unavailable for that long, a rollout would stop for as long again.
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, writer.MaxBackOff)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, undone.MaxBackOff)
 }
 
 // parentByLabel returns the parent of a child or a pod, even if that has lost its owner.

@@ -23,7 +23,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
@@ -215,7 +215,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	for range 100 {
 		last = limiter.When(of)
 	}
-	if first > time.Second || last != writer.MaxBackOff {
+	if first > time.Second || last != undone.MaxBackOff {
 		t.Error(first, last)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // Comparisons remembers which children were found to have everything that was applied to them. Finding that out
@@ -140,7 +141,7 @@ func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructur
 // recordFixed records that the API server refuses to correct a field.
 func (l *Comparisons) recordFixed(c *adapters.Child, current *unstructured.Unstructured, field string, refused error) {
 	if l != nil {
-		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: messageOf(refused)})
+		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: undone.MessageOf(refused)})
 	}
 }
 

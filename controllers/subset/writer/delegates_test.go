@@ -65,9 +65,9 @@ func TestDelegateLeft(t *testing.T) {
 		"nothing":              {nil, false, "", nil},
 		"orphaned":             {[]client.Object{leaders("", ofLWS()), ownRevision("web-zone-a-h2", "l-1")}, true, "", nil},
 		"to be collected":      {[]client.Object{leaders("s-0", ofLWS())}, false, "the garbage collector has yet to delete", subset.ErrStale},
-		"a stranger's":         {[]client.Object{leaders("", nil)}, false, "would take it over", ErrNameConflict},
-		"of another name's":    {[]client.Object{leaders("", map[string]string{"leaderworkerset.sigs.k8s.io/name": "x"})}, false, "would take it over", ErrNameConflict},
-		"controlled by others": {[]client.Object{leaders("s-0", nil)}, false, "would take it over", ErrNameConflict},
+		"a stranger's":         {[]client.Object{leaders("", nil)}, false, "would take it over", subset.ErrNameConflict},
+		"of another name's":    {[]client.Object{leaders("", map[string]string{"leaderworkerset.sigs.k8s.io/name": "x"})}, false, "would take it over", subset.ErrNameConflict},
+		"controlled by others": {[]client.Object{leaders("s-0", nil)}, false, "would take it over", subset.ErrNameConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tc.there...)

@@ -6,7 +6,6 @@ package writer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,18 +25,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
-
-// ErrRevisionGone means that a child cannot be reminded of what its protected replicas run, because its own revision no
-// longer exists.
-var ErrRevisionGone = errors.New("no longer exists")
-
-// ErrRevisionTaken means that a child cannot be reminded of what its protected replicas run, because the revision
-// belongs to another object now.
-var ErrRevisionTaken = errors.New("the revision no longer belongs to the child")
-
-// ErrForgets means that a child was reminded, and must be watched for a while: it forgets again as long as its
-// controller does not see its revisions.
-var ErrForgets = errors.New("keeps forgetting what its protected replicas run")
 
 // Remind restores in the status of a child, where a StatefulSet keeps it, which of its own revisions its protected
 // replicas run. It does not change the spec, and no pod is replaced.
@@ -129,7 +116,7 @@ func (w *Writer) checkRevisionKept(ctx context.Context, hash string, current, me
 			return err
 		}
 		return fmt.Errorf("revision %s, which the protected replicas of %s run, %w: they would come back on the "+
-			"update revision; to move to that, lower the partition to 0 with updateStrategy.type Manual", hash, current.GetName(), ErrRevisionGone)
+			"update revision; to move to that, lower the partition to 0 with updateStrategy.type Manual", hash, current.GetName(), subset.ErrRevisionGone)
 	}
 	if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != memory.GetUID() {
 		return &subset.WaitError{Reason: fmt.Sprintf("the garbage collector has yet to delete revision %s of the previous %s", hash, current.GetName())}
@@ -158,9 +145,9 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 	}
 	if owner := metav1.GetControllerOf(live); owner != nil && owner.UID != current.GetUID() {
 		return fmt.Errorf("%w: ControllerRevision %s, which the protected replicas of %s run, is controlled by %s %s; remove that owner reference",
-			ErrRevisionTaken, hash, current.GetName(), owner.Kind, owner.Name)
+			subset.ErrRevisionTaken, hash, current.GetName(), owner.Kind, owner.Name)
 	} else if owner == nil && !namesRevisionOf(current.GetName(), hash) {
-		return fmt.Errorf("%w: ControllerRevision %s, which is recorded as what the protected replicas of %[3]s run, is not controlled by %[3]s", ErrRevisionTaken, hash, current.GetName())
+		return fmt.Errorf("%w: ControllerRevision %s, which is recorded as what the protected replicas of %[3]s run, is not controlled by %[3]s", subset.ErrRevisionTaken, hash, current.GetName())
 	}
 	labels, _, err := unstructured.NestedStringMap(current.Object, "spec", "template", "metadata", "labels")
 	if err != nil {

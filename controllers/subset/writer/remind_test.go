@@ -82,7 +82,7 @@ func TestRemind(t *testing.T) {
 		says string
 	}{
 		{"it is reminded", 2, []client.Object{ownRevision("h1", "s-1"), ownRevision("h2", "s-1")}, nil, nil, ""},
-		{"its revision is gone", 2, []client.Object{ownRevision("h2", "s-1")}, nil, ErrRevisionGone, "lower the partition to 0"},
+		{"its revision is gone", 2, []client.Object{ownRevision("h2", "s-1")}, nil, subset.ErrRevisionGone, "lower the partition to 0"},
 		{"its revision is an orphan still, and adopted when it looks", 2, []client.Object{ownRevision("h1", "")}, nil, nil, ""},
 		{"its revision is an earlier child's", 2, []client.Object{ownRevision("h1", "s-0")}, nil, subset.ErrStale, "the garbage collector has yet to delete revision h1"},
 		{"it cannot have finished, by a replica of before", 0, []client.Object{ownRevision("h1", "s-1"), replica("web-zone-a-0", "h1")}, nil, nil, ""},
@@ -174,10 +174,10 @@ func TestRevisionOfAChildTaken(t *testing.T) {
 	}{
 		{"its labels", "web-zone-a-h1", "s-1", subset.ErrStale, true},
 		{"its labels and its owner", "web-zone-a-h1", "", subset.ErrStale, true},
-		{"another has it", "web-zone-a-h1", "s-0", ErrRevisionTaken, false},
-		{"one that nobody has, of another child", "web-zone-a-b-h1", "", ErrRevisionTaken, false},
-		{"one that nobody has, of no child", "other-h1", "", ErrRevisionTaken, false},
-		{"there is none", "", "", ErrRevisionGone, false},
+		{"another has it", "web-zone-a-h1", "s-0", subset.ErrRevisionTaken, false},
+		{"one that nobody has, of another child", "web-zone-a-b-h1", "", subset.ErrRevisionTaken, false},
+		{"one that nobody has, of no child", "other-h1", "", subset.ErrRevisionTaken, false},
+		{"there is none", "", "", subset.ErrRevisionGone, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hash, there := "web-zone-a-h1", []client.Object{}

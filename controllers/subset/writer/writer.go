@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -35,14 +34,6 @@ import (
 // absent as the resourceVersion of a server-side apply means: create, never update. If the object exists, the response
 // is a 409. ("0" is ignored instead.)
 const absent = "1"
-
-// ErrNameConflict means that an object with the child's name exists that the parent does not control. It was not
-// changed.
-var ErrNameConflict = errors.New("not controlled by this UnitedDeployment")
-
-// ErrPredecessor means that the child's name is still taken by a child that will go by itself: it is being deleted, or
-// belonged to an earlier parent of the same name.
-var ErrPredecessor = errors.New("left over from before and being deleted")
 
 // Writer writes children of one kind.
 type Writer struct {
@@ -128,9 +119,9 @@ func (w *Writer) Relabel(ctx context.Context, c *adapters.Child) error {
 	switch {
 	case live.DeletionTimestamp != nil,
 		owner != nil && owner.UID != c.Owner.UID && owner.Kind == c.Owner.Kind && owner.Name == c.Owner.Name:
-		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, ErrPredecessor)
+		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, subset.ErrPredecessor)
 	case owner == nil || owner.UID != c.Owner.UID:
-		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, ErrNameConflict, gvk.Kind)
+		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, subset.ErrNameConflict, gvk.Kind)
 	}
 	return w.restoreLabels(ctx, c, live)
 }

@@ -208,12 +208,12 @@ func TestCreateWhereSomethingIs(t *testing.T) {
 		// relabelled: its labels are restored.
 		relabelled bool
 	}{
-		{"a stranger", set(func(s *appsv1.StatefulSet) { s.OwnerReferences = nil }), ErrNameConflict, false},
+		{"a stranger", set(func(s *appsv1.StatefulSet) { s.OwnerReferences = nil }), subset.ErrNameConflict, false},
 		{"the child of another", set(func(s *appsv1.StatefulSet) {
 			s.OwnerReferences[0].UID, s.OwnerReferences[0].Name = "u-2", "other"
-		}), ErrNameConflict, false},
-		{"of an earlier parent of the name", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-0" }), ErrPredecessor, false},
-		{"one that we do not control", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].Controller = nil }), ErrNameConflict, false},
+		}), subset.ErrNameConflict, false},
+		{"of an earlier parent of the name", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "u-0" }), subset.ErrPredecessor, false},
+		{"one that we do not control", set(func(s *appsv1.StatefulSet) { s.OwnerReferences[0].Controller = nil }), subset.ErrNameConflict, false},
 		{"our own, which the cache does not show yet", set(), subset.ErrStale, false},
 		{"our own without labels", set(func(s *appsv1.StatefulSet) { s.Labels = nil }), subset.ErrStale, true},
 		{"our own with another's label", set(func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelSubset] = "zone-b" }), subset.ErrStale, true},

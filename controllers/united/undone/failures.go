@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+package undone
 
 import (
 	"errors"
@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// stalledAfterFailures is how often in a row something that may pass by itself must fail to count as stalled: about
+	// StalledAfterFailures is how often in a row something that may pass by itself must fail to count as stalled: about
 	// 30 seconds. An API server may also need that long to recognize a new CRD, and rejects our owner references
 	// meanwhile.
-	stalledAfterFailures = 6
+	StalledAfterFailures = 6
 	// MaxBackOff bounds the time between two attempts after any failure.
 	MaxBackOff = 30 * time.Second
 )
@@ -67,26 +67,27 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 		f.Set(parent, name, r)
 	}
 	r.count++
-	reason, final := classify(err)
+	reason, final := Classify(err)
 	r.failure = subset.Failure{
-		Reason: reason, Message: messageOf(err),
-		Stalled: final || r.count >= stalledAfterFailures,
+		Reason: reason, Message: MessageOf(err),
+		Stalled: final || r.count >= StalledAfterFailures,
 		RetryAt: now.Add(backOff(r.count)),
 	}
 	failure := r.failure
 	return &failure
 }
 
-// maxMessage bounds the size of an error that is kept. An error of the API server can quote most of a child workload of
+// MaxMessage bounds the size of an error that is kept. An error of the API server can quote most of a child workload of
 // 1.5 MB, for each of a hundred subsets, and the status has no room for more than this.
-const maxMessage = 8 << 10
+const MaxMessage = 8 << 10
 
-func messageOf(err error) string {
+// MessageOf returns the message of an error for users.
+func MessageOf(err error) string {
 	text := err.Error()
-	if len(text) <= maxMessage {
+	if len(text) <= MaxMessage {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	return strings.ToValidUTF8(text[:MaxMessage], "") + "..."
 }
 
 // Succeeded removes a failure.
@@ -109,17 +110,17 @@ func backOff(count int) time.Duration {
 	return min(MaxBackOff, time.Second<<(count-1))
 }
 
-// classify returns the reason of an error, and whether another attempt is unlikely to help by itself.
-func classify(err error) (reason string, final bool) {
+// Classify returns the reason of an error, and whether another attempt is unlikely to help by itself.
+func Classify(err error) (reason string, final bool) {
 	var invalid *field.Error
 	switch {
-	case errors.Is(err, ErrRevisionGone), errors.Is(err, ErrRevisionTaken):
+	case errors.Is(err, subset.ErrRevisionGone), errors.Is(err, subset.ErrRevisionTaken):
 		return v1alpha1.ReasonRevisionLost, true
-	case errors.Is(err, ErrForgets):
+	case errors.Is(err, subset.ErrForgets):
 		return v1alpha1.ReasonProtectionLost, false
-	case errors.Is(err, ErrPredecessor):
+	case errors.Is(err, subset.ErrPredecessor):
 		return v1alpha1.ReasonNameConflict, false
-	case errors.Is(err, ErrNameConflict):
+	case errors.Is(err, subset.ErrNameConflict):
 		return v1alpha1.ReasonNameConflict, true
 	case errors.As(err, &invalid), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return v1alpha1.ReasonApplyRefused, true

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package writer
+package undone
 
 import (
 	"errors"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 func TestClassify(t *testing.T) {
@@ -31,7 +32,7 @@ func TestClassify(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		{"foreign object", fmt.Errorf("StatefulSet web-zone-a exists and is %w", ErrNameConflict), v1alpha1.ReasonNameConflict, true},
+		{"foreign object", fmt.Errorf("StatefulSet web-zone-a exists and is %w", subset.ErrNameConflict), v1alpha1.ReasonNameConflict, true},
 		{"built wrong", invalid, v1alpha1.ReasonApplyRefused, true},
 		{"built wrong, wrapped", fmt.Errorf("build: %w", invalid), v1alpha1.ReasonApplyRefused, true},
 		{"built wrong, among others", errors.Join(errors.New("x"), invalid), v1alpha1.ReasonApplyRefused, true},
@@ -47,11 +48,11 @@ func TestClassify(t *testing.T) {
 		{"timeout", apierrors.NewTimeoutError("later", 1), v1alpha1.ReasonApplyFailed, false},
 		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), v1alpha1.ReasonApplyFailed, false},
 		{"network", errors.New("connection refused"), v1alpha1.ReasonApplyFailed, false},
-		{"its own revision is gone", fmt.Errorf("revision x %w", ErrRevisionGone), v1alpha1.ReasonRevisionLost, true},
-		{"forgets again", fmt.Errorf("web-zone-a %w", ErrForgets), v1alpha1.ReasonProtectionLost, false},
+		{"its own revision is gone", fmt.Errorf("revision x %w", subset.ErrRevisionGone), v1alpha1.ReasonRevisionLost, true},
+		{"forgets again", fmt.Errorf("web-zone-a %w", subset.ErrForgets), v1alpha1.ReasonProtectionLost, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			reason, final := classify(tc.err)
+			reason, final := Classify(tc.err)
 			if reason != tc.reason || final != tc.final {
 				t.Errorf("%s, final %v", reason, final)
 			}
@@ -66,7 +67,7 @@ func TestClassifyDenied(t *testing.T) {
 		Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
 		Message: "statefulsets.apps \"web-zone-a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no",
 	}}
-	if reason, final := classify(denied); reason != v1alpha1.ReasonApplyRefused || !final {
+	if reason, final := Classify(denied); reason != v1alpha1.ReasonApplyRefused || !final {
 		t.Error(reason, final)
 	}
 }
@@ -122,7 +123,7 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Failures
-			for range stalledAfterFailures {
+			for range StalledAfterFailures {
 				f.Failed(aParent, "a", base, broken, epoch())
 			}
 			if p := f.Pending(aParent, "a", next, epoch()); p != nil {
@@ -190,7 +191,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 // A success in between resets the count.
 func TestFailuresCountInARow(t *testing.T) {
 	var f Failures
-	for i := range 3 * stalledAfterFailures {
+	for i := range 3 * StalledAfterFailures {
 		if failure := f.Failed(aParent, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
 			t.Fatal("stalled after", i, "failures, none of them in a row")
 		}
@@ -222,7 +223,7 @@ func TestCalm(t *testing.T) {
 	f, parent, a := &Failures{}, types.NamespacedName{Name: "web"}, Attempt{UID: "u-1"}
 	now := epoch()
 	for range 3 {
-		f.Failed(parent, "zone-a/memory", a, ErrForgets, now)
+		f.Failed(parent, "zone-a/memory", a, subset.ErrForgets, now)
 	}
 	f.Expire(parent, "zone-b/memory", now)
 	f.Expire(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff))
@@ -239,7 +240,10 @@ func TestCalm(t *testing.T) {
 func TestFailedKeepsAPart(t *testing.T) {
 	f, parent := &Failures{}, types.NamespacedName{Namespace: "shop", Name: "web"}
 	failure := f.Failed(parent, "a", Attempt{}, errors.New(strings.Repeat("é", 1<<19)), time.Unix(0, 0))
-	if len(failure.Message) > maxMessage+3 || !strings.HasSuffix(failure.Message, "é...") {
+	if len(failure.Message) > MaxMessage+3 || !strings.HasSuffix(failure.Message, "é...") {
 		t.Error(len(failure.Message))
 	}
 }
+
+// epoch is a time.
+func epoch() time.Time { return time.Unix(1_700_000_000, 0) }
