@@ -24,7 +24,7 @@ func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployme
 	if err != nil {
 		return nil, err
 	}
-	in, p, kept := r.keepRevision(ctx, in, planner.Make(in))
+	in, p, kept := r.executor(in).KeepRevision(ctx, in, planner.Make(in))
 	if kept.Failure != nil {
 		return nil, fmt.Errorf("%+v", kept.Failure)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 )
 
 // kindRetry is how long to wait before the API server is asked again whether it serves a kind, and whether we may read
@@ -47,7 +48,7 @@ type watched struct{ kind, of schema.GroupVersionKind }
 // watchedFor returns the kinds that are read for an adapter: the children and their related objects.
 func watchedFor(adapter adapters.Adapter) []watched {
 	all := []watched{{kind: adapter.GroupVersionKind()}}
-	for _, gvk := range relatedTo(adapter) {
+	for _, gvk := range observe.RelatedTo(adapter) {
 		related := watched{kind: gvk}
 		if _, apart := adapter.(adapters.Delegating); apart {
 			related.of = adapter.GroupVersionKind()

@@ -7,14 +7,11 @@
 package united
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -26,11 +23,12 @@ import (
 	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/execute"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/undone"
@@ -62,11 +60,9 @@ type Reconciler struct {
 	compared          writer.Comparisons
 	repeats           undone.Repeats
 	contests          undone.Contests
-	holders           holders
-	specs             specs
-	observedChildren  observedChildren
+	specs             observe.Specs
+	observed          observe.Memory
 	statuses          publish.Memory
-	parsed            store.Parsed
 	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
 	unreached perparent.Memory[map[string]int]
 }
@@ -102,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
-	spec, err := r.specs.read(parent, r.Adapters)
+	spec, err := r.specs.Read(parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -116,19 +112,21 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	in, plan, kept := r.keepRevision(ctx, in, planner.Make(in))
+	executor := r.executor(in)
+	in, plan, kept := executor.KeepRevision(ctx, in, planner.Make(in))
 	switch {
 	case kept.Stale:
 		return r.requeueAfter(subset.ErrStale)
 	case plan == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
 	}
-	results := r.execute(ctx, in, plan, pass)
+	results, unreached := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
+	r.unreached.Set(client.ObjectKeyFromObject(parent), "", unreached)
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
 	status, wake := report.Status(in, plan, results)
-	unrecorded := r.recordCurrent(ctx, in, plan, status)
+	unrecorded := executor.RecordCurrent(ctx, in, plan, status)
 	wait, err := r.publisher().Publish(ctx, parent, status, plan, results)
 	if err != nil {
 		return r.requeueAfter(err)
@@ -138,26 +136,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, r.truncate(ctx, in, results, status)
-}
-
-// recordCurrent records on a revision that it has become the current one. The status has it only after that.
-func (r *Reconciler) recordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
-	current, last := report.Unrecorded(in, p, status)
-	if current == nil {
-		return nil
-	}
-	err, putOff := asStaleRevision(r.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*undone.OverriddenError)(nil)
-	if err == nil {
-		err = r.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
-	}
-	if err != nil {
-		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
-	}
-	if errors.As(err, &putOff) && in.Unkept == nil { // if the revision itself cannot be stored, that is reported first
-		report.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
-	}
-	return err
+	return ctrl.Result{RequeueAfter: wait}, executor.Truncate(ctx, in, results, status)
 }
 
 // forget removes the state of a parent that is gone.
@@ -167,13 +146,33 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
-	r.holders.Forget(key)
 	r.specs.Forget(key)
-	r.observedChildren.Forget(key)
+	r.observed.Forget(key)
 	r.statuses.Forget(key)
-	r.parsed.Forget(key)
 	r.unreached.Forget(key)
 	r.Shares.Forget(key)
+}
+
+// observe reads the world of a parent, and completes it to the input of a plan.
+func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec.Spec) (*planner.Input, error) {
+	seen, err := r.observer(s.Adapter).Observe(ctx, parent, s, r.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
+	return planner.NewInput(seen)
+}
+
+func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
+	return &observe.Observer{Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Failures: &r.failures, Memory: &r.observed}
+}
+
+func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
+	return &execute.Executor{
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
+		Store:     &store.Store{Client: r.Client, Live: r.Live, Spacing: execute.SpacingOf(&r.repeats, in.Parent, r.Clock)},
+		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
+	}
 }
 
 // publisher returns what publishes the result of a pass.
@@ -184,50 +183,11 @@ func (r *Reconciler) publisher() *publish.Publisher {
 	}
 }
 
-// store returns the store of a parent's revisions.
-func (r *Reconciler) store(parent *v1alpha1.UnitedDeployment) *store.Store {
-	return &store.Store{Client: r.Client, Live: r.Live, Parsed: &r.parsed, Spacing: r.spacing(parent)}
-}
-
 func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 	return &writer.Writer{
 		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
 		Comparisons: &r.compared, Repeats: &r.repeats, Contests: &r.contests,
 	}
-}
-
-// truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.
-func (r *Reconciler) truncate(ctx context.Context, in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
-	inUse := in.InUseAfter(results)
-	inUse[status.CurrentRevision], inUse[status.UpdateRevision] = true, true
-	for _, s := range status.Subsets {
-		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
-	}
-	if len(revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent))) == 0 {
-		return nil
-	}
-	if err := r.addNamedByChildren(ctx, in, inUse); err != nil {
-		return err
-	}
-	r.forgetSurplus(in, inUse)
-	return r.store(in.Parent).Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
-}
-
-// addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does
-// not know yet that another one leads may have outdated children in its cache, and a protected revision cannot be
-// created again.
-func (r *Reconciler) addNamedByChildren(ctx context.Context, in *planner.Input, inUse map[string]bool) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(in.Spec.Adapter.GroupVersionKind())
-	if err := r.Live.List(ctx, list, client.InNamespace(in.Parent.Namespace), client.MatchingLabels{v1alpha1.LabelName: in.Parent.Name}); err != nil {
-		return fmt.Errorf("list children: %w", err)
-	}
-	for i := range list.Items {
-		annotations := list.Items[i].GetAnnotations()
-		inUse[annotations[v1alpha1.AnnotationRevision]] = true
-		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
-	}
-	return nil
 }
 
 // publishBlocked publishes why nothing can be done for a parent, and returns when to try again.

@@ -33,6 +33,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
@@ -81,21 +82,6 @@ func CacheOptions() (cache.Options, error) {
 			&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
 		},
 	}, nil
-}
-
-func relatedTo(adapter adapters.Adapter) []schema.GroupVersionKind {
-	if relating, ok := adapter.(adapters.Relating); ok {
-		return relating.Related()
-	}
-	return nil
-}
-
-// objectOf returns an empty object of a kind. Children are unstructured objects, so that fields that are newer than our
-// types are not lost.
-func objectOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	return u
 }
 
 // stripPod keeps only the fields of a pod that adapters use.
@@ -215,12 +201,12 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 			from = apart
 		}
 		if !indexed[w] { // a watch that failed is tried again, but an index can be added only once
-			if err := indexByParent(ctx, from, objectOf(w.kind)); err != nil {
+			if err := indexByParent(ctx, from, observe.ObjectOf(w.kind)); err != nil {
 				return err
 			}
 			indexed[w] = true
 		}
-		return c.Watch(source.Kind[client.Object](from, objectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
+		return c.Watch(source.Kind[client.Object](from, observe.ObjectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
 	}}
 	return nil
 }

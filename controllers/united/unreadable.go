@@ -6,11 +6,9 @@ package united
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,14 +39,6 @@ func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
 		return ""
 	}
 	return parent.Annotations[unreadable.Annotation]
-}
-
-// unreadableChild does the same for a child, whose kind requires a spec.
-func unreadableChild(child *unstructured.Unstructured) string {
-	if child.Object["spec"] != nil {
-		return ""
-	}
-	return child.GetAnnotations()[unreadable.Annotation]
 }
 
 // reportUnreadable reports a parent that cannot be read, and leaves everything as it is: the last known spec may not be
@@ -107,9 +97,4 @@ func (h *unreadableParents) remove(key types.NamespacedName) bool {
 	_, known := h.reported[key]
 	delete(h.reported, key)
 	return known
-}
-
-// errUnreadable returns the error for a child.
-func errUnreadable(child *unstructured.Unstructured, why string) error {
-	return fmt.Errorf("%s %s cannot be read: %s", child.GetKind(), child.GetName(), why)
 }

@@ -15,9 +15,10 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // A parent whose status cannot be read is reported once, and nothing is written: there is no client here.
@@ -66,11 +67,11 @@ func TestUnreadableCannotBeForged(t *testing.T) {
 
 	child := &unstructured.Unstructured{Object: map[string]any{"kind": "StatefulSet"}}
 	child.SetAnnotations(marked)
-	g.Expect(unreadableChild(child)).To(Equal("forged"))
-	_, err := (&Reconciler{}).readChild(&planner.Input{}, "a", child)
+	g.Expect(observe.UnreadableChild(child)).To(Equal("forged"))
+	_, err := (&observe.Observer{}).ReadChild(&world.World{}, "a", child)
 	g.Expect(err).To(MatchError(ContainSubstring("cannot be read: forged")))
 	child.Object["spec"] = map[string]any{}
-	g.Expect(unreadableChild(child)).To(BeEmpty())
+	g.Expect(observe.UnreadableChild(child)).To(BeEmpty())
 }
 
 // The API server stores times that were only checked for their format.

@@ -505,3 +505,8 @@ func ReadParent(ctx context.Context, live client.Reader, parent *v1alpha1.United
 	}
 	return &list.Items[0], nil
 }
+
+// Intact reports whether nobody has changed a child since it was written.
+func (w *Writer) Intact(parent types.NamespacedName, child *unstructured.Unstructured) bool {
+	return w.Comparisons.Intact(parent, child)
+}

@@ -51,6 +51,13 @@ func (in *Input) pause() coordination.Pause {
 	return coordination.PausedBefore
 }
 
+// NewInput returns the input of a plan for what was seen of a parent. The error is that of a revision that cannot be named.
+func NewInput(w *world.World) (*Input, error) {
+	in := &Input{World: *w}
+	in.Spec = relocating(w)
+	return in.WithUpdateRevision()
+}
+
 // WithUpdateRevision returns the input with the revision that the spec asks for: one of the stored revisions, or a new
 // one that is not stored yet, which it adds to them.
 func (in *Input) WithUpdateRevision() (*Input, error) {

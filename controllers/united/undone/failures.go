@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -133,4 +135,13 @@ func Classify(err error) (reason string, final bool) {
 		return v1alpha1.ReasonApplyRefused, false
 	}
 	return v1alpha1.ReasonApplyFailed, false
+}
+
+// AttemptOn identifies an attempt to write the child of a parent, which is nil if it does not exist.
+func AttemptOn(parent *v1alpha1.UnitedDeployment, child *unstructured.Unstructured) Attempt {
+	attempt := Attempt{UID: parent.UID, Generation: parent.Generation}
+	if child != nil {
+		attempt.ChildUID, attempt.ChildGeneration = child.GetUID(), child.GetGeneration()
+	}
+	return attempt
 }

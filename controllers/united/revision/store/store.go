@@ -24,18 +24,26 @@ import (
 
 // Store stores revisions as ControllerRevisions.
 type Store struct {
-	// Client writes, and reads from a cache of the ControllerRevisions with the label united.dev/name
-	// and without united.dev/subset.
+	// Client writes.
 	Client client.Client
 	// Live reads from the API server and not from a cache.
 	Live client.Reader
 	// Confirm, if set, is called before a revision of a parent is created or changed. If it returns
 	// an error, the revision is not written, and the caller gets that error.
 	Confirm func(ctx context.Context) error
-	// Parsed caches what List has parsed. It may be nil.
-	Parsed *Parsed
 	// Spacing, if set, delays changes that somebody keeps undoing.
 	Spacing Spacing
+}
+
+// Reader reads revisions.
+type Reader struct {
+	// Cached reads from a cache of the ControllerRevisions with the label united.dev/name and without united.dev/subset. It
+	// must have an index by that label.
+	Cached client.Reader
+	// Live reads from the API server and not from a cache.
+	Live client.Reader
+	// Parsed caches what List has parsed. It may be nil.
+	Parsed *Parsed
 }
 
 // Spacing delays changes of revisions that are undone each time. The caller gets its errors.
@@ -49,13 +57,12 @@ type Spacing interface {
 }
 
 // List returns the revisions that the parent controls, and those whose owner reference somebody has
-// removed, so that Adopt can restore it. It leaves out a revision that cannot be parsed: a caller
+// removed, so that Store.Adopt can restore it. It leaves out a revision that cannot be parsed: a caller
 // that needs it by name learns that it is lost. List does not wait until the cache has seen the last
-// writes, because that would delay all parents; Ensure notices a cache that lags. Client must have an
-// index of revisions by the label united.dev/name.
-func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
+// writes, because that would delay all parents; Store.Ensure notices a cache that lags.
+func (s *Reader) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := s.Client.List(ctx, list, client.InNamespace(parent.Namespace),
+	if err := s.Cached.List(ctx, list, client.InNamespace(parent.Namespace),
 		client.MatchingFields{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
@@ -77,10 +84,10 @@ func (s *Store) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]
 	return revisions, nil
 }
 
-// Unlabelled returns a revision of the parent that has lost the label by which List finds it; Adopt
+// Unlabelled returns a revision of the parent that has lost the label by which List finds it; Store.Adopt
 // restores the label. It returns nil if no revision has the name, or if it does not belong to the
 // parent or cannot be parsed.
-func (s *Store) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, name string) (*revision.Revision, error) {
+func (s *Reader) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployment, name string) (*revision.Revision, error) {
 	live := &appsv1.ControllerRevision{}
 	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: name}, live); err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {

@@ -101,10 +101,12 @@ func (h *history) put(cr *appsv1.ControllerRevision) {
 	}
 }
 
+func (h *history) reader() *store.Reader { return &store.Reader{Cached: h.Client, Live: h.server} }
+
 // list returns the revisions of the parent, oldest first.
 func (h *history) list() []*revision.Revision {
 	h.t.Helper()
-	revisions, err := h.List(h.t.Context(), parent())
+	revisions, err := h.reader().List(h.t.Context(), parent())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func TestAReplacedRevisionIsNone(t *testing.T) {
 	if got := h.list(); len(got) != 1 || got[0].Number != 2 {
 		t.Error(names(got))
 	}
-	got, err := h.Unlabelled(t.Context(), parent(), replaced.Name)
+	got, err := h.reader().Unlabelled(t.Context(), parent(), replaced.Name)
 	if got != nil || err != nil {
 		t.Error(got, err)
 	}
@@ -316,7 +318,7 @@ func TestStoreTellsOfErrors(t *testing.T) {
 		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return broken },
 		List:   func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	_, list := h.List(t.Context(), parent())
+	_, list := h.reader().List(t.Context(), parent())
 	_, create := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:3", nil))
 	_, front := h.EnsureContent(t.Context(), parent(), ownerOf(parent()), kept, content("a:1", nil))
 	_, amend := h.Amend(t.Context(), kept[0], overlays{"x": {}})

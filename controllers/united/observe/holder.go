@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package observe
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -30,29 +29,29 @@ const (
 
 // readNameHolders finds out which objects have the names of replicas that have been missing for a while. It reads past
 // the cache, which has only objects with our labels. If it fails, the pass continues.
-func (r *Reconciler) readNameHolders(ctx context.Context, in *planner.Input) {
-	parent := client.ObjectKeyFromObject(in.Parent)
-	r.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return in.Children[subset] == nil })
-	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
-		c := in.Children[name]
-		ask := r.holders.recordMissing(parent, name, world.MissingReplicaName(c.Observed), in.Now)
+func (o *Observer) readNameHolders(ctx context.Context, w *world.World) {
+	parent := client.ObjectKeyFromObject(w.Parent)
+	o.Memory.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return w.Children[subset] == nil })
+	for _, name := range slices.Sorted(maps.Keys(w.Children)) {
+		c := w.Children[name]
+		ask := o.Memory.holders.recordMissing(parent, name, world.MissingReplicaName(c.Observed), w.Now)
 		if ask.due {
-			if pod, err := r.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
+			if pod, err := o.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
 				ctrl.LoggerFrom(ctx).Info("could not look up the pod that has the name of a missing replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
-				ask.holder = world.WhyMissing(pod, in.Spec.Adapter.GroupVersionKind(), c.Observed, in.Parent, name)
-				r.holders.recordHolder(parent, name, ask.holder)
+				ask.holder = world.WhyMissing(pod, w.Spec.Adapter.GroupVersionKind(), c.Observed, w.Parent, name)
+				o.Memory.holders.recordHolder(parent, name, ask.holder)
 			}
 		}
 		c.Observed.Holder = ask.holder
-		wakeAt(in, ask.at)
+		wakeAt(w, ask.at)
 	}
 }
 
 // podLive reads a pod past the cache; nil if there is none. It lists, so that no permission to get is needed.
-func (r *Reconciler) podLive(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+func (o *Observer) podLive(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
+	if err := o.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
 		return nil, fmt.Errorf("read pod %s: %w", name, err)
 	}
 	if len(list.Items) == 0 {
@@ -113,8 +112,8 @@ func (h *holders) recordHolder(parent types.NamespacedName, subset, holder strin
 }
 
 // wakeAt schedules the next pass for a time, unless it is due earlier. It does nothing if the time is zero.
-func wakeAt(in *planner.Input, at time.Time) {
-	if !at.IsZero() && (in.Wake.IsZero() || at.Before(in.Wake)) {
-		in.Wake = at
+func wakeAt(w *world.World, at time.Time) {
+	if !at.IsZero() && (w.Wake.IsZero() || at.Before(w.Wake)) {
+		w.Wake = at
 	}
 }

@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+// Package execute carries out a plan: it stores revisions, and writes children.
+package execute
 
 import (
 	"context"
@@ -11,6 +12,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,34 +20,48 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
-	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// executor executes the plan of one pass. It changes neither the plan nor the input.
-type executor struct {
-	*Reconciler
-	writer *writer.Writer
-	in     *planner.Input
+// Executor carries out the plans of the parents of one kind.
+type Executor struct {
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Writer *writer.Writer
+	Store  *store.Store
+	// Failures and Repeats are remembered from pass to pass.
+	Failures *undone.Failures
+	Repeats  *undone.Repeats
+	// ReadChild reads a child that was written.
+	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }
 
-// execute writes the children, independently of each other: a failure of one does not block others.
-func (r *Reconciler) execute(ctx context.Context, in *planner.Input, p *planner.Plan, pass *fairness.Pass) planner.Results {
-	e := &executor{Reconciler: r, writer: r.writer(in.Spec.Adapter), in: in}
-	results, unreached := planner.Results{}, map[string]int{}
+// executor executes the plan of one pass. It changes neither the plan nor the input.
+type executor struct {
+	*Executor
+	in *planner.Input
+}
+
+// Execute writes the children, independently of each other: a failure of one does not block others. When mayContinue
+// returns false, the other subsets are not reached; unreached has their places in a queue that begins with 1.
+func (e *Executor) Execute(ctx context.Context, in *planner.Input, p *planner.Plan, mayContinue func() bool) (results planner.Results, unreached map[string]int) {
+	pass := &executor{Executor: e, in: in}
+	results, unreached = planner.Results{}, map[string]int{}
 	for _, sub := range p.Order(in) {
-		if !pass.MayContinue(ctx, in.Parent) {
+		if !mayContinue() {
 			results[sub.Name] = &planner.Result{Stale: true}
 			unreached[sub.Name] = len(unreached) + 1
 			continue
 		}
 		step, why := p.Hold(in, sub, results)
-		results[sub.Name] = e.subset(ctx, sub, step, why)
+		results[sub.Name] = pass.subset(ctx, sub, step, why)
 	}
-	r.unreached.Set(e.parent(), "", unreached)
-	return results
+	return results, unreached
 }
 
 // subset executes the step of a subset. why explains what the subset is waiting for, if anything.
@@ -78,14 +94,14 @@ func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subse
 // plan.
 func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	current := e.currentChild(s)
-	e.failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
+	e.Failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
 	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
 		o.WaitReason = why
-		after, wrote, err := e.writer.Execute(ctx, step, current)
+		after, wrote, err := e.Writer.Execute(ctx, step, current)
 		if err != nil {
 			return err
 		}
-		o.Corrected = e.writer.Corrected
+		o.Corrected = e.Writer.Corrected
 		if !wrote {
 			return e.deleteReplicas(ctx, s, o)
 		}
@@ -97,7 +113,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	if o.Child != nil {
 		current = o.Child.Object
 	}
-	return e.withNote(orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, current)), s)
+	return e.withNote(orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, current)), s)
 }
 
 // withNote converts a failure into a note if admission has changed the pod template of a child. A policy that redirects
@@ -115,9 +131,9 @@ func (e *executor) withNote(o *planner.Result, s *planner.SubsetPlan) *planner.R
 // first: one that has lost its labels still knows what it protects.
 func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
-		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.writer.Relabel(ctx, &s.Step.Child) })
+		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.Writer.Relabel(ctx, &s.Step.Child) })
 		if o.Refused() {
-			return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+			return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
 		}
 	}
 	if was := world.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
@@ -129,7 +145,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 // confirmGone checks whether the child of a removed subset is gone too.
 func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	o := e.attempt(ctx, e.in, s.Name, nil, func(*planner.Result) error {
-		err := e.writer.Relabel(ctx, &s.Step.Child)
+		err := e.Writer.Relabel(ctx, &s.Step.Child)
 		if errors.Is(err, subset.ErrNameConflict) || errors.Is(err, subset.ErrPredecessor) {
 			return nil // the name belongs to another object, or is about to be free
 		}
@@ -138,13 +154,13 @@ func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *plan
 	if !o.Refused() {
 		return o // it is gone
 	}
-	return orOverridden(o, e.writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
 }
 
 // remove deletes the child of a removed subset.
 func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	return e.attemptGone(ctx, s, func(o *planner.Result) error {
-		err := e.writer.Remove(ctx, e.currentChild(s))
+		err := e.Writer.Remove(ctx, e.currentChild(s))
 		o.Deleted = err == nil
 		return err
 	})
@@ -153,14 +169,14 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 // shrink removes replicas from the child of a subset that is being removed.
 func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, to *adapters.Child, why string) *planner.Result {
 	fight := func() *undone.OverriddenError { // its template no longer matters
-		return e.writer.Overridden(e.parent(), s.Workload, nil)
+		return e.Writer.Overridden(e.parent(), s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == to.Replicas {
 		return orOverridden(&planner.Result{WaitReason: why}, fight())
 	}
 	o := e.attemptGone(ctx, s, func(o *planner.Result) error {
 		o.WaitReason = why
-		after, err := e.writer.Shrink(ctx, e.currentChild(s), to.Replicas, to.Paused)
+		after, err := e.Writer.Shrink(ctx, e.currentChild(s), to.Replicas, to.Paused)
 		if err != nil {
 			return err
 		}
@@ -191,7 +207,7 @@ func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructure
 
 // setChild sets the child in the result after a write.
 func (e *executor) setChild(o *planner.Result, name string, after *unstructured.Unstructured) (err error) {
-	o.Child, err = e.readChild(e.in, name, after)
+	o.Child, err = e.ReadChild(&e.in.World, name, after)
 	return err
 }
 
@@ -214,12 +230,12 @@ func (e *executor) setWrittenChild(o *planner.Result, name string, after *unstru
 // after a restart of the API server. Then a replica that was just released looks as if it had come up unreleased.
 func (e *executor) deleteReplicas(ctx context.Context, s *planner.SubsetPlan, o *planner.Result) error {
 	if slices.ContainsFunc(s.Deletes, func(d planner.Deletion) bool { return d.Unreleased }) {
-		if err := e.writer.CheckUnchanged(ctx, e.currentChild(s)); err != nil {
+		if err := e.Writer.CheckUnchanged(ctx, e.currentChild(s)); err != nil {
 			return err
 		}
 	}
 	for _, d := range s.Deletes {
-		if err := e.writer.DeleteReplica(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
+		if err := e.Writer.DeleteReplica(ctx, e.in.Parent.Namespace, d.Replica); err != nil {
 			return fmt.Errorf("delete the replica %s: %w", d.Name, err)
 		}
 		switch {
@@ -247,19 +263,10 @@ func overridden(e *undone.OverriddenError) *subset.Failure {
 	return &subset.Failure{Reason: v1alpha1.ReasonOverridden, Message: e.Error(), Stalled: e.Lasting, RetryAt: e.Until}
 }
 
-// attemptFor identifies the current attempt on a subset's child.
-func attemptFor(in *planner.Input, current *unstructured.Unstructured) undone.Attempt {
-	attempt := undone.Attempt{UID: in.Parent.UID, Generation: in.Parent.Generation}
-	if current != nil {
-		attempt.ChildUID, attempt.ChildGeneration = current.GetUID(), current.GetGeneration()
-	}
-	return attempt
-}
-
 // attempt tries a write on a subset's child, unless the same write failed and it is too early to try again.
-func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
-	parent, attempt := client.ObjectKeyFromObject(in.Parent), attemptFor(in, current)
-	if pending := r.failures.Pending(parent, name, attempt, in.Now); pending != nil {
+func (e *Executor) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
+	parent, attempt := client.ObjectKeyFromObject(in.Parent), undone.AttemptOn(in.Parent, current)
+	if pending := e.Failures.Pending(parent, name, attempt, in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o, putOff := &planner.Result{}, (*undone.OverriddenError)(nil)
@@ -272,10 +279,10 @@ func (r *Reconciler) attempt(ctx context.Context, in *planner.Input, name string
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
-		o.Failure = r.failures.Failed(parent, name, attempt, err, in.Now)
+		o.Failure = e.Failures.Failed(parent, name, attempt, err, in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.Failure.Reason, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		r.failures.Succeeded(parent, name)
+		e.Failures.Succeeded(parent, name)
 	}
 	return o
 }

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package observe
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/perparent"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // observedChildren remembers the last decoded children of each parent, with their pods. A change of a pod triggers a
@@ -37,12 +37,12 @@ type objectVersion struct {
 
 // observe is Adapter.Observe for the child of a subset. The caller owns the result, except for parts that are shared
 // with the cache.
-func (l *observedChildren) observe(in *planner.Input, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
-	parent, have := client.ObjectKeyFromObject(in.Parent), adapters.Dependents{Pods: in.Pods[subset], Related: in.Related[subset]}
+func (l *observedChildren) observe(w *world.World, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
+	parent, have := client.ObjectKeyFromObject(w.Parent), adapters.Dependents{Pods: w.Pods[subset], Related: w.Related[subset]}
 	if last := l.Get(parent, subset); last.isOf(child, have) {
 		return ownCopy(last.observed), nil
 	}
-	observed, err := in.Spec.Adapter.Observe(child, have)
+	observed, err := w.Spec.Adapter.Observe(child, have)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func (l *observedChildren) observe(in *planner.Input, subset string, child *unst
 }
 
 // keepOnly removes the children of the parent that no longer exist.
-func (l *observedChildren) keepOnly(in *planner.Input) {
-	l.DeleteFunc(client.ObjectKeyFromObject(in.Parent), func(subset string, _ observedChild) bool { return in.Children[subset] == nil })
+func (l *observedChildren) keepOnly(w *world.World) {
+	l.DeleteFunc(client.ObjectKeyFromObject(w.Parent), func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
 }
 
 // ownCopy returns a copy whose fields and replicas can be changed.

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package observe
 
 import (
 	"k8s.io/apimachinery/pkg/types"
@@ -13,8 +13,8 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
-// specs remembers the decoded spec of each parent, which is the same until the generation changes.
-type specs struct {
+// Specs remembers the decoded spec of each parent, which is the same until the generation changes.
+type Specs struct {
 	perparent.Memory[decodedSpec]
 }
 
@@ -24,8 +24,8 @@ type decodedSpec struct {
 	spec       *spec.Spec
 }
 
-// read is spec.Read with a memory. Invalid specs are not remembered.
-func (s *specs) read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
+// Read is spec.Read with a memory. Invalid specs are not remembered.
+func (s *Specs) Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
 	if kept := s.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
 		return kept.spec, nil

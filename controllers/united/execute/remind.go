@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package execute
 
 import (
 	"context"
@@ -26,12 +26,12 @@ func relearningKey(name string) string { return name + "/relearning" }
 // not see its revisions, so each one counts as a failure, and the next one comes later.
 func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
 	parent, current := e.parent(), e.currentChild(s)
-	attempt := attemptFor(e.in, current)
-	if pending := e.failures.Pending(parent, reminderKey(s.Name), attempt, e.in.Now); pending != nil {
+	attempt := undone.AttemptOn(e.in.Parent, current)
+	if pending := e.Failures.Pending(parent, reminderKey(s.Name), attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o := &planner.Result{}
-	current, _, err := e.writer.Remind(ctx, s.Step.Hash, e.in.Children[s.Name].Observed.Meta.Annotations, current)
+	current, _, err := e.Writer.Remind(ctx, s.Step.Hash, e.in.Children[s.Name].Observed.Meta.Annotations, current)
 	if err == nil {
 		err = e.setChild(o, s.Name, current)
 	}
@@ -41,10 +41,10 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
 	case err != nil:
-		o.Failure = e.failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
+		o.Failure = e.Failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not restore the revision of the protected replicas", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		again := e.failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, subset.ErrForgets), e.in.Now)
+		again := e.Failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, subset.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o
@@ -57,13 +57,13 @@ func (e *executor) relearn(ctx context.Context, s *planner.SubsetPlan, gone erro
 	current := e.currentChild(s)
 	// Its generation is not useful: it increases with each template.
 	parent, key, attempt := e.parent(), relearningKey(s.Name), undone.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
-	e.failures.Expire(parent, key, e.in.Now)
-	if pending := e.failures.Pending(parent, key, attempt, e.in.Now); pending != nil {
+	e.Failures.Expire(parent, key, e.in.Now)
+	if pending := e.Failures.Pending(parent, key, attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o := e.apply(ctx, s, *s.Step.Instead, "")
 	if o.Child != nil {
-		e.failures.Failed(parent, key, attempt, gone, e.in.Now)
+		e.Failures.Failed(parent, key, attempt, gone, e.in.Now)
 	}
 	return o
 }

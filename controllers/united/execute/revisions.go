@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package united
+package execute
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
@@ -31,8 +33,17 @@ type spacing struct {
 	now     func() time.Time
 }
 
-func (r *Reconciler) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
-	return &spacing{repeats: &r.repeats, parent: client.ObjectKeyFromObject(parent), now: r.Clock.Now}
+// SpacingOf returns what delays changes of the revisions of a parent.
+func SpacingOf(repeats *undone.Repeats, parent *v1alpha1.UnitedDeployment, clock clock.PassiveClock) store.Spacing {
+	return newSpacing(repeats, parent, clock)
+}
+
+func newSpacing(repeats *undone.Repeats, parent *v1alpha1.UnitedDeployment, clock clock.PassiveClock) *spacing {
+	return &spacing{repeats: repeats, parent: client.ObjectKeyFromObject(parent), now: clock.Now}
+}
+
+func (e *Executor) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
+	return newSpacing(e.Repeats, parent, e.Clock)
 }
 
 // creation is the content of the creation of a revision: it is the same write whatever the revision's number is.
@@ -80,10 +91,10 @@ func errOf(e *undone.OverriddenError) error {
 }
 
 // forgetSurplus removes the repeated writes of revisions that are about to be deleted.
-func (r *Reconciler) forgetSurplus(in *planner.Input, inUse map[string]bool) {
+func (e *Executor) forgetSurplus(in *planner.Input, inUse map[string]bool) {
 	for _, surplus := range revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent)) {
 		for _, object := range []string{revisionObject(surplus.Name), currentRecordOf(surplus.Name)} {
-			r.repeats.ForgetObject(client.ObjectKeyFromObject(in.Parent), object)
+			e.Repeats.ForgetObject(client.ObjectKeyFromObject(in.Parent), object)
 		}
 	}
 }
