@@ -1,9 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package united reconciles UnitedDeployments: observe, plan, execute, publish. All decisions are made in package
-// planner, and in the pure packages that it calls; this package reads the state of the cluster for it and writes the
-// results.
+// Package united reconciles UnitedDeployments: it wires the phases of a pass, each of which is a package: observe, planner,
+// execute, report and publish. All decisions are made in package planner, and in the pure packages that it calls.
 package united
 
 import (

@@ -85,7 +85,7 @@ func asStaleRevision(err error) error {
 }
 
 // confirmSpec confirms that the parent still has the template and the subsets that were read; otherwise the error is
-// writer.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
+// subset.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
 // revision again, or remove a subset that was added back.
 func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
 	live, err := writer.ReadParent(ctx, e.Live, parent)

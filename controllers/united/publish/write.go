@@ -22,7 +22,7 @@ import (
 // writeStatus replaces the status that was read, and no other: it has the protected revision of each subset and the
 // progress of the rollout, and a controller that was suspended while another one led would reset these. So the patch
 // tests the status itself, and not the resourceVersion, which changes with every concurrent patch of the spec. It
-// returns the updated parent. The error is writer.ErrStale if the status has changed, or the parent is gone.
+// returns the updated parent. The error is subset.ErrStale if the status has changed, or the parent is gone.
 func (w *Publisher) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) (*v1alpha1.UnitedDeployment, error) {
 	raw, err := json.Marshal(testAndReplace(parent, status))
 	if err != nil {

@@ -32,7 +32,7 @@ type Spec struct {
 	content revision.Content
 	// PodSelector is for the scale subresource.
 	PodSelector string
-	// Relocates is the subset that Subsets does not have because it is being moved to other nodes (Relocating); "" if
+	// Relocates is the subset that Subsets does not have because it is being moved to other nodes (planner.NewInput); "" if
 	// none is.
 	Relocates string
 }
