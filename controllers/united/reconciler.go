@@ -28,7 +28,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
-	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
@@ -169,7 +168,6 @@ func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
 		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
-		Store:     &store.Store{Client: r.Client, Live: r.Live, Spacing: execute.SpacingOf(&r.repeats, in.Parent, r.Clock)},
 		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -33,7 +32,6 @@ type Executor struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Writer *writer.Writer
-	Store  *store.Store
 	// Failures and Repeats are remembered from pass to pass.
 	Failures *undone.Failures
 	Repeats  *undone.Repeats

@@ -36,7 +36,7 @@ const parentFailures = ""
 func (e *Executor) KeepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
 	result := e.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
-		revisions := *e.Store
+		revisions := e.store(in.Parent)
 		revisions.Confirm = func(ctx context.Context) error { return e.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
 		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
@@ -106,7 +106,7 @@ func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *plan
 	if current == nil {
 		return nil
 	}
-	err, putOff := asStaleRevision(e.Store.RecordCurrent(ctx, in.Parent, current, last)), (*undone.OverriddenError)(nil)
+	err, putOff := asStaleRevision(e.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*undone.OverriddenError)(nil)
 	if err == nil {
 		err = e.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
 	}
@@ -133,7 +133,7 @@ func (e *Executor) Truncate(ctx context.Context, in *planner.Input, results plan
 		return err
 	}
 	e.forgetSurplus(in, inUse)
-	return e.Store.Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
+	return e.store(in.Parent).Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
 }
 
 // addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does

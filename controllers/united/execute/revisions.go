@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -33,23 +32,19 @@ type spacing struct {
 	now     func() time.Time
 }
 
-// SpacingOf returns what delays changes of the revisions of a parent.
-func SpacingOf(repeats *undone.Repeats, parent *v1alpha1.UnitedDeployment, clock clock.PassiveClock) store.Spacing {
-	return newSpacing(repeats, parent, clock)
-}
-
-func newSpacing(repeats *undone.Repeats, parent *v1alpha1.UnitedDeployment, clock clock.PassiveClock) *spacing {
-	return &spacing{repeats: repeats, parent: client.ObjectKeyFromObject(parent), now: clock.Now}
-}
-
 func (e *Executor) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
-	return newSpacing(e.Repeats, parent, e.Clock)
+	return &spacing{repeats: e.Repeats, parent: client.ObjectKeyFromObject(parent), now: e.Clock.Now}
+}
+
+// store returns the store of a parent's revisions.
+func (e *Executor) store(parent *v1alpha1.UnitedDeployment) *store.Store {
+	return &store.Store{Client: e.Client, Live: e.Live, Spacing: e.spacing(parent)}
 }
 
 // creation is the content of the creation of a revision: it is the same write whatever the revision's number is.
 const creation = "create"
 
-// Delay returns an *writer.OverriddenError while a change is delayed.
+// Delay returns an *undone.OverriddenError while a change is delayed.
 func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 	if is == nil {
 		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) undone.Override {
@@ -76,7 +71,7 @@ func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
 }
 
-// errIfOverridden returns an *writer.OverriddenError while it is uncertain whether the changes of an object stand that
+// errIfOverridden returns an *undone.OverriddenError while it is uncertain whether the changes of an object stand that
 // were undone each time before.
 func (s *spacing) errIfOverridden(object string) error {
 	return errOf(s.repeats.Overridden(s.parent, object, s.now()))

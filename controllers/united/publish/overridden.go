@@ -30,7 +30,7 @@ import (
 const statusObject = "status"
 
 // publishStatus writes the status if it changed. If somebody changes it again each time, it is written less and less
-// often, and has a message about that; the error is an *writer.OverriddenError while the write is delayed.
+// often, and has a message about that; the error is an *undone.OverriddenError while the write is delayed.
 func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
 	key, now, wanted := client.ObjectKeyFromObject(parent), w.Clock.Now(), status
 	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {

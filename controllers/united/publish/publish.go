@@ -50,7 +50,7 @@ func (m *Memory) Forget(parent types.NamespacedName) {
 // Publish writes the status if it changed, and then the events and the metrics. Nothing else writes any of these three.
 // A status that can be delayed, and has no events, waits for the next one, and so does one that alternates between the
 // same values: Publish returns for how long. The error is subset.ErrStale if the parent is gone, or its status has
-// changed since it was read, and a *writer.OverriddenError if the write is delayed. p is nil if there is no plan.
+// changed since it was read, and a *undone.OverriddenError if the write is delayed. p is nil if there is no plan.
 func (w *Publisher) Publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
 	changed := !SameStatus(&parent.Status, status)
 	if changed {
