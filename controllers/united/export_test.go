@@ -24,12 +24,14 @@ func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployme
 	if err != nil {
 		return nil, err
 	}
-	in, p, kept := r.executor(in).KeepRevision(ctx, in, planner.Make(in))
+	_, p, kept := r.executor(in).KeepRevision(ctx, in, planner.Make(in))
 	if kept.Failure != nil {
 		return nil, fmt.Errorf("%+v", kept.Failure)
 	}
 	var lines []string
-	for _, sub := range p.Order(in) {
+	results := planner.Results{}
+	for sub := p.Next(results); sub != nil; sub = p.Next(results) {
+		results[sub.Name] = &planner.Result{}
 		c := &sub.Step.Child
 		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.Step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
 		if c.Revision == "" {

@@ -118,8 +118,8 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	case plan == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
 	}
-	results, unreached := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
-	r.unreached.Set(client.ObjectKeyFromObject(parent), "", unreached)
+	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
+	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}

@@ -81,10 +81,10 @@ func (w *game) decide(s, theirs *state) *pass {
 	if w.mutant != nil {
 		w.mutant(in, x.plan)
 	}
-	results := x.results()
-	for _, sub := range x.plan.Order(in) {
-		step, _ := x.plan.Hold(in, sub, results)
-		wr, differs := w.writeOf(s, sub.Name, step)
+	results := planner.Results{}
+	for sub := x.plan.Next(results); sub != nil; sub = x.plan.Next(results) {
+		results[sub.Name] = &planner.Result{}
+		wr, differs := w.writeOf(s, sub.Name, sub.Step)
 		if differs && !sub.Deferred {
 			x.writes = append(x.writes, wr)
 		}

@@ -150,15 +150,15 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	if k.w.Mutant != nil {
 		k.w.Mutant(x.Plan)
 	}
-	results := x.results()
-	for _, sub := range x.Plan.Order(in) {
-		step, _ := x.Plan.Hold(in, sub, results)
-		wr, differs := k.Writes(s, sub, step)
+	results := planner.Results{}
+	for sub := x.Plan.Next(results); sub != nil; sub = x.Plan.Next(results) {
+		results[sub.Name] = &planner.Result{}
+		wr, differs := k.Writes(s, sub.SubsetPlan, sub.Step)
 		if differs && !sub.Deferred {
 			x.Writes = append(x.Writes, wr)
 		}
 		if !differs { // a child that had to be written must be observed first
-			x.Deletes = append(x.Deletes, k.DeletionsOf(sub)...)
+			x.Deletes = append(x.Deletes, k.DeletionsOf(sub.SubsetPlan)...)
 		}
 	}
 	if len(k.passes) > 20_000 {

@@ -46,29 +46,23 @@ type executor struct {
 }
 
 // Execute writes the children, independently of each other: a failure of one does not block others. When mayContinue
-// returns false, the other subsets are not reached; unreached has their places in a queue that begins with 1.
-func (e *Executor) Execute(ctx context.Context, in *planner.Input, p *planner.Plan, mayContinue func() bool) (results planner.Results, unreached map[string]int) {
-	pass := &executor{Executor: e, in: in}
-	results, unreached = planner.Results{}, map[string]int{}
-	for _, sub := range p.Order(in) {
-		if !mayContinue() {
-			results[sub.Name] = &planner.Result{Stale: true}
-			unreached[sub.Name] = len(unreached) + 1
-			continue
+// returns false, the other subsets are left to another pass.
+func (e *Executor) Execute(ctx context.Context, in *planner.Input, p *planner.Plan, mayContinue func() bool) planner.Results {
+	pass, results := &executor{Executor: e, in: in}, planner.Results{}
+	for w := p.Next(results); w != nil; w = p.Next(results) {
+		w.Yielded = w.Yielded || !mayContinue()
+		if results[w.Name] = w.LeftOut(); results[w.Name] == nil {
+			results[w.Name] = pass.write(ctx, w.SubsetPlan, w.Step, w.Why)
 		}
-		step, why := p.Hold(in, sub, results)
-		results[sub.Name] = pass.subset(ctx, sub, step, why)
 	}
-	return results, unreached
+	return results
 }
 
-// subset executes the step of a subset. why explains what the subset is waiting for, if anything.
-func (e *executor) subset(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
+// write executes the step of a subset. why explains what the subset is waiting for, if anything.
+func (e *executor) write(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	switch {
 	case step.Action == subset.ActionHalt:
 		return e.halt(ctx, s)
-	case s.Deferred:
-		return &planner.Result{Stale: true} // as if it had been rejected
 	case s.Removed && step.Action == subset.ActionWait:
 		return &planner.Result{WaitReason: why}
 	case e.stripped(s) && (step.Action == subset.ActionWait || step.Action == subset.ActionRemind):

@@ -191,11 +191,10 @@ func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	in := inputOf(m, &s)
 	p := planner.Make(in)
 	results := planner.Results{}
-	for _, sub := range p.Order(in) {
+	for sub := p.Next(results); sub != nil; sub = p.Next(results) {
 		results[sub.Name] = &planner.Result{}
-		step, _ := p.Hold(in, sub, results)
 		k := int(sub.Name[0] - 'a')
-		if !m.write(&s, k, sub, step) {
+		if !m.write(&s, k, sub.SubsetPlan, sub.Step) {
 			continue
 		}
 		if cut {

@@ -558,7 +558,9 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 		e.config.mutant(w, p)
 	}
 	pass := &smallPass{w: w, p: p, outcomes: map[smallCarried]smallOutcome{}}
-	for _, sub := range p.Order(w) {
+	results := planner.Results{}
+	for sub := p.Next(results); sub != nil; sub = p.Next(results) {
+		results[sub.Name] = &planner.Result{}
 		if write, any := e.writeOf(s, sub); any {
 			pass.writes = append(pass.writes, write)
 		}
@@ -567,7 +569,7 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 }
 
 // writeOf returns what carrySubset writes for a subset, if anything.
-func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool) {
+func (e *seam) writeOf(s *smallState, sub *planner.Write) (smallWrite, bool) {
 	k := int(sub.Name[0] - 'a')
 	kid := &s.kids[k]
 	switch sub.Step.Action {
@@ -592,7 +594,7 @@ func (e *seam) writeOf(s *smallState, sub *planner.SubsetPlan) (smallWrite, bool
 		return smallWrite{k: k, remove: true}, true
 	default:
 	}
-	pods := e.deletedPods(sub)
+	pods := e.deletedPods(sub.SubsetPlan)
 	return smallWrite{k: k, deletedPods: pods}, pods != 0
 }
 

@@ -38,12 +38,14 @@ func TestOrderReachesAll(t *testing.T) {
 	reached := map[string]int{}
 	due := map[string]int{}
 	for pass := range 40 {
-		unreached, work := map[string]int{}, 0
-		for _, s := range plan.Order(in) {
-			if work == 10 {
-				unreached[s.Name] = len(unreached) + 1
+		results, work := Results{}, 0
+		plan.in, plan.order = in, ordered(in, plan.Subsets)
+		for s := plan.Next(results); s != nil; s = plan.Next(results) {
+			s.Yielded = s.Yielded || work == 10
+			if results[s.Name] = s.LeftOut(); results[s.Name] != nil {
 				continue
 			}
+			results[s.Name] = &Result{}
 			if reached[s.Name] == 0 {
 				reached[s.Name] = pass + 1
 			}
@@ -52,7 +54,7 @@ func TestOrderReachesAll(t *testing.T) {
 				due[s.Name] = pass + 3
 			}
 		}
-		in.Unreached = unreached
+		in.Unreached = plan.Unreached(results)
 	}
 	for name, last := range map[string]int{"raised": 2, "released": 2, "failed": 15, "same": 15} {
 		if got := reached[name]; got == 0 || got > last {
@@ -62,7 +64,7 @@ func TestOrderReachesAll(t *testing.T) {
 	if reached["refused-99"] == 0 {
 		t.Error("some are never tried")
 	}
-	if order := plan.Order(in); order[len(order)-1].Name != "smaller" {
+	if order := ordered(in, plan.Subsets); order[len(order)-1].Name != "smaller" {
 		t.Error("replicas are removed before others come")
 	}
 }

@@ -5,7 +5,6 @@ package planner
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -42,6 +41,10 @@ type Plan struct {
 	reserved []int32
 	// Growth is set while groups wait for others; nil if all groups are created.
 	Growth *groupedGrowth
+
+	// in is what the plan was made from, and order is the order of the writes (Next).
+	in    *Input
+	order []*SubsetPlan
 }
 
 // SubsetPlan is what one pass decides for one subset.
@@ -71,8 +74,8 @@ type SubsetPlan struct {
 	Step subset.Step
 	// Failure is why nothing can be done for the subset, if Step halts; otherwise nil.
 	Failure *subset.Failure
-	// Deferred: the step is left to the next pass, which comes soon.
-	Deferred bool
+	// deferred: the step is left to the next pass, which comes soon.
+	deferred bool
 
 	// Member: its replicas are members of groups.
 	Member bool
@@ -105,6 +108,7 @@ func Make(in *Input) *Plan {
 			planSubset(in, p, s)
 		}
 	}
+	p.in, p.order = in, ordered(in, p.Subsets)
 	return p
 }
 
@@ -171,7 +175,7 @@ func planSubset(in *Input, p *Plan, s *SubsetPlan) {
 		s.Step.Reason = "waiting to move to the nodes of its new nodeSelector: " + s.Displaced
 	}
 	p.wakeAt(s.Step.Wake)
-	s.Deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
+	s.deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	planDeletes(in, p, s, goal.SamePods)
 	if contested {
 		s.Deletes = nil // it is unknown what would replace them
@@ -359,72 +363,4 @@ func keptPlacement(in *Input, s *SubsetPlan) *adapters.Placement {
 		return nil
 	}
 	return adapters.PlacementOf(in.Spec.Adapter, in.Children[s.Name].Object)
-}
-
-// Order returns the subsets in the order in which their children are written: creates and scale-ups first, then
-// those that keep their replicas, then scale-downs, so that no replica is removed before another has come. A
-// partition that moves does not wait until all other children have been checked. Subsets that the spec no longer
-// has come last.
-//
-// The subsets that the last pass did not reach come before all others except scale-downs, so that no subset always waits
-// behind others that take long, and fail: a hundred creates that are rejected after a second each would otherwise take
-// every pass. Before these come a partition that rises within a revision, and changes of children whose last write did
-// not fail: as there is only one write for each, they keep the others waiting no more than once.
-func (p *Plan) Order(in *Input) []*SubsetPlan {
-	turn := func(s *SubsetPlan) int {
-		rank := orderOf(in, s)
-		switch {
-		case rank >= shrinking || len(in.Unreached) == 0:
-			return rank
-		case rank < rests && in.Observed(s.Name) != nil && (raises(in, s) || !mayFail(in, s)):
-			return changes
-		case in.Unreached[s.Name] > 0:
-			return unreached
-		}
-		return rank
-	}
-	place := func(s *SubsetPlan) int { return cmp.Or(in.Unreached[s.Name], math.MaxInt) }
-	ordered := slices.Clone(p.Subsets)
-	slices.SortStableFunc(ordered, func(a, b *SubsetPlan) int {
-		return cmp.Or(cmp.Compare(turn(a), turn(b)), cmp.Compare(place(a), place(b)))
-	})
-	return ordered
-}
-
-// raises reports whether the partition of a child rises within its revision.
-func raises(in *Input, s *SubsetPlan) bool {
-	o := in.Observed(s.Name)
-	return orderOf(in, s) == moves && s.Step.Child.Partition > o.Partition && s.Step.Child.Revision == subset.RevisionOf(o)
-}
-
-// mayFail reports whether the last write of a child failed, as far as the status knows.
-func mayFail(in *Input, s *SubsetPlan) bool {
-	last := world.SubsetStatus(&in.Parent.Status, s.Name)
-	return last == nil || last.Phase == v1alpha1.PhasePending || last.Phase == v1alpha1.PhaseStalled
-}
-
-// The places of subsets in an order. The first two are for a pass after one that did not reach all of them.
-const (
-	changes = iota
-	unreached
-	grows
-	moves
-	rests
-	shrinking
-	removed
-)
-
-func orderOf(in *Input, s *SubsetPlan) int {
-	observed := in.Observed(s.Name)
-	switch {
-	case s.Removed:
-		return removed
-	case observed == nil || s.Decision.Replicas > observed.Replicas:
-		return grows
-	case s.Decision.Replicas < observed.Replicas:
-		return shrinking
-	case s.Step.Action == subset.ActionApply && s.Step.Child.Partition != observed.Partition:
-		return moves
-	}
-	return rests
 }

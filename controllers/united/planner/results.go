@@ -19,6 +19,8 @@ type Result struct {
 	Failure *subset.Failure
 	// Stale: the cluster had changed meanwhile; nothing failed.
 	Stale bool
+	// Yielded: it was left to another pass (Write.Yielded).
+	Yielded bool
 	// WaitReason says what the next pass waits for; "" if it is only known that the cluster had changed.
 	WaitReason string
 	// Child is the child after it was written; nil if it was not.
