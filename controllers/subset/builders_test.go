@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -166,7 +168,7 @@ func aGoal() *goalBuilder {
 			Namespace: "shop", Name: "web-zone-a", Parent: "web", Subset: "zone-a",
 			Replicas: 4, Partition: 3, ParentGeneration: 5,
 		},
-		Update: versionOf("r2"), ProtectedRevision: "r1", Protected: &protected, Initialized: true,
+		Update: versionOf("r2"), Facts: known.Facts{ProtectedRevision: "r1"}, Protected: &protected, Initialized: true,
 	}}
 }
 
@@ -202,3 +204,11 @@ func (b *goalBuilder) has(revision string) *goalBuilder {
 
 // hasLost: the revision of the child's template no longer exists.
 func (b *goalBuilder) hasLost() *goalBuilder { b.Has = nil; return b }
+
+// nextStep is Next for a goal with the facts of a child, which is nil if it does not exist.
+func nextStep(g Goal, child *adapters.Observed) Step {
+	facts := FactsOf(child)
+	facts.ProtectedRevision, facts.MissedProtectedRevision, facts.Contested = g.ProtectedRevision, g.MissedProtectedRevision, g.Contested
+	g.Facts = facts
+	return Next(g)
+}

@@ -50,15 +50,15 @@ func neverWhole(o *adapters.Observed) bool {
 // that, it gets nothing that would release or create a replica; but it gets at once what protects more replicas.
 func (g *Goal) remind(o *adapters.Observed) Step {
 	child := g.child(g.Update)
-	child.Partition = max(child.Partition, RecordedPartition(o))
+	child.Partition = max(child.Partition, *g.Recorded)
 	child.Replicas = min(child.Replicas, o.Replicas)
 	protects := child.Partition > o.Partition || child.Replicas < o.Replicas
 	// Somebody has lowered the partition, and the child is due for another template. It gets that now: what came up
 	// cannot be undone, and the child cannot be reminded, before the partition is raised again.
-	opened := o.Partition < RecordedPartition(o)
-	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, RecordedProtectedRevision(o))
+	opened := o.Partition < *g.Recorded
+	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, g.RecordedRevision)
 	switch {
-	case protects && (child.Revision == RevisionOf(o) || opened):
+	case protects && (child.Revision == g.Revision || opened):
 		return Step{Action: ActionApply, Child: child, Reason: why}
 	case statusSettled(o) && o.Settles():
 		return g.relearn(o)
@@ -67,8 +67,8 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 		return held // the reminder may take seconds
 	}
 	step := Step{
-		Action: ActionRemind, Hash: ProtectedHash(o),
-		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, RecordedProtectedRevision(o)),
+		Action: ActionRemind, Hash: g.ProtectedHash,
+		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, g.RecordedRevision),
 	}
 	if again := g.relearn(o); again.Action == ActionRelearn {
 		step.Instead = &again // the child's controller creates that revision again
@@ -86,12 +86,12 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 		return g.revisionLost()
 	}
 	child := g.child(*g.Protected)
-	if !statusSettled(o) || RevisionOf(o) != g.ProtectedRevision {
+	if !statusSettled(o) || g.Revision != g.ProtectedRevision {
 		// The child would create new replicas on the revision that it has not forgotten yet.
 		child.Replicas = min(child.Replicas, o.Replicas)
 	}
-	child.Partition = max(child.Partition, RecordedPartition(o), child.Replicas, o.Replicas)
-	child.Seeding = Seeding(o)
+	child.Partition = max(child.Partition, *g.Recorded, child.Replicas, o.Replicas)
+	child.Seeding = g.Seeding
 	return Step{Action: ActionRelearn, Child: child, Reason: fmt.Sprintf(
 		"returning %s to %s until one of its protected replicas runs that", o.Meta.Name, g.ProtectedRevision)}
 }
@@ -99,7 +99,7 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 // relearning reports whether the child has the template of its protected revision, but none of its replicas runs that,
 // though some should. If it got another template now, it might finish that one.
 func (g *Goal) relearning(o *adapters.Observed) bool {
-	return RevisionOf(o) == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && statusSettled(o) && len(Unreleased(o)) > 0 &&
+	return g.Revision == g.ProtectedRevision && g.Update.Revision != g.ProtectedRevision && statusSettled(o) && len(g.Unreleased) > 0 &&
 		!slices.ContainsFunc(o.Pods, func(m adapters.Replica) bool {
 			return m.Hash == o.CurrentHash && !m.Terminating && m.Position >= 0 && m.Position < o.Replicas
 		})

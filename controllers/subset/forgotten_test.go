@@ -155,8 +155,11 @@ func TestRelabelled(t *testing.T) {
 			}
 			// Nor does it count as a sign that the child has forgotten, or as a released replica.
 			o := tc.child.observed()
-			c := aGoal().partition(o.Partition).child(versionOf("r3"))
-			aGoal().partition(o.Partition).record(&c, o)
+			goal := aGoal().partition(o.Partition)
+			c := goal.child(versionOf("r3"))
+			goal.Facts = FactsOf(o)
+			goal.ProtectedRevision = "r1"
+			goal.record(&c, o)
 			if c.ReleasedFrom < releasedFrom(o) {
 				t.Errorf("released from %d on, and it was from %d on", c.ReleasedFrom, releasedFrom(o))
 			}

@@ -15,10 +15,10 @@ import "github.com/unitedworkloads/united/adapters"
 // template. A child that has not come up for the first time is not held, because that would keep it on a revision that
 // never worked.
 func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) {
-	if g.Has == nil || RevisionOf(o) == g.Update.Revision || FirstRolloutPending(o) || g.MissedProtectedRevision || g.lacksOrdinals(o) {
+	if g.Has == nil || g.Revision == g.Update.Revision || g.FirstRolloutPending || g.MissedProtectedRevision || g.lacksOrdinals(o) {
 		return Step{}, false
 	}
-	partition := max(g.Child.Partition, RecordedPartition(o))
+	partition := max(g.Child.Partition, *g.Recorded)
 	if g.SamePods || g.Child.Replicas > 0 && g.Child.Partition >= g.Child.Replicas {
 		partition = max(partition, o.Replicas)
 	}
@@ -26,7 +26,7 @@ func (g *Goal) holdFirst(o *adapters.Observed, reason string) (s Step, ok bool) 
 		return Step{}, false
 	}
 	child := g.child(*g.Has)
-	child.Replicas, child.Partition, child.Seeding = o.Replicas, partition, Seeding(o)
+	child.Replicas, child.Partition, child.Seeding = o.Replicas, partition, g.Seeding
 	return Step{Action: ActionApply, Child: child, Reason: reason}, true
 }
 

@@ -53,7 +53,7 @@ func TestHoldFirst(t *testing.T) {
 		{"forgot, back, and all is protected", back(), forgetful().recorded(4, "h1", 3), "Remind h1", "has forgotten"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := Next(tc.goal.Goal, tc.child.observed())
+			s := nextStep(tc.goal.Goal, tc.child.observed())
 			if got := asText(s); got != tc.want || !strings.Contains(s.Reason, tc.says) {
 				t.Errorf("want %q, have %q: %s", tc.want, got, s.Reason)
 			}
@@ -65,12 +65,12 @@ func TestHoldFirst(t *testing.T) {
 func TestHoldFirstOnce(t *testing.T) {
 	for _, goal := range []*goalBuilder{back(), back().partition(0), aGoal().update("r3").has("r2"), aGoal().update("r3").has("r2").replicas(3).partition(2)} {
 		child := releasedUnseen()
-		s := Next(goal.Goal, child.observed())
+		s := nextStep(goal.Goal, child.observed())
 		if s.Action != ActionApply {
 			t.Fatalf("nothing is held: %s", asText(s))
 		}
 		child.recorded(s.Child.Partition, s.Child.ProtectedHash, s.Child.ReleasedFrom).replicas(s.Child.Replicas)
-		if again := Next(goal.Goal, child.observed()); again.Action != ActionWait {
+		if again := nextStep(goal.Goal, child.observed()); again.Action != ActionWait {
 			t.Errorf("%s comes after %s", asText(again), asText(s))
 		}
 	}
@@ -80,7 +80,7 @@ func TestHoldFirstOnce(t *testing.T) {
 // will release.
 func TestHoldFirstRecords(t *testing.T) {
 	for _, goal := range []*goalBuilder{back(), back().partition(0), back().partition(4), aGoal().update("r3").has("r2")} {
-		c := Next(goal.Goal, releasedUnseen().recorded(2, "h1", 2).releasedBefore(2, 1).members("0 h1", "1 h1", "2 h1", "3 h1").observed()).Child
+		c := nextStep(goal.Goal, releasedUnseen().recorded(2, "h1", 2).releasedBefore(2, 1).members("0 h1", "1 h1", "2 h1", "3 h1").observed()).Child
 		if c.ReleasedFrom != 2 || c.ReleasedBefore != 1 || c.ProtectedHash != "h1" || c.ProtectedRevision != "r1" {
 			t.Errorf("released from %d, before %d, protects %s %s", c.ReleasedFrom, c.ReleasedBefore, c.ProtectedRevision, c.ProtectedHash)
 		}
@@ -91,7 +91,7 @@ func TestHoldFirstRecords(t *testing.T) {
 func TestWithheldIsHeldAtOnce(t *testing.T) {
 	goal := aGoal().update("r1").samePods().has("r2").partition(4)
 	goal.Protection, goal.Held = adapters.Withheld, true
-	s := Next(goal.Goal, aChild().on("r2").desires(0, 4).unseen().observed())
+	s := nextStep(goal.Goal, aChild().on("r2").desires(0, 4).unseen().observed())
 	if asText(s) != "Apply r2 x4 p4 protects r1" || !s.Child.Paused {
 		t.Errorf("%s, paused %v", asText(s), s.Child.Paused)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,6 +39,8 @@ func (v *Version) Of(c *adapters.Child) {
 
 // Goal is the desired state of a subset.
 type Goal struct {
+	// Facts are what is known of the child.
+	known.Facts
 	// Child is the desired child, without the revision, which Next sets.
 	Child adapters.Child
 	// Update is the version of the replicas from the partition on.
@@ -47,11 +51,10 @@ type Goal struct {
 	Frozen bool
 	// Protection is how the kind protects replicas.
 	Protection adapters.Protection
-	// ProtectedRevision is the revision of the protected replicas, and Protected is its version, or nil if the revision
-	// is lost. Has is the version that the child's template has now; nil if there is no child, or that revision is
-	// lost.
-	ProtectedRevision string
-	Protected, Has    *Version
+	// Protected is the version of the protected replicas, or nil if that revision is lost. Has is the version that the
+	// child's template has now; nil if there is no child, or that revision is lost. If somebody contests the child's
+	// partition, Update is what the child has.
+	Protected, Has *Version
 	// SamePods: both versions have the same pods, so they need not be distinguished.
 	SamePods bool
 	// SameTemplate: the child's template has the same pods as Update.
@@ -63,11 +66,6 @@ type Goal struct {
 	// Outlived: what keeps the replicas of a child that does not exist outlived it, and may remember another revision than
 	// the protected one (adapters.Delegating).
 	Outlived bool
-	// MissedProtectedRevision: the child still has a template from before the protected revision, and so nothing that
-	// ever worked.
-	MissedProtectedRevision bool
-	// Contested: somebody lowers the partition of the child again and again. Then Update is what the child has.
-	Contested bool
 	// Terms decide which replicas failed, if a rollout under health gates replaces them by itself; nil if users release
 	// them (Manual).
 	Terms *adapters.Terms
@@ -119,8 +117,9 @@ type Step struct {
 	Wake time.Time
 }
 
-// Next returns the next write that moves the child o, which is nil if it does not exist, towards the goal.
-func Next(g Goal, o *adapters.Observed) Step {
+// Next returns the next write that moves the child towards the goal.
+func Next(g Goal) Step {
+	o := g.Observed
 	s := g.next(o)
 	switch s.Action {
 	case ActionApply, ActionCreate, ActionSeed, ActionRelearn:
@@ -149,20 +148,20 @@ func (g *Goal) next(o *adapters.Observed) Step {
 		return Step{Action: ActionWait, Reason: "waiting for the cache: " + o.Meta.Name + " was written from a later generation of the spec"}
 	case g.Protection == adapters.Withheld:
 		return g.withhold(o)
-	case g.Initialized && o.Replicas > 0 && (g.MissedProtectedRevision || FirstRolloutPending(o)) && g.protectedReplicas() > 0:
+	case g.Initialized && o.Replicas > 0 && (g.MissedProtectedRevision || g.FirstRolloutPending) && g.protectedReplicas() > 0:
 		return g.completeFirstRollout(o)
 	case g.Contested && g.Initialized && o.Replicas > 0 && g.protectedReplicas() > 0:
 		return g.keepAsIs(o)
-	case g.Initialized && g.protectedReplicas() > 0 && Forgot(o):
+	case g.Initialized && g.protectedReplicas() > 0 && g.Forgot:
 		return g.remind(o)
 	case g.Initialized && g.protectedReplicas() > 0 && g.relearning(o):
 		return g.relearn(o)
-	case Seeding(o) && o.Replicas > 0 && g.needsProtectedRevision() && RevisionOf(o) == g.ProtectedRevision:
+	case g.Seeding && o.Replicas > 0 && g.needsProtectedRevision() && g.Revision == g.ProtectedRevision:
 		return g.raise(o)
-	case g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.Update.Revision && finishing(o):
+	case g.Initialized && o.Replicas > 0 && g.Revision != g.Update.Revision && finishing(o):
 		// If the child got another template now, it would forget the revision that all its replicas run, and protected
 		// replicas would come back on the one before it.
-		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + RevisionOf(o) + ", which it has finished"}
+		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + g.Revision + ", which it has finished"}
 	case g.mustObserveProtected(o):
 		return g.awaitObserved(o)
 	case o.Replicas == 0 && g.needsProtectedRevision():
@@ -186,8 +185,8 @@ func DeletionReason(child metav1.Object) string {
 // is leaving, and then protects that one. If the template cannot be applied, there is nothing to observe.
 func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
 	unseen := (!o.SpecObserved || o.CurrentHash == "") && !o.Unmade
-	same := g.SamePods && RevisionOf(o) == g.ProtectedRevision
-	return g.Initialized && !same && o.Replicas > 0 && unseen && RevisionOf(o) != g.Update.Revision
+	same := g.SamePods && g.Revision == g.ProtectedRevision
+	return g.Initialized && !same && o.Replicas > 0 && unseen && g.Revision != g.Update.Revision
 }
 
 // awaitObserved returns the step for such a child.
@@ -233,7 +232,7 @@ func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 		version = &g.Update
 	}
 	child := g.child(*version)
-	child.Partition = RecordedPartition(o)
+	child.Partition = *g.Recorded
 	if g.MissedProtectedRevision {
 		child.Partition = 0
 	}
@@ -250,9 +249,9 @@ func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 // would come up on whatever revision it remembers at that moment.
 func (g *Goal) keepAsIs(o *adapters.Observed) Step {
 	child := g.child(g.Update)
-	child.Partition = max(child.Partition, RecordedPartition(o))
+	child.Partition = max(child.Partition, *g.Recorded)
 	child.Replicas = min(child.Replicas, o.Replicas)
-	child.Seeding = Seeding(o)
+	child.Seeding = g.Seeding
 	return Step{
 		Action: ActionApply, Child: child,
 		Reason: "leaving " + o.Meta.Name + " unchanged except for its partition, which somebody keeps lowering",
@@ -262,9 +261,9 @@ func (g *Goal) keepAsIs(o *adapters.Observed) Step {
 func (g *Goal) apply(o *adapters.Observed) Step {
 	child := g.child(g.Update)
 	switch {
-	case !g.Initialized && RevisionOf(o) == g.Update.Revision:
-		child.ProtectedRevision = RecordedProtectedRevision(o)
-	case o.Replicas > 0 && FirstRolloutPending(o):
+	case !g.Initialized && g.Revision == g.Update.Revision:
+		child.ProtectedRevision = g.RecordedRevision
+	case o.Replicas > 0 && g.FirstRolloutPending:
 		child.ProtectedRevision = "" // the child does not remember that yet
 	}
 	if o.Replicas == 0 && child.Replicas > 0 && !g.needsProtectedRevision() && g.Initialized && statusSettled(o) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -204,7 +206,7 @@ func TestNext(t *testing.T) {
 			if tc.child != nil {
 				child = tc.child.observed()
 			}
-			s := Next(tc.goal.Goal, child)
+			s := nextStep(tc.goal.Goal, child)
 			if got := asText(s); got != tc.want {
 				t.Errorf("want %q, have %q", tc.want, got)
 			}
@@ -254,17 +256,17 @@ func TestNextContested(t *testing.T) {
 		{"written from a later generation", aGoal(), forgetful().writtenFrom(6), "Wait", "Wait", "later generation"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := asText(Next(tc.goal.Goal, tc.child.observed())); got != tc.alone {
+			if got := asText(nextStep(tc.goal.Goal, tc.child.observed())); got != tc.alone {
 				t.Errorf("without a contest: want %s, have %s", tc.alone, got)
 			}
 			tc.goal.Contested = true
-			got := Next(tc.goal.Goal, tc.child.observed())
+			got := nextStep(tc.goal.Goal, tc.child.observed())
 			if asText(got) != tc.want || !strings.Contains(got.Reason, tc.says) || tc.says == "" && got.Reason != "" {
 				t.Errorf("want %s, have %s: %s", tc.want, asText(got), got.Reason)
 			}
 		})
 	}
-	if seeding := Next(Goal{Child: aGoal().Child, Initialized: true, Contested: true}, aChild().seeding().observed()); !seeding.Child.Seeding {
+	if seeding := nextStep(Goal{Child: aGoal().Child, Facts: known.Facts{Contested: true}, Initialized: true}, aChild().seeding().observed()); !seeding.Child.Seeding {
 		t.Error("a seed is ended in the middle of a contest")
 	}
 }
@@ -285,10 +287,10 @@ func coordinated(b *goalBuilder) *goalBuilder {
 // An ordered child that is being seeded is looked at again when the replica for which it waits is overdue.
 func TestSeedWakes(t *testing.T) {
 	starting := func() *adapters.Observed { return seeded(3, "0 h1 new").ordered().observed() }
-	if at := Next(coordinated(aGoal()).Goal, starting()).Wake; !at.Equal(epoch().Add(deadline)) {
+	if at := nextStep(coordinated(aGoal()).Goal, starting()).Wake; !at.Equal(epoch().Add(deadline)) {
 		t.Errorf("under health gates: it wakes at %s", at)
 	}
-	if at := Next(aGoal().Goal, starting()).Wake; !at.IsZero() {
+	if at := nextStep(aGoal().Goal, starting()).Wake; !at.IsZero() {
 		t.Errorf("with users who release replicas: it wakes at %s", at)
 	}
 }
@@ -323,7 +325,7 @@ func checkChild(t *testing.T, asked adapters.Child, s Step) {
 func TestNextWaitsForAChildThatWasNeverSeen(t *testing.T) {
 	never := func() *childBuilder { return aChild().unseen().hashes("", "") }
 	for name, partition := range map[string]int32{"held": 4, "released": 0} {
-		if s := Next(aGoal().partition(partition).Goal, never().observed()); s.Action != ActionWait {
+		if s := nextStep(aGoal().partition(partition).Goal, never().observed()); s.Action != ActionWait {
 			t.Errorf("%s: %s: the replicas below a partition that rises now come up on r2, though r1 is protected", name, asText(s))
 		}
 	}

@@ -97,7 +97,7 @@ func (m *model) united() {
 	}
 	protected := versionOf(g.ProtectedRevision)
 	g.Protected, g.SamePods = &protected, g.Update.Revision == g.ProtectedRevision
-	s := Next(g, o)
+	s := nextStep(g, o)
 	m.note("united: %s: %s", asText(s), s.Reason)
 	switch s.Action {
 	case ActionHalt, ActionWait:

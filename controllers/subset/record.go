@@ -105,21 +105,21 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	from, before = released(o)
 	back := c.Revision == g.ProtectedRevision && g.Update.Revision == g.ProtectedRevision
 	switch {
-	case c.Revision == RevisionOf(o) && back:
+	case c.Revision == g.Revision && back:
 		for _, m := range o.Pods {
-			if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= RecordedPartition(o) {
+			if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= *g.Recorded {
 				from = min(from, m.Position)
 			}
 		}
 		return from, min(before, from)
-	case c.Revision == RevisionOf(o), c.Revision == g.Update.Revision && g.SameTemplate:
+	case c.Revision == g.Revision, c.Revision == g.Update.Revision && g.SameTemplate:
 		return min(from, c.Partition), before
 	case c.ProtectedHash == "":
 		return 0, 0 // nothing is known
 	}
 	// While a child is seeded, it has not recorded a revision of its own, and uses what is known from the child before
 	// it.
-	known := ProtectedHash(o) == c.ProtectedHash || Seeding(o) && RecordedProtectedRevision(o) == c.ProtectedRevision
+	known := g.ProtectedHash == c.ProtectedHash || g.Seeding && g.RecordedRevision == c.ProtectedRevision
 	seen := c.Partition
 	if back {
 		seen = math.MaxInt32
@@ -129,7 +129,7 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 			seen = min(seen, m.Position)
 		}
 	}
-	if !known || RevisionOf(o) == c.ProtectedRevision || c.Revision == c.ProtectedRevision {
+	if !known || g.Revision == c.ProtectedRevision || c.Revision == c.ProtectedRevision {
 		return seen, seen
 	}
 	return seen, before

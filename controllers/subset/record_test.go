@@ -112,7 +112,7 @@ func TestRecord(t *testing.T) {
 			if tc.child != nil {
 				child = tc.child.observed()
 			}
-			s := Next(tc.goal.Goal, child)
+			s := nextStep(tc.goal.Goal, child)
 			if s.Child.Name == "" {
 				t.Fatal("nothing is written:", asText(s), s.Reason)
 			}

@@ -133,7 +133,7 @@ func TestRestoreForged(t *testing.T) {
 			if there {
 				return
 			}
-			if s := Next(aGoal().partition(2).Goal, o); s.Action != ActionHalt && s.Action != ActionWait {
+			if s := nextStep(aGoal().partition(2).Goal, o); s.Action != ActionHalt && s.Action != ActionWait {
 				t.Error("nobody knows what it protects, and it gets", s.Action)
 			}
 			if again := Record(o, tc.kept); unaltered(tc.kept) && tc.kept != nil && again != tc.kept {

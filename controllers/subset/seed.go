@@ -55,7 +55,7 @@ func KeepOutlived(s Step, needed int32) Step {
 // is. So it gets no replicas before.
 func (g *Goal) restart(o *adapters.Observed) Step {
 	switch {
-	case RevisionOf(o) != g.ProtectedRevision:
+	case g.Revision != g.ProtectedRevision:
 		return g.seed(0, "returning %s to %s first, because its protected replicas run that")
 	case !statusSettled(o):
 		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
@@ -72,7 +72,7 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 // rollout replaces the failed one only once the child has the update revision.
 func (g *Goal) raise(o *adapters.Observed) Step {
 	wanted := g.protectedReplicas()
-	if g.Update.Revision == RevisionOf(o) {
+	if g.Update.Revision == g.Revision {
 		wanted = g.Child.Replicas // there is no other revision to run
 	}
 	missing, blocked := lowestMissing(o, g.protectedReplicas())

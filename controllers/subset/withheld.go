@@ -35,7 +35,7 @@ func (g *Goal) startWithheld() Step {
 
 // withhold returns the next step for such a child.
 func (g *Goal) withhold(o *adapters.Observed) Step {
-	moves := g.Initialized && o.Replicas > 0 && RevisionOf(o) != g.ProtectedRevision && !statusSettled(o)
+	moves := g.Initialized && o.Replicas > 0 && g.Revision != g.ProtectedRevision && !statusSettled(o)
 	version := &g.Update
 	switch {
 	case !g.withholds():
@@ -52,7 +52,7 @@ func (g *Goal) withhold(o *adapters.Observed) Step {
 	child := g.child(*version)
 	reason := g.scaleBeside(&child, o)
 	lost := o.Untouched() && len(o.Pods) == 0 // a paused child would not create any of them again
-	child.Paused = moves && version.Revision == RevisionOf(o) && (g.Frozen || g.withholds()) && !lost
+	child.Paused = moves && version.Revision == g.Revision && (g.Frozen || g.withholds()) && !lost
 	if child.Paused {
 		child.Surplus = o.Surplus
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	"github.com/unitedworkloads/united/adapters"
 )
 
@@ -83,7 +85,7 @@ func TestWithheld(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := Goal{
 				Child:  adapters.Child{Name: "web-zone-a", Parent: "web", Subset: "zone-a", Replicas: 4, Partition: 4, ParentGeneration: 2},
-				Update: Version{Revision: "r2"}, ProtectedRevision: "r1", Protected: &Version{Revision: "r1"},
+				Update: Version{Revision: "r2"}, Facts: known.Facts{ProtectedRevision: "r1"}, Protected: &Version{Revision: "r1"},
 				Initialized: true, Held: true, Protection: adapters.Withheld,
 			}
 			if tc.child != nil {
@@ -92,7 +94,7 @@ func TestWithheld(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&g)
 			}
-			s := Next(g, tc.child)
+			s := nextStep(g, tc.child)
 			got := fmt.Sprintf("%s %s", s.Action, s.Child.Revision)
 			if s.Child.Paused {
 				got += " paused"

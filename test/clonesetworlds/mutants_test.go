@@ -42,7 +42,7 @@ func oneLower(s *planner.SubsetPlan) {
 // deleteAny deletes a pod of each child that is being updated.
 func deleteAny(p *planner.Plan) {
 	each(func(s *planner.SubsetPlan) {
-		if s.Step.Action != subset.ActionApply || s.Step.Child.Revision == s.Protected {
+		if s.Step.Action != subset.ActionApply || s.Step.Child.Revision == s.ProtectedRevision {
 			return
 		}
 		// Any pod will do, so this takes the first by name.

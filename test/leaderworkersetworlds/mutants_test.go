@@ -48,7 +48,7 @@ func oneOfAll(s *planner.SubsetPlan) {
 
 // deleteAny deletes the first group of each child that is being updated.
 func deleteAny(s *planner.SubsetPlan) {
-	if s.Step.Action == subset.ActionApply && s.Step.Child.Revision != s.Protected {
+	if s.Step.Action == subset.ActionApply && s.Step.Child.Revision != s.ProtectedRevision {
 		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: leaderName(worlds.SubsetNumber(s.Name), 0)}})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -48,9 +50,10 @@ type Input struct {
 	Now              time.Time
 }
 
-// Subset is the observed state of one subset.
+// Subset is the observed state of one subset. LastPartition is Held if it is not known.
 type Subset struct {
 	Name string
+	known.Facts
 	// Desired is the number of replicas allotted to it: R.
 	Desired int32
 	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent. They are
@@ -60,36 +63,6 @@ type Subset struct {
 	Removed bool
 	// Whole: its child is released as a whole, and then replaces its replicas by itself.
 	Whole bool
-	// Observed is the child; nil if it does not exist.
-	Observed *adapters.Observed
-	// Revision is the name of the parent revision of the child's template.
-	Revision string
-	// Same: if the child were created now, all its pods would be of the update revision, including those below its
-	// partition. It is set only if there is no child, or if the child's controller has not synced it yet.
-	Same bool
-	// FirstRolloutPending: the child's template replaced another before any replica was ever ready, and the child
-	// has not come up on it since. The whole child is open to it.
-	FirstRolloutPending bool
-	// LastPartition is the partition that was last in force, for a child that no longer exists; Held if unknown.
-	LastPartition int32
-	// Recorded is the partition that the child was last given, if it has a record of that, because somebody else
-	// may have set the one in its spec. It is nil if there is no record.
-	Recorded *int32
-	// Proven: the subset's protected revision makes the same pods as the update revision.
-	Proven bool
-	// ProtectedHash is the child's own revision that its protected replicas run, if the child has a record of
-	// that.
-	ProtectedHash string
-	// Unreadable is why the child cannot be read; "" if it can, or if there is none. Observed is nil then.
-	// LastAvailable is how many of its replicas were last known to be available.
-	Unreadable    string
-	LastAvailable int32
-	// Forgot: the child creates all of its pods on the update revision although it protects another. It must first
-	// be reminded.
-	Forgot bool
-	// Unreleased are replicas that came up on the update revision without having been released. They are deleted,
-	// so that they come back on the protected revision.
-	Unreleased []adapters.Replica
 }
 
 // Plan is what one pass decides.
@@ -270,7 +243,7 @@ func (c *coordinator) terms() adapters.Terms {
 
 func (c *coordinator) allFullyUpdated() bool {
 	for _, v := range c.states {
-		if !v.Removed && !v.fullyUpdated() {
+		if !v.Removed && !v.fullyUpdated(c.Update) {
 			return false
 		}
 	}

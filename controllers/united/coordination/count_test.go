@@ -6,6 +6,8 @@ package coordination_test
 import (
 	"testing"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -69,7 +71,7 @@ func TestGoingBackByCount(t *testing.T) {
 				o.Pods = append(o.Pods, adapters.Replica{Name: hash, Position: int32(p), Hash: hash, Ready: true})
 			}
 			in := coordination.Input{Strategy: floor, Update: "v1", Current: "v1", Subsets: []coordination.Subset{{
-				Name: "a", Desired: 4, Revision: "v1", Proven: true, Same: true, Observed: o,
+				Name: "a", Desired: 4, Facts: known.Facts{Revision: "v1", Proven: true, Observed: o},
 			}}}
 			in.State = coordination.Coordinate(in).State // on record first
 			if got := coordination.Coordinate(in).Subsets[0].Partition; got != tc.want {

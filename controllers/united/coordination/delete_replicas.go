@@ -18,7 +18,7 @@ func (c *coordinator) deleteReplicas() {
 			continue
 		}
 		switch {
-		case v.Whole, v.Forgot, !v.staged && !v.FirstRolloutPending:
+		case v.Whole, v.forgot, !v.staged && !v.FirstRolloutPending:
 		case v.Observed.Ordered:
 			c.deleteOrdered(v)
 		case v.staged:

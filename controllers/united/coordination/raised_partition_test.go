@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -27,7 +29,7 @@ func threeOf(name string, partition, recorded int32) coordination.Subset {
 			Name: fmt.Sprintf("web-%s-%d", name, i), Position: i, Hash: "h1", Ready: true, ReadySince: time.Unix(1e9-1000, 0),
 		})
 	}
-	return coordination.Subset{Name: name, Desired: 3, Observed: o, Revision: "r2", Recorded: ptr.To(recorded), ProtectedHash: "h1"}
+	return coordination.Subset{Name: name, Desired: 3, Facts: known.Facts{Observed: o, Revision: "r2", Recorded: ptr.To(recorded), ProtectedHash: "h1"}}
 }
 
 // Somebody has raised a partition, and the child's controller may have taken released replicas before. So nothing

@@ -12,7 +12,7 @@ func (c *coordinator) startRollout() {
 	for _, v := range c.states {
 		switch {
 		case v.Removed:
-		case v.fullyUpdated():
+		case v.fullyUpdated(c.Update):
 			v.nextPartition = max(v.partition, v.target)
 		case v.staged && !v.Whole && updatedFrom(v.Observed, false) < v.currentReplicas:
 			// Another strategy, or a lost status, has already released some. Replicas that have not moved yet
@@ -38,7 +38,7 @@ func (c *coordinator) stageAndProtect() {
 	for _, v := range c.states {
 		switch {
 		case v.Removed:
-		case v.Observed == nil && v.Same:
+		case v.Observed == nil && v.Proven:
 			v.nextPartition = v.target
 		case v.hasNoReplicas():
 			v.nextPartition = c.partitionWithoutReplicas(v)
@@ -70,7 +70,7 @@ func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 // grow protects replicas that a scale-up adds during a rollout. They are then released like any other, as the
 // ledger allows.
 func (c *coordinator) grow(v *subsetState) {
-	if v.Observed == nil || v.Removed || c.goingBack || v.currentReplicas >= v.Desired || v.fullyUpdated() {
+	if v.Observed == nil || v.Removed || c.goingBack || v.currentReplicas >= v.Desired || v.fullyUpdated(c.Update) {
 		return
 	}
 	if v.Whole && v.nextPartition == 0 {
@@ -97,7 +97,7 @@ func (c *coordinator) stage(v *subsetState) {
 		v.waitReason = "getting " + c.Update + " at once, because it never came up on its earlier revision"
 	case broken:
 		v.stuck = true
-		v.waitReason = "waiting to come up on " + v.Revision + " before it gets another revision"
+		v.waitReason = "waiting to come up on " + v.revision + " before it gets another revision"
 	}
 }
 

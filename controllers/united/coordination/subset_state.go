@@ -13,6 +13,11 @@ import (
 // subsetState is the state of one subset in one pass.
 type subsetState struct {
 	*Subset
+	// revision is the name of the parent revision of the child's template.
+	revision string
+	// forgot: the child creates all of its pods on the update revision although it protects another. It must first be
+	// reminded. If everything is released, it does not have to remember anything.
+	forgot bool
 	// currentReplicas and partition are in force now.
 	currentReplicas, partition int32
 	// nextReplicas and nextPartition are their next values.
@@ -72,11 +77,12 @@ type replicaState struct {
 }
 
 func (c *coordinator) newSubsetState(s *Subset) *subsetState {
-	v := &subsetState{Subset: s, partition: s.LastPartition, nextReplicas: s.Desired, nextPartition: s.LastPartition}
+	v := &subsetState{Subset: s, revision: s.Runs(), partition: s.LastPartition, nextReplicas: s.Desired, nextPartition: s.LastPartition}
 	o := s.Observed
 	if o == nil {
 		return v
 	}
+	v.forgot = s.Forgot && (s.Recorded == nil || *s.Recorded > 0)
 	v.currentReplicas, v.partition = o.Replicas, o.Partition
 	if s.Recorded != nil && *s.Recorded > o.Partition {
 		v.partition = *s.Recorded
@@ -84,7 +90,7 @@ func (c *coordinator) newSubsetState(s *Subset) *subsetState {
 	v.nextPartition = v.partition
 	v.replicaStates = make([]replicaState, 0, len(o.Pods))
 	v.staged = v.hasRevision(c.Update) && o.SpecObserved && (o.UpdateHash != "" || o.Untouched()) && o.Meta.DeletionTimestamp == nil &&
-		!s.Forgot && !v.hasNoReplicas()
+		!v.forgot && !v.hasNoReplicas()
 	reserved := v.Reserved
 	for i := range o.Pods {
 		if r := &o.Pods[i]; r.Position >= 0 && (r.Position < o.Replicas || v.Whole) {
@@ -104,7 +110,7 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica, reser
 	// While the child's controller has not observed its spec, the hashes are those of an older one, and released
 	// replicas may move at any moment; so may replicas that somebody else has released.
 	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
-	m.updated = v.staged && settled && v.Revision == c.Update
+	m.updated = v.staged && settled && v.revision == c.Update
 	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
 	hasNoNode := v.hasNoNode(r)
 	m.available = m.available || hasNoNode && reserved
@@ -137,7 +143,7 @@ func (s *Subset) hasNoNode(r *adapters.Replica) bool {
 
 // wantedHashes returns the child's own revisions that somebody asks for; nil if they are not known.
 func (v *subsetState) wantedHashes() []string {
-	if v.Forgot {
+	if v.forgot {
 		return nil
 	}
 	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
@@ -145,7 +151,7 @@ func (v *subsetState) wantedHashes() []string {
 
 // setFailed records whether a replica shows that the update revision does not work.
 func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
-	if !c.onRecord() || v.Removed || v.Revision != c.Update || v.Forgot || !c.terms().UpdateFailed(v.Observed, m.Replica) {
+	if !c.onRecord() || v.Removed || v.revision != c.Update || v.forgot || !c.terms().UpdateFailed(v.Observed, m.Replica) {
 		return
 	}
 	switch {
@@ -160,7 +166,7 @@ func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
 // hasRevision reports whether the child has the update revision. A child that gets it only when it is released has
 // it, too, once it is on record that the child is protected from it.
 func (v *subsetState) hasRevision(update string) bool {
-	return v.Revision == update || v.Whole && v.partition == Held
+	return v.revision == update || v.Whole && v.partition == Held
 }
 
 // hasNoReplicas reports whether the child has no replicas, and so has forgotten what it protected.
@@ -181,18 +187,15 @@ func (c *coordinator) startupState(v *subsetState) (ready, broken bool) {
 }
 
 // fullyUpdated reports whether the child has, and creates, only replicas of the update revision.
-func (v *subsetState) fullyUpdated() bool {
+func (v *subsetState) fullyUpdated(update string) bool {
 	if v.Unreadable != "" {
 		return false
 	}
-	if v.Observed == nil {
-		return v.Same || v.Desired == 0
-	}
-	if v.hasNoReplicas() {
+	if v.Observed == nil || v.hasNoReplicas() {
 		return v.Proven || v.Desired == 0
 	}
 	if v.Observed.UpdateHash == "" {
-		return v.Same && v.Observed.Meta.DeletionTimestamp == nil // its controller has not synced it yet: it is new
+		return v.Proven && v.revision == update && v.Observed.Meta.DeletionTimestamp == nil // its controller has not synced it yet: it is new
 	}
 	return v.staged && v.Observed.CurrentHash == v.Observed.UpdateHash &&
 		!slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return !m.updated })
@@ -230,7 +233,7 @@ func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
 		return c.inFlightWhole(v, healthy)
 	}
 	count := int64(max(0, end-v.partition)) // including missing ones, which are on their way
-	if v.Observed != nil && v.currentReplicas < v.Desired && v.fullyUpdated() {
+	if v.Observed != nil && v.currentReplicas < v.Desired && v.fullyUpdated(c.Update) {
 		count += int64(v.Desired - v.currentReplicas) // they come up on the update revision, regardless of the partition
 	}
 	broken := int64(0)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
@@ -17,7 +19,7 @@ func TestNothingEndsBesideAnUnreadableChild(t *testing.T) {
 	in := coordination.Input{
 		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Current: "r1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 		State:   &v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.RolloutProgressing},
-		Subsets: []coordination.Subset{{Name: "a", Desired: 2, LastPartition: coordination.Held, Same: true, Proven: true}},
+		Subsets: []coordination.Subset{{Name: "a", Desired: 2, Facts: known.Facts{LastPartition: coordination.Held, Proven: true}}},
 	}
 	if p := coordination.Coordinate(in); p.State.Phase != v1alpha1.RolloutComplete {
 		t.Fatal("the positive control: it is not there, and would come up on the update revision alone:", p.State.Phase)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -26,7 +28,7 @@ func wholeSubset(name, revision string, partition int32, replicas ...string) coo
 	for i, hash := range replicas {
 		o.Pods = append(o.Pods, adapters.Replica{Name: fmt.Sprint(name, "-", i), Position: int32(i), Hash: hash[:2], Ready: len(hash) == 2})
 	}
-	return coordination.Subset{Name: name, Desired: o.Replicas, Whole: true, Observed: o, Revision: revision, LastPartition: partition}
+	return coordination.Subset{Name: name, Desired: o.Replicas, Whole: true, Facts: known.Facts{Observed: o, Revision: revision, LastPartition: partition}}
 }
 
 // TestForceKeepsTheOrderOfWholeChildren: under order Sequential a child was stopped on its way, because a replica

@@ -4,10 +4,10 @@
 package planner
 
 import (
+	"k8s.io/utils/ptr"
+
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // decide is the only place that decides on the goal for each child: by the ledger over all subsets, or by what the
@@ -22,7 +22,7 @@ func decide(in *Input, p *Plan) {
 		if !s.Removed {
 			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s)}
 			if in.Coordinates() && in.Whole() {
-				s.Decision.Pace = coordination.RestingPace(in.Observed(s.Name))
+				s.Decision.Pace = coordination.RestingPace(s.Observed)
 			}
 		}
 	}
@@ -42,25 +42,20 @@ func unbound(in *Input, p *Plan) {
 // desiredPartition returns the partition of a subset that is not decided by a ledger. spec.Read has rejected what
 // Manual cannot parse; if it had not, Manual would hold everything.
 func desiredPartition(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
-	observed := in.Observed(s.Name)
 	switch {
-	case observed == nil || p.Initialized:
-	case !in.Paused() && subset.RevisionOf(observed) != in.Update.Name:
+	case s.Observed == nil || p.Initialized:
+	case !in.Paused() && s.Revision != in.Update.Name:
 		// A corrected template must reach every replica. Without a partition the child knows only one revision, so
 		// it does not have to distinguish any.
 		return openPartition(0)
-	case subset.FirstRolloutPending(observed):
-		return openPartition(subset.RecordedPartition(observed))
+	case s.FirstRolloutPending:
+		return openPartition(*s.Recorded)
 	}
 	asked := Floor(in, s)
 	if !in.Paused() {
 		return asked
 	}
-	recorded := int32(0)
-	if observed != nil {
-		recorded = subset.RecordedPartition(observed)
-	}
-	return coordination.FreezeChild(asked, observed, recorded, s.Desired, in.pause())
+	return coordination.FreezeChild(asked, s.Observed, ptr.Deref(s.Recorded, 0), s.Desired, in.pause())
 }
 
 // Floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
@@ -70,16 +65,10 @@ func Floor(in *Input, s *SubsetPlan) coordination.DesiredPartition {
 	if in.Coordinates() {
 		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
 	}
-	if in.Counts() && proven(in, s) {
+	if in.Counts() && s.Proven {
 		return asked.Proven(s.Desired)
 	}
 	return asked
-}
-
-// proven reports whether the protected revision of a subset makes the same pods as the update revision.
-func proven(in *Input, s *SubsetPlan) bool {
-	protected := revision.ByName(in.Revisions, s.Protected)
-	return protected != nil && revision.SamePods(in.Update, protected, s.Name, s.Overlay)
 }
 
 // openPartition returns the partition of a child of which no replica was ever ready, and whose template was

@@ -72,11 +72,11 @@ func (p *Plan) Unreached(results Results) map[string]int {
 // not fail: as there is only one write for each, they keep the others waiting no more than once.
 func ordered(in *Input, subsets []*SubsetPlan) []*SubsetPlan {
 	turn := func(s *SubsetPlan) int {
-		rank := orderOf(in, s)
+		rank := orderOf(s)
 		switch {
 		case rank >= shrinking || len(in.Unreached) == 0:
 			return rank
-		case rank < rests && in.Observed(s.Name) != nil && (raises(in, s) || !mayFail(in, s)):
+		case rank < rests && s.Observed != nil && (raises(s) || !mayFail(in, s)):
 			return changes
 		case in.Unreached[s.Name] > 0:
 			return unreached
@@ -92,9 +92,8 @@ func ordered(in *Input, subsets []*SubsetPlan) []*SubsetPlan {
 }
 
 // raises reports whether the partition of a child rises within its revision.
-func raises(in *Input, s *SubsetPlan) bool {
-	o := in.Observed(s.Name)
-	return orderOf(in, s) == moves && s.Step.Child.Partition > o.Partition && s.Step.Child.Revision == subset.RevisionOf(o)
+func raises(s *SubsetPlan) bool {
+	return orderOf(s) == moves && s.Step.Child.Partition > s.Observed.Partition && s.Step.Child.Revision == s.Revision
 }
 
 // mayFail reports whether the last write of a child failed, as far as the status knows.
@@ -114,8 +113,8 @@ const (
 	removed
 )
 
-func orderOf(in *Input, s *SubsetPlan) int {
-	observed := in.Observed(s.Name)
+func orderOf(s *SubsetPlan) int {
+	observed := s.Observed
 	switch {
 	case s.Removed:
 		return removed
@@ -136,8 +135,7 @@ func orderOf(in *Input, s *SubsetPlan) int {
 // grow, and the scale-downs of the same pass would make room for replicas that do not come. So the children
 // together are not asked for fewer replicas than the parent has. This does not affect a scale-down of the parent.
 func (p *Plan) hold(s *SubsetPlan, results Results) (step subset.Step, why string) {
-	in := p.in
-	observed := in.Observed(s.Name)
+	in, observed := p.in, s.Observed
 	if observed == nil || !shrinks(s.Step.Action) || s.Step.Child.Replicas >= observed.Replicas {
 		return s.Step, ""
 	}
@@ -157,7 +155,7 @@ func (p *Plan) hold(s *SubsetPlan, results Results) (step subset.Step, why strin
 	case subset.ActionShrink:
 		step.Child.Replicas = keep
 	default:
-		step = keepReplicas(step, keep, subset.RecordedPartition(observed), subset.RevisionOf(observed))
+		step = keepReplicas(step, keep, *s.Recorded, s.Revision)
 	}
 	return step, fmt.Sprintf("keeping %d replicas until %s can grow", keep, refused)
 }

@@ -4,9 +4,10 @@
 package planner
 
 import (
-	"cmp"
 	"slices"
 	"time"
+
+	"github.com/unitedworkloads/united/controllers/united/known"
 
 	"k8s.io/utils/ptr"
 
@@ -53,6 +54,8 @@ type SubsetPlan struct {
 	spec.Subset
 	// Removed: the spec no longer has the subset.
 	Removed bool
+	// Facts are what is known of it; if the subset is Removed, only what its child says.
+	known.Facts
 	// Workload is the name of its child.
 	Workload string
 	// Desired is the number of replicas allotted to the subset.
@@ -68,8 +71,6 @@ type SubsetPlan struct {
 	// Deletes are the replicas to delete once the child is as in Step: if it has to be written first, it must be
 	// observed before.
 	Deletes []Deletion
-	// Protected is the name of the revision that protected replicas run.
-	Protected string
 	// Step is the next write to the child, with its complete content.
 	Step subset.Step
 	// Failure is why nothing can be done for the subset, if Step halts; otherwise nil.
@@ -79,8 +80,6 @@ type SubsetPlan struct {
 
 	// Member: its replicas are members of groups.
 	Member bool
-	// MissedProtectedRevision: the child missed the revision that it protects according to the status.
-	MissedProtectedRevision bool
 }
 
 // Make decides one pass.
@@ -95,15 +94,15 @@ func Make(in *Input) *Plan {
 		s := &SubsetPlan{Subset: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
 		s.Member = spec.IsMember(in.Parent.Spec.Topology.Colocation, sub.Name)
-		s.Protected = protectedRevision(in, p, sub.Name, in.Observed(sub.Name))
+		s.Facts = factsOf(in, p, &sub)
 		p.Subsets = append(p.Subsets, s)
 	}
 	planRemoved(in, p)
 	decide(in, p)
 	for _, s := range p.Subsets {
-		switch child := in.Unreadable[s.Name]; {
-		case child != nil:
-			s.halt(v1alpha1.ReasonUnreadable, child.Why+"; United leaves the subset unchanged until it can read it again")
+		switch {
+		case s.Unreadable != "":
+			s.halt(v1alpha1.ReasonUnreadable, s.Unreadable+"; United leaves the subset unchanged until it can read it again")
 		case !s.Removed:
 			planSubset(in, p, s)
 		}
@@ -121,14 +120,13 @@ func (s *SubsetPlan) halt(reason, why string) {
 
 // planSubset adds to the plan what follows from the partition.
 func planSubset(in *Input, p *Plan, s *SubsetPlan) {
-	sub, observed := s.Subset, in.Observed(s.Name)
-	protected := revision.ByName(in.Revisions, s.Protected)
-	update, contested := in.Update, in.IsContested(s.Name)
-	if in.Paused() || contested {
+	sub, observed, update := s.Subset, s.Observed, in.Update
+	protected, has := revision.ByName(in.Revisions, s.ProtectedRevision), revision.ByName(in.Revisions, s.Revision)
+	if in.Paused() || s.Contested {
 		// No new template: an existing child keeps its template, a new one gets the one that it would protect.
 		update = protected
 		if observed != nil {
-			update = revision.ByName(in.Revisions, subset.RevisionOf(observed))
+			update = has
 		}
 	}
 	if update == nil {
@@ -140,33 +138,27 @@ func planSubset(in *Input, p *Plan, s *SubsetPlan) {
 		s.halt(v1alpha1.ReasonRevisionLost, why+", and the revision of "+s.Workload+" is lost")
 		return
 	}
-	s.MissedProtectedRevision = p.Initialized && missedProtectedRevision(in, p, sub.Name, observed)
 	goal := subset.Goal{
-		Child:                   childOf(in, s),
-		Update:                  sub.Version(update),
-		ProtectedRevision:       s.Protected,
-		Before:                  in.RecordInStatus(sub.Name),
-		Initialized:             p.Initialized,
-		Held:                    s.Decision.Held,
-		Frozen:                  in.Parent.Spec.Paused || s.Decision.Stopped,
-		Protection:              in.Traits().Protection,
-		MissedProtectedRevision: s.MissedProtectedRevision,
-		Contested:               contested,
-		Terms:                   rolloutTerms(in, p),
+		Facts:       s.Facts,
+		Child:       childOf(in, s),
+		Update:      sub.Version(update),
+		Before:      in.RecordInStatus(sub.Name),
+		Initialized: p.Initialized,
+		Held:        s.Decision.Held,
+		Frozen:      in.Parent.Spec.Paused || s.Decision.Stopped,
+		Protection:  in.Traits().Protection,
+		Terms:       rolloutTerms(in, p),
 	}
-	if observed != nil {
-		has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
-		if has != nil {
-			goal.Has = ptr.To(sub.Version(has))
-			goal.SameTemplate = revision.SamePods(update, has, sub.Name, sub.Overlay)
-		}
+	if has != nil {
+		goal.Has = ptr.To(sub.Version(has))
+		goal.SameTemplate = revision.SamePods(update, has, sub.Name, sub.Overlay)
 	}
 	if protected != nil {
 		goal.Protected = ptr.To(sub.Version(protected))
 		goal.SamePods = revision.SamePods(update, protected, sub.Name, sub.Overlay)
 	}
 	goal.Outlived = observed == nil && in.Delegate(s.Name, s.Workload) != nil
-	s.Step = keepOutlived(in, subset.Next(goal, observed))
+	s.Step = keepOutlived(in, subset.Next(goal))
 	if s.Step.Action == subset.ActionHalt {
 		s.Step.Child = childOf(in, s)
 		s.halt(v1alpha1.ReasonRevisionLost, s.Step.Reason)
@@ -177,7 +169,7 @@ func planSubset(in *Input, p *Plan, s *SubsetPlan) {
 	p.wakeAt(s.Step.Wake)
 	s.deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
 	planDeletes(in, p, s, goal.SamePods)
-	if contested {
+	if s.Contested {
 		s.Deletes = nil // it is unknown what would replace them
 		p.wakeAt(in.Contested[s.Name])
 	}
@@ -189,14 +181,6 @@ func rolloutTerms(in *Input, p *Plan) *adapters.Terms {
 		return nil
 	}
 	return ptr.To(in.Terms())
-}
-
-// IsContested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
-// again and again. This requires the revision that the child has.
-func (in *Input) IsContested(name string) bool {
-	_, contested := in.Contested[name]
-	observed := in.Observed(name)
-	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }
 
 // keepOutlived returns a step with room for the pods that outlived the previous child. If the child cannot be
@@ -231,18 +215,18 @@ type Deletion struct {
 // planDeletes decides which replicas are deleted, once the child is written. proven: the protected revision of the
 // subset makes the same pods as the update revision.
 func planDeletes(in *Input, p *Plan, s *SubsetPlan, proven bool) {
-	observed := in.Observed(s.Name)
-	has := observed != nil && subset.RevisionOf(observed) == s.Step.Child.Revision
+	observed := s.Observed
+	has := observed != nil && s.Revision == s.Step.Child.Revision
 	switch {
 	case in.Paused() || !has || in.Traits().Protection == adapters.Withheld || s.Step.Action != subset.ActionApply && s.Step.Action != subset.ActionRelearn:
 		s.Deletes = nil
 	case p.Rollout != nil:
 	case s.Step.Action == subset.ActionRelearn:
-		s.delete(observed, subset.DeletableUnreleased(observed, in.Now))
+		s.delete(subset.DeletableUnreleased(observed, in.Now))
 	default:
 		stuck, wake := subset.Stuck(observed, in.Terms(), proven)
-		stuck = append(stuck, s.unreached(observed, stuck, proven, in.Now)...)
-		s.delete(observed, append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
+		stuck = append(stuck, s.unreached(stuck, proven, in.Now)...)
+		s.delete(append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}
 	deferUnreleased(in, p, s)
@@ -262,13 +246,9 @@ func deferUnreleased(in *Input, p *Plan, s *SubsetPlan) {
 }
 
 // delete adds replicas of the child to those to delete.
-func (s *SubsetPlan) delete(observed *adapters.Observed, replicas []adapters.Replica) {
-	var unreleased []adapters.Replica
-	if len(replicas) > 0 {
-		unreleased = subset.Unreleased(observed)
-	}
+func (s *SubsetPlan) delete(replicas []adapters.Replica) {
 	for _, r := range replicas {
-		s.Deletes = append(s.Deletes, Deletion{r, slices.ContainsFunc(unreleased, func(u adapters.Replica) bool { return u.UID == r.UID })})
+		s.Deletes = append(s.Deletes, Deletion{r, slices.ContainsFunc(s.Unreleased, func(u adapters.Replica) bool { return u.UID == r.UID })})
 	}
 }
 
@@ -276,74 +256,6 @@ func (p *Plan) wakeAt(at time.Time) {
 	if !at.IsZero() && (p.Wake.IsZero() || at.Before(p.Wake)) {
 		p.Wake = at
 	}
-}
-
-// protectedRevision returns what the subset's protected replicas run: from its child, otherwise from the status,
-// otherwise what the whole parent ran last.
-func protectedRevision(in *Input, p *Plan, name string, observed *adapters.Observed) string {
-	known := knownRevision(in, p, name)
-	switch {
-	case p.Initialized:
-	case !in.Paused():
-		return in.Update.Name
-	case observed != nil:
-		return subset.RevisionOf(observed) // no other revision replaces it now
-	default:
-		return cmp.Or(known, p.CurrentRevision)
-	}
-	if observed != nil && !missedProtectedRevision(in, p, name, observed) {
-		if recorded := in.Protected(name, observed, known, in.Parent.Status.ObservedGeneration); recorded != "" {
-			return recorded
-		}
-	}
-	return cmp.Or(known, p.CurrentRevision)
-}
-
-// Protected returns what the child of a subset protects according to its record (subset.Protected).
-func (in *Input) Protected(name string, observed *adapters.Observed, known string, knownAt int64) string {
-	if in.templateReverted(name, observed) {
-		return subset.RecordedProtectedRevision(observed)
-	}
-	return subset.Protected(observed, known, knownAt)
-}
-
-// TemplateReverted reports whether a subset's child, with the given result, has the revision that it protects,
-// although it was written with another one.
-func (in *Input) TemplateReverted(name string, o *Result) bool {
-	after := in.After(Results{name: o})
-	return after.templateReverted(name, after.Observed(name))
-}
-
-// templateReverted reports whether the child has the revision that it protects, although it was written with one
-// that makes other pods: admission has kept its template as it was. So all its replicas look updated, although it
-// has not finished. Two revisions can also differ only in notation, such as "1024Mi" and "1Gi"; this is why it
-// compares the template.
-func (in *Input) templateReverted(name string, observed *adapters.Observed) bool {
-	i := slices.IndexFunc(in.Spec.Subsets, func(s spec.Subset) bool { return s.Name == name })
-	if i < 0 || observed == nil || !subset.LooksFinished(observed) {
-		return false
-	}
-	s, has, protects := in.Spec.Subsets[i], revision.ByName(in.Revisions, subset.RevisionOf(observed)), revision.ByName(in.Revisions, subset.RecordedProtectedRevision(observed))
-	if has == nil || protects != nil && revision.SamePods(has, protects, name, s.Overlay) {
-		return false
-	}
-	version, child := s.Version(has), childOf(in, &SubsetPlan{Subset: s, Workload: observed.Meta.Name})
-	version.Of(&child)
-	built, err := adapters.Build(in.Spec.Adapter, &child)
-	return err == nil && adapters.Altered(in.Spec.Adapter, built, in.Children[name].Object) != ""
-}
-
-// knownRevision returns what the subset protects according to the status; "" if nothing, or if that is not
-// credible.
-func knownRevision(in *Input, p *Plan, name string) string {
-	if status := world.SubsetStatus(&in.Parent.Status, name); status != nil {
-		return subset.Credible(status.CurrentRevision, p.believedCurrent, status.ChildRecord)
-	}
-	return ""
-}
-
-func missedProtectedRevision(in *Input, p *Plan, name string, observed *adapters.Observed) bool {
-	return observed != nil && subset.MissedProtectedRevision(observed, knownRevision(in, p, name), in.Parent.Status.ObservedGeneration)
 }
 
 func childOf(in *Input, s *SubsetPlan) adapters.Child {

@@ -18,10 +18,14 @@ import (
 // coordinated rollout takes replicas from them first.
 func planRemoved(in *Input, p *Plan) {
 	plan := func(name string, step subset.Step) {
-		p.Subsets = append(p.Subsets, &SubsetPlan{
-			Subset: spec.Subset{Subset: &v1alpha1.Subset{Name: name}}, Removed: true,
+		s := &SubsetPlan{
+			Subset: spec.Subset{Subset: &v1alpha1.Subset{Name: name}}, Facts: subset.FactsOf(in.Observed(name)), Removed: true,
 			Workload: adapters.ChildName(in.Parent.Name, name), Step: step,
-		})
+		}
+		if child := in.Unreadable[name]; child != nil {
+			s.Unreadable = child.Why
+		}
+		p.Subsets = append(p.Subsets, s)
 	}
 	remove := subset.Step{Action: subset.ActionRemove}
 	if in.LostSubsets() {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/subset"
 )
 
 // IsReserved reports whether a replica has no node and does not count. In a subset that keeps such replicas, these
@@ -21,8 +20,9 @@ func (s *SubsetPlan) IsReserved(r *adapters.Replica) bool {
 // replicas without a node: these themselves and, if all above it are updated, the next one with a node. stuck are
 // the replicas that are deleted anyway. proven: the protected revision of the subset makes the same pods as the
 // update revision.
-func (s *SubsetPlan) unreached(observed *adapters.Observed, stuck []adapters.Replica, proven bool, now time.Time) (unreached []adapters.Replica) {
-	asked := observed.WantedHashes(proven, subset.ProtectedHash(observed))
+func (s *SubsetPlan) unreached(stuck []adapters.Replica, proven bool, now time.Time) (unreached []adapters.Replica) {
+	observed := s.Observed
+	asked := observed.WantedHashes(proven, s.ProtectedHash)
 	if s.Reserved == 0 || asked == nil {
 		return nil
 	}

@@ -114,20 +114,20 @@ func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *
 		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
 		ReplicaCounts:   t.counts,
 		Partition:       s.Decision.Partition,
-		CurrentRevision: s.Protected,
+		CurrentRevision: s.ProtectedRevision,
 		UpdateRevision:  in.Update.Name,
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
 	if in.Unreadable[s.Name] != nil {
 		was := in.LastKnown(s.Name)
-		status.Partition, status.CurrentRevision = was.Partition, cmp.Or(was.CurrentRevision, s.Protected)
+		status.Partition, status.CurrentRevision = was.Partition, cmp.Or(was.CurrentRevision, s.ProtectedRevision)
 	}
 	if observed := in.Observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
 		if in.IsContested(s.Name) { // it changes as fast as somebody lowers it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
-		if recorded := in.Protected(s.Name, observed, s.Protected, in.Parent.Generation); p.Initialized && recorded != "" && !s.MissedProtectedRevision {
+		if recorded := in.Protected(s.Name, observed, s.ProtectedRevision, in.Parent.Generation); p.Initialized && recorded != "" && !s.MissedProtectedRevision {
 			status.CurrentRevision = recorded
 		}
 	}
@@ -177,7 +177,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waiting for %s to return to %s: it was updated without being released",
-			subset.Unreleased(observed)[0].Name, s.Protected)
+			subset.Unreleased(observed)[0].Name, s.ProtectedRevision)
 	case s.Decision.WaitReason != "" && progressing(p):
 		if waits != "" {
 			return v1alpha1.PhaseUpdating, waits
@@ -211,7 +211,7 @@ func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observ
 	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
 		return false
 	}
-	if !p.Initialized || in.Paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.Protected == in.Update.Name {
+	if !p.Initialized || in.Paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.ProtectedRevision == in.Update.Name {
 		return false
 	}
 	replaced := int32(0)
