@@ -211,7 +211,7 @@ func (a *admission) canBePlanned(t *testing.T, path []any, parent *v1alpha1.Unit
 		return
 	}
 	plan := planner.Make(in)
-	status, wake := report.Status(in, plan, planner.Results{})
+	status, wake := report.Status(in, plan, planner.Results{}, report.Undone{})
 	if wake < 0 {
 		t.Errorf("%v: the next pass is after %s", path, wake)
 	}

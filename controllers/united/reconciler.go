@@ -123,9 +123,16 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
-	status, wake := report.Status(in, plan, results)
+	status, wake := report.Status(in, plan, results, report.Undone{})
 	unrecorded := executor.RecordCurrent(ctx, in, plan, status)
-	wait, err := r.publisher().Publish(ctx, parent, status, plan, results)
+	describe := func(overridden *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus {
+		status, wake = report.Status(in, plan, results, report.Undone{Status: overridden, Record: unrecorded})
+		return status
+	}
+	if unrecorded != nil {
+		describe(nil)
+	}
+	wait, err := r.publisher().Publish(ctx, parent, status, describe, plan, results)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
@@ -190,7 +197,10 @@ func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 // publishBlocked publishes why nothing can be done for a parent, and returns when to try again.
 func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.UnitedDeployment, failure *subset.Failure) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	wait, err := r.publisher().Publish(ctx, parent, report.Blocked(parent, failure, now), nil, nil)
+	describe := func(overridden *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus {
+		return report.Blocked(parent, failure, overridden, now)
+	}
+	wait, err := r.publisher().Publish(ctx, parent, describe(nil), describe, nil, nil)
 	if err != nil {
 		return r.requeueAfter(err)
 	}

@@ -200,7 +200,7 @@ func (w *game) execute(x *pass, s *state, read *state, changed, dies int) *v1alp
 	if dies > 0 {
 		return nil
 	}
-	status, _ := report.Status(x.in, x.plan, results)
+	status, _ := report.Status(x.in, x.plan, results, report.Undone{})
 	w.publish(s, status)
 	w.learnCaps(s, x, status)
 	if len(x.writes)+len(x.deletes) == 0 && w.settled(s) {

@@ -177,7 +177,7 @@ func (k *walk[S]) planned(in *planner.Input) *planner.Plan {
 	before := dump.ForHash(in)
 	plan := planner.Make(in)
 	made := dump.ForHash(plan)
-	status, _ := report.Status(in, plan, planner.Results{})
+	status, _ := report.Status(in, plan, planner.Results{}, report.Undone{})
 	report.Events(&in.Parent.Status, status, plan, planner.Results{})
 	if dump.ForHash(in) != before || dump.ForHash(plan) != made {
 		panic("a plan, its status or its events have changed what they are made from")
@@ -261,7 +261,7 @@ func (k *walk[S]) newOutcome(x *Pass, written *S, stale uint8) outcome {
 			r.Child = k.Observed(written, wr.Child)
 		}
 	}
-	status, _ := report.Status(x.In, x.Plan, results)
+	status, _ := report.Status(x.In, x.Plan, results, report.Undone{})
 	return outcome{status, k.w.Store(status)}
 }
 

@@ -4,7 +4,6 @@
 package execute
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
-	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -100,23 +98,16 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 	return nil
 }
 
-// RecordCurrent records on a revision that it has become the current one. The status has it only after that.
+// RecordCurrent records on a revision that it has become the current one. The status may have it only after that.
 func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
 	current, last := report.Unrecorded(in, p, status)
 	if current == nil {
 		return nil
 	}
-	err, putOff := asStaleRevision(e.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)), (*undone.OverriddenError)(nil)
-	if err == nil {
-		err = e.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
+	if err := asStaleRevision(e.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)); err != nil {
+		return err
 	}
-	if err != nil {
-		status.CurrentRevision = cmp.Or(in.Parent.Status.CurrentRevision, p.CurrentRevision)
-	}
-	if errors.As(err, &putOff) && in.Unkept == nil { // if the revision itself cannot be stored, that is reported first
-		report.SetOverridden(in.Parent, status, putOff.Error(), putOff.Lasting, in.Now)
-	}
-	return err
+	return e.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
 }
 
 // Truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.

@@ -206,7 +206,7 @@ func passOf[S comparable](m kindModel[S], s S, cut bool) S {
 	if cut {
 		return s
 	}
-	status, _ := report.Status(in, p, results)
+	status, _ := report.Status(in, p, results, report.Undone{})
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{} // no rule depends on it
 	}

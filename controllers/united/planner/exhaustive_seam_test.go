@@ -740,7 +740,7 @@ func (e *seam) outcome(pass *smallPass, read, s *smallState, carried smallCarrie
 			o.Child = e.child(read, write.k, &s.kids[write.k])
 		}
 	}
-	status, _ := report.Status(pass.w, pass.p, done)
+	status, _ := report.Status(pass.w, pass.p, done, report.Undone{})
 	status.Rollout = status.Rollout.DeepCopy() // it belongs to the plan, and the next status changes it
 	return smallOutcome{status, internStatus(status, e.strips())}
 }

@@ -22,54 +22,52 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
-	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // statusObject is the name of a parent's status in the repeated writes. The name of a child is its kind and its name.
 const statusObject = "status"
 
-// publishStatus writes the status if it changed. If somebody changes it again each time, it is written less and less
-// often, and has a message about that; the error is an *undone.OverriddenError while the write is delayed.
-func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) error {
+// publishStatus writes the status if it changed, and returns it. If somebody changes it again each time, it is written less
+// and less often, and has a message about that; the error is an *undone.OverriddenError while the write is delayed.
+func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, describe Describe) (*v1alpha1.UnitedDeploymentStatus, error) {
 	key, now, wanted := client.ObjectKeyFromObject(parent), w.Clock.Now(), status
 	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
-		wanted = status.DeepCopy()
-		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
+		status = describe(e)
 	}
-	if SameStatus(&parent.Status, status) {
+	if same(&parent.Status, status) {
 		w.Repeats.RecordStanding(key, statusObject, now)
-		return nil
+		return status, nil
 	}
 	fields, err := timeless(wanted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	before, err := timeless(&parent.Status)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sum := sha256.Sum256([]byte(statusText(fields)))
 	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
-	e := w.Repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
+	putOff := w.Repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
 		return statusOverride(parent, before, written)
 	}, now)
-	if e != nil {
-		return e
+	if putOff != nil {
+		return nil, putOff
 	}
 	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
-		report.SetOverridden(parent, status, e.Error(), e.Lasting, now)
+		status = describe(e)
 	}
 	after, err := w.writeStatus(ctx, parent, status)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	override, err := w.wroteStatus(after, content, status)
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
-		return fmt.Errorf("status: %w", subset.ErrStale)
+		return nil, fmt.Errorf("status: %w", subset.ErrStale)
 	}
-	return err
+	return status, err
 }
 
 // wroteStatus records what was written, and what differs in the response already.

@@ -1,6 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package publish writes the status: whether, when and how; and after it the events and the metrics. Nothing else writes
+// any of these three.
 package publish
 
 import (
@@ -9,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,49 +36,28 @@ type Publisher struct {
 	Memory   *Memory
 }
 
-// Memory is what a Publisher remembers of earlier statuses. If it is lost, that costs only additional writes.
-type Memory struct {
-	pending pendingStatuses
-	returns statusReturns
-}
-
-// Forget forgets a parent.
-func (m *Memory) Forget(parent types.NamespacedName) {
-	m.pending.Forget(parent)
-	m.returns.Forget(parent)
-}
+// Describe returns the status with why it is overridden itself.
+type Describe func(*undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus
 
 // Publish writes the status if it changed, and then the events and the metrics. Nothing else writes any of these three.
 // A status that can be delayed, and has no events, waits for the next one, and so does one that alternates between the
 // same values: Publish returns for how long. The error is subset.ErrStale if the parent is gone, or its status has
 // changed since it was read, and a *undone.OverriddenError if the write is delayed. p is nil if there is no plan.
-func (w *Publisher) Publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
-	changed := !SameStatus(&parent.Status, status)
-	if changed {
-		wait = w.Memory.pending.delay(parent, status, w.Batching, w.Clock.Now())
+func (w *Publisher) Publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, describe Describe, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
+	change, kept := Compare(&parent.Status, status), w.Memory.of(parent)
+	events := len(report.Events(&parent.Status, status, p, results)) > 0
+	if wait, err = kept.delay(status, change, events, w.Batching, w.Clock.Now()); err != nil {
+		return 0, err
 	}
-	if wait > 0 && len(report.Events(&parent.Status, status, p, results)) == 0 {
+	if wait > 0 {
+		w.recordEvents(parent, &parent.Status, p, results) // what was done has events nevertheless
 		w.Metrics.Observe(parent, status)
 		return wait, nil
 	}
-	if changed {
-		wait, err = w.Memory.returns.delay(parent, status, w.Batching, w.Clock.Now())
-		if err != nil {
-			return 0, err
-		}
-		if wait > 0 {
-			w.recordEvents(parent, &parent.Status, p, results) // what was done has events nevertheless
-			w.Metrics.Observe(parent, status)
-			return wait, nil
-		}
-	}
-	if err := w.publishStatus(ctx, parent, status); err != nil {
+	if status, err = w.publishStatus(ctx, parent, status, describe); err != nil {
 		return 0, err
 	}
-	w.Memory.pending.recordUpToDate(client.ObjectKeyFromObject(parent), changed, w.Clock.Now())
-	if changed {
-		err = w.Memory.returns.recordWritten(parent, status, w.Batching, w.Clock.Now())
-	}
+	err = kept.recordUpToDate(status, change, w.Batching, w.Clock.Now())
 	w.recordEvents(parent, status, p, results)
 	w.Metrics.Observe(parent, status)
 	return 0, err

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // setConditions sets the conditions.
@@ -302,8 +303,9 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 }
 
 // Blocked returns the status of a parent for which nothing can be done. It keeps what was known of the
-// replicas. Unless the failure passes by itself soon, their availability becomes unknown.
-func Blocked(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now time.Time) *v1alpha1.UnitedDeploymentStatus {
+// replicas. Unless the failure passes by itself soon, their availability becomes unknown. overridden is why the status
+// itself is overridden; nil if it is not.
+func Blocked(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, overridden *undone.OverriddenError, now time.Time) *v1alpha1.UnitedDeploymentStatus {
 	status := parent.Status.DeepCopy()
 	status.ObservedGeneration = parent.Generation
 	set := setter(status, parent.Generation, now)
@@ -316,13 +318,16 @@ func Blocked(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, now tim
 	} else {
 		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
 	}
+	setOverridden(parent, status, overridden, now)
 	return status
 }
 
-// SetOverridden sets conditions that say that the status itself is overridden, so that none of it can be relied
-// on. Another cause of a stall takes precedence. why says what overrides it; lasting, that it does not pass by
-// itself.
-func SetOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why string, lasting bool, now time.Time) {
+// setOverridden sets conditions that say that the status itself, or a record that it needs, is overridden, if it is, so
+// that none of it can be relied on. Another cause of a stall takes precedence.
+func setOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, why *undone.OverriddenError, now time.Time) {
+	if why == nil {
+		return
+	}
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonOverridden {
 		return
 	}
@@ -333,11 +338,11 @@ func SetOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDep
 		if was != nil && is != nil {
 			*is = *was
 		}
-		set(conditionType, value, v1alpha1.ReasonOverridden, why)
+		set(conditionType, value, v1alpha1.ReasonOverridden, why.Error())
 	}
 	say(v1alpha1.ConditionReady, false)
-	say(v1alpha1.ConditionProgressing, !lasting)
-	if lasting {
+	say(v1alpha1.ConditionProgressing, !why.Lasting)
+	if why.Lasting {
 		say(v1alpha1.ConditionStalled, true)
 	}
 }

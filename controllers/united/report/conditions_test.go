@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -30,7 +31,7 @@ func TestJudgeOverridden(t *testing.T) {
 		set(v1alpha1.ConditionReady, true, v1alpha1.ReasonRolloutComplete, "fine")
 		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonRolloutComplete, "fine")
 		set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
-		SetOverridden(parent, status, "status.x is changed", lasts, now)
+		setOverridden(parent, status, &undone.OverriddenError{Object: "status", Lasting: lasts}, now)
 		return status
 	}
 	for _, lasting := range []bool{false, true} {
@@ -46,7 +47,7 @@ func TestJudgeOverridden(t *testing.T) {
 	}
 	setter(&parent.Status, 1, first)(v1alpha1.ConditionStalled, true, v1alpha1.ReasonReplicaFailed, "a failure")
 	before := parent.Status.DeepCopy()
-	SetOverridden(parent, &parent.Status, "status.x is changed", lasts, first)
+	setOverridden(parent, &parent.Status, &undone.OverriddenError{Object: "status", Lasting: lasts}, first)
 	if diff := cmp.Diff(before, &parent.Status); diff != "" {
 		t.Error("what stalls otherwise comes first:", diff)
 	}

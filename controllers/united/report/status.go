@@ -7,6 +7,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,11 +20,21 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
+// Undone is what a pass could not write beside the children, because somebody takes it back.
+type Undone struct {
+	// Status is why the status itself is overridden; nil if it is not.
+	Status *undone.OverriddenError
+	// Record is why it could not be recorded on its revision that the current revision has changed; nil if it is. The
+	// status has the new one only after that.
+	Record error
+}
+
 // Status returns the status after a pass, and in how long time alone will change it (0: it will not).
-func Status(in *planner.Input, p *planner.Plan, results planner.Results) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
+func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken Undone) (*v1alpha1.UnitedDeploymentStatus, time.Duration) {
 	in = in.After(results)
 	old := &in.Parent.Status
 	status := &v1alpha1.UnitedDeploymentStatus{
@@ -53,7 +64,10 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results) (*v1alp
 			}
 		}
 	}
-	if completeOn(in, p, tallies) {
+	switch {
+	case taken.Record != nil:
+		status.CurrentRevision = cmp.Or(old.CurrentRevision, p.CurrentRevision)
+	case completeOn(in, p, tallies):
 		status.CurrentRevision = in.Update.Name
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
@@ -66,6 +80,10 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results) (*v1alp
 		status.Rollout.LastProgressTime = status.LastProgressTime
 	}
 	setConditions(in, p, tallies, status)
+	if putOff := (*undone.OverriddenError)(nil); errors.As(taken.Record, &putOff) && in.Unkept == nil { // if the revision itself cannot be stored, that is reported first
+		setOverridden(in.Parent, status, putOff, in.Now)
+	}
+	setOverridden(in.Parent, status, taken.Status, in.Now)
 	return status, wakeUp(in, p, tallies, status)
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
-// TestSameStatus changes every field of a status, including fields that SameStatus may have forgotten: each must
+// TestSame changes every field of a status, including fields that Compare may have forgotten: each must
 // be a difference.
-func TestSameStatus(t *testing.T) {
+func TestSame(t *testing.T) {
 	full := func() *v1alpha1.UnitedDeploymentStatus {
 		status := &v1alpha1.UnitedDeploymentStatus{}
 		fill(reflect.ValueOf(status).Elem())
 		return status
 	}
-	if a, b := full(), full(); !publish.SameStatus(a, b) || !publish.SameStatus(a, a.DeepCopy()) {
+	if a, b := full(), full(); publish.Same != publish.Compare(a, b) || publish.Same != publish.Compare(a, a.DeepCopy()) {
 		t.Error("a copy differs")
 	}
-	if !publish.SameStatus(&v1alpha1.UnitedDeploymentStatus{}, &v1alpha1.UnitedDeploymentStatus{
+	if publish.Same != publish.Compare(&v1alpha1.UnitedDeploymentStatus{}, &v1alpha1.UnitedDeploymentStatus{
 		Subsets: []v1alpha1.SubsetStatus{}, Conditions: []metav1.Condition{},
 	}) {
 		t.Error("an empty list differs from none")
@@ -38,7 +38,7 @@ func TestSameStatus(t *testing.T) {
 		changed := full()
 		leaf := leaves(reflect.ValueOf(changed).Elem())[i]
 		leaf.change()
-		if publish.SameStatus(full(), changed) || publish.SameStatus(changed, full()) {
+		if publish.Same == publish.Compare(full(), changed) || publish.Same == publish.Compare(changed, full()) {
 			t.Errorf("%s makes no difference", leaf.name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
-func TestOnlyCounters(t *testing.T) {
+func TestCounts(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	status := func() *v1alpha1.UnitedDeploymentStatus {
 		return &v1alpha1.UnitedDeploymentStatus{
@@ -75,7 +75,7 @@ func TestOnlyCounters(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := status(), status()
 			tc.change(after)
-			if got := publish.OnlyCounters(before, after); got != tc.want {
+			if got := publish.Compare(before, after) <= publish.Counts; got != tc.want {
 				t.Error(got)
 			}
 		})
@@ -94,10 +94,10 @@ func TestCountsThatComplete(t *testing.T) {
 			for n, want := range map[int32]bool{2: true, 3: phase == v1alpha1.PhaseUpdating} {
 				after := before.DeepCopy()
 				*count(&after.Subsets[0].ReplicaCounts) = n
-				if got := publish.OnlyCounters(before, after); got != want {
+				if got := publish.Compare(before, after) <= publish.Counts; got != want {
 					t.Errorf("%s: %d of 3 %s waits: %v", phase, n, name, got)
 				}
-				if got := publish.OnlyCounters(after, after); !got {
+				if got := publish.Compare(after, after); got != publish.Same {
 					t.Errorf("%s: %d of 3 %s, as before: %v", phase, n, name, got)
 				}
 			}
@@ -111,14 +111,14 @@ func TestNothingIsToBeUpdated(t *testing.T) {
 		Name: "a", DesiredReplicas: 3, Phase: v1alpha1.PhaseUnavailable, ReplicaCounts: v1alpha1.ReplicaCounts{UpdatedReplicas: 3, UpdatedReadyReplicas: 1},
 	}}}
 	after := before.DeepCopy()
-	if after.Subsets[0].UpdatedReadyReplicas = 0; !publish.OnlyCounters(before, after) {
+	if after.Subsets[0].UpdatedReadyReplicas = 0; publish.Compare(before, after) != publish.Counts {
 		t.Error("it does not wait")
 	}
 }
 
 // While replicas are created for the first time, the progress of each subset can wait; a problem, and that
 // everything is done, cannot.
-func TestOnlyProvisioning(t *testing.T) {
+func TestProvisioning(t *testing.T) {
 	status := func() *v1alpha1.UnitedDeploymentStatus {
 		return &v1alpha1.UnitedDeploymentStatus{
 			ObservedGeneration: 1, CurrentRevision: "web-1", UpdateRevision: "web-1",
@@ -156,7 +156,7 @@ func TestOnlyProvisioning(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := status(), status()
 			tc.change(after)
-			if got := publish.OnlyProvisioning(before, after); got != tc.want {
+			if got := publish.Compare(before, after) == publish.Provisioning; got != tc.want {
 				t.Error(got)
 			}
 		})
@@ -190,12 +190,12 @@ func TestProvisioningIsOver(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			after.Subsets[0].Phase = v1alpha1.PhaseComplete
-			if got := publish.OnlyProvisioning(before, after); got != tc.want {
+			if got := publish.Compare(before, after) == publish.Provisioning; got != tc.want {
 				t.Error(got)
 			}
 		})
 	}
-	if first := (&v1alpha1.UnitedDeploymentStatus{}); publish.OnlyProvisioning(first, first) {
+	if first := (&v1alpha1.UnitedDeploymentStatus{}); publish.Compare(first, first) == publish.Provisioning {
 		t.Error("before the first status")
 	}
 }
