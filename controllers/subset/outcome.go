@@ -14,6 +14,8 @@ type Failure struct {
 	Reason string
 	// Message is the API server's own message if the error is from there.
 	Message string
+	// Repeated: the same has failed before.
+	Repeated bool
 	// Stalled reports whether the failure is unlikely to pass by itself soon.
 	Stalled bool
 	// RetryAt is when the write is tried again if nothing changes before.

@@ -102,13 +102,13 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	switch unusable, err := r.kinds.ensure(ctx, spec.Adapter, r.Clock.Now()); {
 	case err != nil:
-		return ctrl.Result{}, err
+		return r.publishUnread(ctx, parent, err)
 	case unusable != nil:
 		return r.publishBlocked(ctx, parent, unusable)
 	}
 	in, err := r.observe(ctx, parent, spec)
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.publishUnread(ctx, parent, err)
 	}
 	executor := r.executor(in)
 	in, plan, kept := executor.KeepRevision(ctx, in, planner.Make(in))
@@ -164,6 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err != nil {
 		return nil, err
 	}
+	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
 	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
 	return planner.NewInput(seen)
 }
@@ -192,6 +193,28 @@ func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
 		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
 		Comparisons: &r.compared, Repeats: &r.repeats, Contests: &r.contests,
 	}
+}
+
+// readFailures is the key of failures to read in the failures by subset; no subset has such a name.
+const readFailures = "(read)"
+
+// publishUnread publishes that what belongs to a parent could not be read, and returns when to try again. The first time,
+// nothing is said, because a single request may always fail.
+func (r *Reconciler) publishUnread(ctx context.Context, parent *v1alpha1.UnitedDeployment, err error) (ctrl.Result, error) {
+	if errors.Is(err, subset.ErrStale) || ctx.Err() != nil {
+		return r.requeueAfter(err)
+	}
+	key, attempt, now := client.ObjectKeyFromObject(parent), undone.AttemptOn(parent, nil), r.Clock.Now()
+	failure := r.failures.Pending(key, readFailures, attempt, now)
+	if failure == nil {
+		failure = r.failures.Failed(key, readFailures, attempt, err, now)
+		ctrl.LoggerFrom(ctx).Info("could not read", "error", err.Error(), "retryAt", failure.RetryAt)
+	}
+	if !failure.Repeated {
+		return ctrl.Result{RequeueAfter: max(failure.RetryAt.Sub(now), time.Millisecond)}, nil
+	}
+	failure.Reason = v1alpha1.ReasonReadFailed
+	return r.publishBlocked(ctx, parent, failure)
 }
 
 // publishBlocked publishes why nothing can be done for a parent, and returns when to try again.

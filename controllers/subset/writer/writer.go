@@ -493,19 +493,6 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// ReadParent reads a parent past the cache; the error is subset.ErrStale if it is gone. It lists, so that no permission
-// to get is needed.
-func ReadParent(ctx context.Context, live client.Reader, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
-	list := &v1alpha1.UnitedDeploymentList{}
-	if err := live.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{"metadata.name": parent.Name}); err != nil {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
-	}
-	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
-	}
-	return &list.Items[0], nil
-}
-
 // Intact reports whether nobody has changed a child since it was written.
 func (w *Writer) Intact(parent types.NamespacedName, child *unstructured.Unstructured) bool {
 	return w.Comparisons.Intact(parent, child)

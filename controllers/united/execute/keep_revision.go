@@ -16,7 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -86,7 +86,7 @@ func asStaleRevision(err error) error {
 // subset.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
 // revision again, or remove a subset that was added back.
 func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
-	live, err := writer.ReadParent(ctx, e.Live, parent)
+	live, err := observe.ReadParent(ctx, e.Live, parent)
 	if err != nil {
 		return err
 	}

@@ -362,3 +362,16 @@ func ObjectOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u.SetGroupVersionKind(gvk)
 	return u
 }
+
+// ReadParent reads a parent past the cache; the error is subset.ErrStale if it is gone. It lists, so that no permission
+// to get is needed.
+func ReadParent(ctx context.Context, live client.Reader, parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
+	list := &v1alpha1.UnitedDeploymentList{}
+	if err := live.List(ctx, list, client.InNamespace(parent.Namespace), client.MatchingFields{"metadata.name": parent.Name}); err != nil {
+		return nil, fmt.Errorf("read %s: %w", parent.Name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, fmt.Errorf("read %s: %w", parent.Name, subset.ErrStale)
+	}
+	return &list.Items[0], nil
+}

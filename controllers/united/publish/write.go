@@ -16,7 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/observe"
 )
 
 // writeStatus replaces the status that was read, and no other: it has the protected revision of each subset and the
@@ -34,7 +34,7 @@ func (w *Publisher) writeStatus(ctx context.Context, parent *v1alpha1.UnitedDepl
 	}
 	// Either the test failed; or the status is equal for us, but encoded differently: for example by a later version,
 	// with fields that we do not know.
-	live, err := writer.ReadParent(ctx, w.Live, parent)
+	live, err := observe.ReadParent(ctx, w.Live, parent)
 	if err != nil {
 		return nil, err
 	}

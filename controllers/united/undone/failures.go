@@ -71,7 +71,7 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 	r.count++
 	reason, final := Classify(err)
 	r.failure = subset.Failure{
-		Reason: reason, Message: MessageOf(err),
+		Reason: reason, Message: MessageOf(err), Repeated: r.count > 1,
 		Stalled: final || r.count >= StalledAfterFailures,
 		RetryAt: now.Add(backOff(r.count)),
 	}
