@@ -58,7 +58,6 @@ type Reconciler struct {
 	compared          writer.Comparisons
 	repeats           undone.Repeats
 	contests          undone.Contests
-	specs             observe.Specs
 	observed          observe.Memory
 	statuses          publish.Memory
 	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
@@ -96,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
-	spec, err := r.specs.Read(parent, r.Adapters)
+	spec, err := r.observed.Spec(parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -151,7 +150,6 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
-	r.specs.Forget(key)
 	r.observed.Forget(key)
 	r.statuses.Forget(key)
 	r.unreached.Forget(key)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -62,6 +63,7 @@ type Writes interface {
 
 // Memory is what an Observer remembers. If it is lost, that costs only additional reads.
 type Memory struct {
+	specs    perparent.Memory[decodedSpec]
 	children observedChildren
 	holders  holders
 	parsed   store.Parsed
@@ -69,6 +71,7 @@ type Memory struct {
 
 // Forget forgets a parent.
 func (m *Memory) Forget(parent types.NamespacedName) {
+	m.specs.Forget(parent)
 	m.children.Forget(parent)
 	m.holders.Forget(parent)
 	m.parsed.Forget(parent)

@@ -9,31 +9,26 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
-// Specs remembers the decoded spec of each parent, which is the same until the generation changes.
-type Specs struct {
-	perparent.Memory[decodedSpec]
-}
-
+// decodedSpec is the decoded spec of a parent, which is the same until the generation changes.
 type decodedSpec struct {
 	uid        types.UID
 	generation int64
 	spec       *spec.Spec
 }
 
-// Read is spec.Read with a memory. Invalid specs are not remembered.
-func (s *Specs) Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
+// Spec is spec.Read with a memory. Invalid specs are not remembered.
+func (m *Memory) Spec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
-	if kept := s.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
+	if kept := m.specs.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
 		return kept.spec, nil
 	}
 	spec, err := spec.Read(parent, known)
 	if err != nil {
 		return nil, err
 	}
-	s.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
+	m.specs.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
 	return spec, nil
 }
