@@ -63,8 +63,8 @@ const (
 	// relies on what it wrote, and writes it less and less often, at least every five minutes.
 	// Stalled becomes True after half a minute.
 	ReasonOverridden = "Overridden"
-	// ReasonReadFailed means that United cannot read what belongs to the UnitedDeployment, for the second time in a row.
-	// It is tried again; meanwhile nothing is changed.
+	// ReasonReadFailed: United could not read what belongs to the object, several times in a row, and changes nothing
+	// meanwhile. The message is the API server's.
 	ReasonReadFailed = "ReadFailed"
 	// ReasonInvalidSpec: United cannot interpret the spec. It changes nothing, and running replicas
 	// keep running. Admission rejects such a spec, but an object can be older than a rule, or the

@@ -164,7 +164,7 @@ func clearProvisioning(bare *v1alpha1.UnitedDeploymentStatus) {
 //
 // Trap: fields with a time or a pointer are compared separately and then cleared, so that the rest can be compared
 // with ==. If such a field is added and forgotten here, the worst result is a difference that is none. The fields
-// of the status itself, and of a subset, are listed: TestSameStatus changes each of them.
+// of the status itself, and of a subset, are listed: TestSame changes each of them.
 func same(a, b *v1alpha1.UnitedDeploymentStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration &&
 		a.ReplicaCounts == b.ReplicaCounts &&
