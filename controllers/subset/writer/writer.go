@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -99,73 +98,6 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 		return nil, false, err
 	}
 	return u, true, nil
-}
-
-// Relabel restores the labels of a child of ours that has lost them, and therefore disappeared from the cache; it looks
-// for it past the cache. The error says which object has the child's name: an ErrStale if it is ours. It is nil if the
-// name is free.
-func (w *Writer) Relabel(ctx context.Context, c *adapters.Child) error {
-	gvk := w.Adapter.GroupVersionKind()
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(gvk)
-	err := w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look up %s %s: %w", gvk.Kind, c.Name, err)
-	}
-	owner := metav1.GetControllerOf(live)
-	switch {
-	case live.DeletionTimestamp != nil,
-		owner != nil && owner.UID != c.Owner.UID && owner.Kind == c.Owner.Kind && owner.Name == c.Owner.Name:
-		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, subset.ErrPredecessor)
-	case owner == nil || owner.UID != c.Owner.UID:
-		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, subset.ErrNameConflict, gvk.Kind)
-	}
-	return w.restoreLabels(ctx, c, live)
-}
-
-// Stripped reads, past the cache, a child that has lost one of its labels, and so may not be in the cache. It returns
-// nil if the name is free, or the object with that name has its labels, or is not ours.
-func (w *Writer) Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
-	err := w.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, live)
-	if err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	owner := metav1.GetControllerOf(live)
-	if owner == nil || owner.UID != c.Owner.UID || live.GetDeletionTimestamp() != nil || ownership.Labelled(c, live) {
-		return nil, nil //nolint:nilnil // there is no such child
-	}
-	return live, nil
-}
-
-// restoreLabels restores the labels of a child. If the child has them, it is only not in the cache yet. Both cases are
-// checked again later, and labels that are removed each time are restored less and less often.
-func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *metav1.PartialObjectMetadata) error {
-	lost := ownership.LostLabel(c, live)
-	if lost == "" {
-		return &subset.WaitError{Reason: c.Name + " exists, but is not in the cache yet"}
-	}
-	content := labelling(live)
-	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", ownership.LabelAt(lost), live.GetManagedFields()); err != nil {
-		return err
-	}
-	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if live.Labels == nil {
-		live.Labels = map[string]string{}
-	}
-	live.Labels[v1alpha1.LabelName], live.Labels[v1alpha1.LabelSubset] = c.Parent, c.Subset
-	switch err := w.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); {
-	case apierrors.IsConflict(err):
-	case err != nil:
-		return fmt.Errorf("restore the labels of %s: %w", c.Name, err)
-	default:
-		w.recordRelabel(c, content, live)
-	}
-	return &subset.WaitError{Reason: c.Name + " lost its labels; restoring them"}
 }
 
 // checkRevisionsCollected checks, past the cache, whether the garbage collector has deleted the revisions of an earlier
@@ -401,81 +333,6 @@ func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.U
 	}
 	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
 	return w.recordWrite(c, content, fingerprint, applied, u), nil
-}
-
-// Remove deletes the child of a removed subset in the version that was read: if it has changed since, it may be wanted
-// again.
-func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured) error {
-	err := w.Client.Delete(ctx, current,
-		client.Preconditions{UID: ptr.To(current.GetUID()), ResourceVersion: ptr.To(current.GetResourceVersion())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsConflict(err) {
-		return subset.ErrStale
-	}
-	w.Comparisons.forgetChild(current)
-	w.Repeats.ForgetObject(parentOfObject(current), w.object(current.GetName()))
-	return client.IgnoreNotFound(err)
-}
-
-// Shrink removes replicas from the child of a removed subset, pauses it on request, and returns the updated child. Nothing
-// else of it can be written, because the spec does not have the subset anymore. An error is ErrStale or the API server's
-// error.
-func (w *Writer) Shrink(ctx context.Context, current *unstructured.Unstructured, replicas int32, pause bool) (*unstructured.Unstructured, error) {
-	if err := w.delayShrinkIfRepeated(current, replicas); err != nil {
-		return nil, err
-	}
-	after := current.DeepCopy()
-	patch := map[string]any{
-		"metadata": map[string]any{"uid": current.GetUID(), "resourceVersion": current.GetResourceVersion()},
-		"spec":     map[string]any{"replicas": replicas},
-	}
-	if pause {
-		if err := unstructured.SetNestedField(patch, true, w.Adapter.FieldPaths().Paused...); err != nil {
-			return nil, fmt.Errorf("shrink %s: %w", current.GetName(), err)
-		}
-	}
-	raw, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("shrink %s: %w", current.GetName(), err)
-	}
-	err = w.Client.Patch(ctx, after, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, subset.ErrStale
-	}
-	if err != nil {
-		return nil, err
-	}
-	if w.recordShrink(current, after, replicas) && after.GetResourceVersion() == current.GetResourceVersion() {
-		return nil, subset.ErrStale // as in update: no watch reports it
-	}
-	return after, nil
-}
-
-// CheckUnchanged checks, past the cache, whether the spec of a child is as it was read; the error is ErrStale if it is
-// not.
-func (w *Writer) CheckUnchanged(ctx context.Context, current *unstructured.Unstructured) error {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(w.Adapter.GroupVersionKind())
-	err := w.Live.Get(ctx, client.ObjectKeyFromObject(current), live)
-	switch {
-	case apierrors.IsNotFound(err):
-		return subset.ErrStale
-	case err != nil:
-		return fmt.Errorf("look up %s: %w", current.GetName(), err)
-	case live.UID != current.GetUID() || live.Generation != current.GetGeneration():
-		return subset.ErrStale
-	}
-	return nil
-}
-
-// DeleteReplica deletes a released replica, but not a newer one of the same name.
-func (w *Writer) DeleteReplica(ctx context.Context, namespace string, r adapters.Replica) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
-	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(r.UID)})
-	if apierrors.IsConflict(err) {
-		return subset.ErrStale
-	}
-	return client.IgnoreNotFound(err)
 }
 
 // withoutRecord returns the child without the annotations that do not justify a write. It shares everything else with
