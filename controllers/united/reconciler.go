@@ -62,12 +62,14 @@ type Reconciler struct {
 	statuses          publish.Memory
 	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
 	unreached perparent.Memory[map[string]int]
+	gathering gathering
 }
 
 // Reconcile runs a pass over one UnitedDeployment if it may have one now.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := &v1alpha1.UnitedDeployment{}
-	if err := r.Client.Get(ctx, req.NamespacedName, parent); err != nil {
+	// It is shared with the cache: nothing modifies it.
+	if err := r.Client.Get(ctx, req.NamespacedName, parent, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.reportReadable(ctx, req.NamespacedName)
 			r.forget(req.NamespacedName)
@@ -90,6 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer pass.End()
+	r.gathering.begin(req.NamespacedName, r.Clock.Now())
 	return r.pass(ctx, parent, pass)
 }
 
@@ -119,6 +122,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
 	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
+	r.gathering.idle.Set(client.ObjectKeyFromObject(parent), "", !plan.Waits(results))
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
@@ -143,6 +147,12 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	return ctrl.Result{RequeueAfter: wait}, executor.Truncate(ctx, in, results, status)
 }
 
+// WroteQuietly reports whether a version of a parent is one that this process wrote, and that changed only parts of the
+// status by which no pass decides.
+func (r *Reconciler) WroteQuietly(parent client.ObjectKey, resourceVersion string) bool {
+	return r.statuses.Quiet(parent, resourceVersion)
+}
+
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
@@ -153,6 +163,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.observed.Forget(key)
 	r.statuses.Forget(key)
 	r.unreached.Forget(key)
+	r.gathering.forget(key)
 	r.Shares.Forget(key)
 }
 

@@ -22,11 +22,13 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -173,16 +175,21 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Shares: fairness.New(workers), Meter: fairness.NewMeter(clock.RealClock{}),
 		StatusBatching: publish.StandardBatching(),
 	}
-	// Our own status writes also trigger passes: so a pass that used an outdated status is followed by one that does
-	// not.
-	builder := ctrl.NewControllerManagedBy(mgr).
+	r.gathering.clock = r.Clock
+	// Our own status writes also trigger passes, so that a pass that used an outdated status is followed by one that does
+	// not, unless no pass decides by what they changed.
+	others := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		same := e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() // this looks again
+		return same || !r.WroteQuietly(client.ObjectKeyFromObject(e.ObjectNew), e.ObjectNew.GetResourceVersion())
+	}}
+	controllerBuilder := ctrl.NewControllerManagedBy(mgr).
 		Named("uniteddeployment").
-		For(&v1alpha1.UnitedDeployment{}).
-		Owns(&appsv1.ControllerRevision{}).
-		Watches(&corev1.Pod{}, podEvents()).
+		For(&v1alpha1.UnitedDeployment{}, builder.WithPredicates(others)).
+		Watches(&appsv1.ControllerRevision{}, r.gathering.events()).
+		Watches(&corev1.Pod{}, r.gathering.events()).
 		WatchesRawSource(wakeUps(r.Shares)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
-	c, err := builder.Build(r)
+	c, err := controllerBuilder.Build(r)
 	if err != nil {
 		return fmt.Errorf("set up controller: %w", err)
 	}
@@ -206,7 +213,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 			}
 			indexed[w] = true
 		}
-		return c.Watch(source.Kind[client.Object](from, observe.ObjectOf(w.kind), handler.EnqueueRequestsFromMapFunc(parentByLabel)))
+		return c.Watch(source.Kind[client.Object](from, observe.ObjectOf(w.kind), r.gathering.events()))
 	}}
 	return nil
 }

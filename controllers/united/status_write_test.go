@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -254,5 +256,34 @@ func TestPhaseOfOneThatIsReplaced(t *testing.T) {
 				t.Error("when it is to have more, it is", phase)
 			}
 		})
+	}
+}
+
+// TestQuietStatus: a status that changed only what no pass decides by starts none; any other does, and so does one that
+// somebody has changed meanwhile.
+func TestQuietStatus(t *testing.T) {
+	s := newScene(t).settled()
+	quiet := func() bool {
+		return s.Reconciler.WroteQuietly(client.ObjectKeyFromObject(s.Parent()), s.Parent().ResourceVersion)
+	}
+	wrote := func(what string, want bool) {
+		t.Helper()
+		if writes := s.statusWrites(); s.pass().statusWrites() != writes+1 || quiet() != want {
+			t.Errorf("%s: quiet %t, %d status writes", what, quiet(), s.statusWrites()-writes)
+		}
+	}
+	s.ready("a-0", false)
+	wrote("a replica is not ready", true)
+	s.image("v2")
+	wrote("another image", false)
+	s.settled().partition("a", "1")
+	wrote("a release", false)
+	s.settled().ready("b-0", false).pass()
+	if !quiet() {
+		t.Error("a positive control")
+	}
+	s.Annotate("example.com/x", "y")
+	if quiet() {
+		t.Error("somebody else's write")
 	}
 }

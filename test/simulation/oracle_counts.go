@@ -39,7 +39,7 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 		if s.Replicas == n {
 			continue
 		}
-		if wrong = i; o.collects.told || n == asked.replicas && made && s.Phase != v1alpha1.PhaseUpdating {
+		if wrong = i; o.collects.told || n == asked.replicas && made && !moves(status, s) {
 			o.fail("the status counts %d replicas of %s; its child has %d", s.Replicas, s.Name, n)
 		}
 	}
@@ -63,6 +63,14 @@ func (o *Oracle) judgeCounts(status *v1alpha1.UnitedDeploymentStatus) {
 		s := &status.Subsets[wrong]
 		o.fail("the status counts %d replicas of %s for %s; its child has %d", s.Replicas, s.Name, late, o.countOwn(s.Name))
 	}
+}
+
+// moves reports whether a subset replaces replicas according to a status, or does so or not while others do: how far it is
+// may be late, too.
+func moves(status *v1alpha1.UnitedDeploymentStatus, s *v1alpha1.SubsetStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	rolling := ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonRollingOut
+	return s.Phase == v1alpha1.PhaseUpdating || rolling && (s.Phase == v1alpha1.PhaseWaiting || s.Phase == v1alpha1.PhaseUnavailable)
 }
 
 // wasMade reports whether a status shows that its replicas have all existed once, or that it has something to replace:

@@ -423,7 +423,7 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.collects(5*time.Second).scale(6).pass().counted(1, 3, 4).writesStatus()
 		}, "the status counts 1 replicas of a; its child has 2"},
 		{"a count that waits, and is what is wanted", plain, func(c *court) {
-			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseUnavailable).writesNothing()
+			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseScaling).writesNothing()
 		}, "the status counts 1 replicas of a; its child has 2"},
 		{"a count that waits, and is what is wanted for a moment", plain, func(c *court) {
 			c.collects(5*time.Second).pass().counted(1, 3, 4).phase(v1alpha1.PhaseUpdating).writesNothing()

@@ -116,9 +116,13 @@ func (s *World) Reconcile() {
 	failing := s.API.failing()
 	s.Oracle.beforePass()
 	s.seen = s.API.Heard()
+	last := s.API.Last
 	rejectedStatuses := s.API.rejectedStatuses
 	crashed, err := s.pass()
 	s.again = err != nil || crashed
+	if parent := s.Parent(); s.API.Last == last+1 && s.seen == last && s.Reconciler.WroteQuietly(client.ObjectKeyFromObject(parent), parent.ResourceVersion) {
+		s.seen = s.API.Last // the watch starts no pass, and the pass has written nothing else
+	}
 	if r := s.Parent().Status.Rollout; r != nil {
 		if text := fmt.Sprintf("  rollout: step %d %s: %s", r.Step, r.Phase, r.Message); text != s.rollout {
 			s.rollout = text

@@ -29,6 +29,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -45,7 +46,7 @@ import (
 //     carried. Unless it is written only together with other writes: then add it to riding.
 //   - another write that a pass can make: a kind of smallWrite, in decide and carry.
 //   - something that a pass remembers in the status: nothing, it is carried, unless
-//     forgettable drops it.
+//     publish.ForDecisions drops it.
 
 // longTime is one tick of the clock: longer than the progress deadline, a step's pause and minReadySeconds.
 const longTime = 15 * time.Minute
@@ -842,7 +843,7 @@ func startOf(status *v1alpha1.UnitedDeploymentStatus) started {
 
 // internStatus returns the number of a status. records: the copies of what is on the children are kept.
 func internStatus(status *v1alpha1.UnitedDeploymentStatus, records bool) uint32 {
-	kept := forgettable(status.DeepCopy())
+	kept := publish.ForDecisions(status)
 	for i := range kept.Subsets {
 		if !records {
 			kept.Subsets[i].ChildRecord = nil
@@ -859,26 +860,4 @@ func internStatus(status *v1alpha1.UnitedDeploymentStatus, records bool) uint32 
 		}
 		return back
 	})
-}
-
-// forgettable removes from a status what is only for people, so that no pass decides by it: messages, counts, the
-// summary of both, phases of subsets, the time of progress, and the conditions except Initialized.
-// TestStatusForgetsNothing checks that.
-func forgettable(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
-	status.ReplicaCounts = v1alpha1.ReplicaCounts{}
-	status.Selector, status.Summary = "", ""
-	status.LastProgressTime = nil
-	initialized := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized)
-	status.Conditions = nil
-	if initialized {
-		status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue}}
-	}
-	for i := range status.Subsets {
-		sub := &status.Subsets[i]
-		sub.ReplicaCounts, sub.Phase, sub.Message = v1alpha1.ReplicaCounts{}, "", ""
-	}
-	if status.Rollout != nil {
-		status.Rollout.Message, status.Rollout.LastProgressTime = "", nil
-	}
-	return status
 }

@@ -50,6 +50,19 @@ func (w *Write) LeftOut() *Result {
 	return nil
 }
 
+// Waits reports whether something of the plan waits for a replica, or for the controller of a child, so that an event of
+// these may allow the next write.
+func (p *Plan) Waits(results Results) bool {
+	if p.Growth != nil || p.Rollout != nil && p.Rollout.State != nil && p.Rollout.State.Phase != v1alpha1.RolloutComplete {
+		return true
+	}
+	return slices.ContainsFunc(p.Subsets, func(s *SubsetPlan) bool {
+		r := results.Of(s.Name)
+		alone := s.Step.Action == subset.ActionCreate || s.Step.Action == subset.ActionApply && s.Step.Reason == ""
+		return !alone || len(s.Deletes) > 0 || s.Decision.WaitReason != "" || r.Refused() || r.WaitReason != ""
+	})
+}
+
 // Unreached returns the places of the subsets that were not reached, in a queue that begins with 1.
 func (p *Plan) Unreached(results Results) map[string]int {
 	unreached := map[string]int{}

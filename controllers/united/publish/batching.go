@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -39,6 +40,20 @@ func StandardBatching() Batching {
 // Memory remembers what was published. If it is lost, that costs only additional writes.
 type Memory struct {
 	perparent.Memory[*published]
+	// quiet are the versions of the parents whose last write changed only what no pass decides by. Others read them
+	// while a pass runs.
+	quiet perparent.Memory[string]
+}
+
+// Quiet reports whether a version of a parent is one of those.
+func (m *Memory) Quiet(parent types.NamespacedName, resourceVersion string) bool {
+	return m.quiet.Get(parent, "") == resourceVersion
+}
+
+// Forget forgets a parent.
+func (m *Memory) Forget(parent types.NamespacedName) {
+	m.Memory.Forget(parent)
+	m.quiet.Forget(parent)
 }
 
 // of returns what was published of a parent.

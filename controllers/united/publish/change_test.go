@@ -44,7 +44,7 @@ func TestCounts(t *testing.T) {
 		}, true},
 		{"fewer", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 3, 3 }, true},
 		{"all are ready for a moment", func(s *v1alpha1.UnitedDeploymentStatus) { s.ReadyReplicas, s.Subsets[0].ReadyReplicas = 6, 6 }, true},
-		{"all that is released is updated", func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].UpdatedReplicas = 3 }, false},
+		{"all that is released is updated, but not ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].UpdatedReplicas = 3 }, true},
 		{"all that is released is ready", func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].UpdatedReadyReplicas = 3 }, false},
 		{"one is replaced", func(s *v1alpha1.UnitedDeploymentStatus) { s.Replicas, s.Subsets[0].Replicas = 5, 5 }, true},
 		{"the child knows its own name of the template", func(s *v1alpha1.UnitedDeploymentStatus) {
@@ -197,5 +197,56 @@ func TestProvisioningIsOver(t *testing.T) {
 	}
 	if first := (&v1alpha1.UnitedDeploymentStatus{}); publish.Compare(first, first) == publish.Provisioning {
 		t.Error("before the first status")
+	}
+}
+
+// While replicas are being updated, Available and how far a subset is can wait; what completes or fails, and the beginning
+// and the end of it, cannot.
+func TestMoving(t *testing.T) {
+	status := func() *v1alpha1.UnitedDeploymentStatus {
+		return &v1alpha1.UnitedDeploymentStatus{
+			ObservedGeneration: 2, CurrentRevision: "web-1", UpdateRevision: "web-2",
+			Conditions: []metav1.Condition{
+				{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRollingOut}, {Type: "Initialized", Status: metav1.ConditionTrue},
+				{Type: "Available", Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplicasAvailable},
+			},
+			Subsets: []v1alpha1.SubsetStatus{
+				{Name: "a", DesiredReplicas: 3, ExpectedUpdatedReplicas: 3, Phase: v1alpha1.PhaseUpdating},
+				{Name: "b", DesiredReplicas: 3, Phase: v1alpha1.PhaseHeld},
+			},
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.UnitedDeploymentStatus)
+		want   publish.Change
+	}{
+		"not all are available": {func(s *v1alpha1.UnitedDeploymentStatus) {
+			s.Conditions[2].Status, s.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonReplicasUnavailable
+		}, publish.Moving},
+		"a subset waits for the others":               {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Phase = v1alpha1.PhaseWaiting }, publish.Moving},
+		"the rollout is over, the last replica comes": {func(s *v1alpha1.UnitedDeploymentStatus) { s.Conditions[0].Reason = v1alpha1.ReasonScaling }, publish.Anything},
+		"a subset is scaled":                          {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Phase = v1alpha1.PhaseScaling }, publish.Anything},
+		"the last one is ready": {func(s *v1alpha1.UnitedDeploymentStatus) {
+			s.Subsets[0].Phase, s.Subsets[0].UpdatedReadyReplicas = v1alpha1.PhaseUnavailable, 3
+		}, publish.Completion},
+		"a subset is complete": {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Phase = v1alpha1.PhaseComplete }, publish.Anything},
+		"a subset fails":       {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Phase = v1alpha1.PhaseStalled }, publish.Anything},
+		"a subset is restored": {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Phase = v1alpha1.PhaseRestoring }, publish.Anything},
+		"one failed":           {func(s *v1alpha1.UnitedDeploymentStatus) { s.Conditions[0].Reason = v1alpha1.ReasonReplicaFailed }, publish.Anything},
+		"it is Ready": {func(s *v1alpha1.UnitedDeploymentStatus) {
+			s.Conditions[0].Status, s.Conditions[0].Reason = metav1.ConditionTrue, v1alpha1.ReasonRolloutHeld
+		}, publish.Anything},
+		"a partition": {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].Partition = 1 }, publish.Anything},
+		"a revision":  {func(s *v1alpha1.UnitedDeploymentStatus) { s.Subsets[0].CurrentRevision = "web-2" }, publish.Anything},
+		"the rollout": {func(s *v1alpha1.UnitedDeploymentStatus) { s.Rollout = &v1alpha1.RolloutStatus{Step: 1} }, publish.Anything},
+	} {
+		before, after := status(), status()
+		if tc.change(after); publish.Compare(before, after) != tc.want {
+			t.Errorf("%s: %d, want %d", name, publish.Compare(before, after), tc.want)
+		}
+		tc.change(before)
+		if after = status(); tc.want == publish.Anything && publish.Compare(before, after) != publish.Anything {
+			t.Errorf("%s, and back: %d", name, publish.Compare(before, after))
+		}
 	}
 }

@@ -29,6 +29,8 @@ const (
 	// there is another reason why Ready is still False. That can wait, too. What users read it for cannot: that all its
 	// replicas are ready, that it is Ready, and what is wrong.
 	Provisioning
+	// Moving says that, while replicas are being updated, the condition Available changes, or how far a subset is. That can wait as well: it flips with each replica. What completes, fails, or waits for somebody cannot.
+	Moving
 	// Completion says that a count of replicas has reached the wanted number.
 	Completion
 	// Anything changes what else somebody may wait for: a condition or its reason, a phase, a partition, a revision, the
@@ -37,7 +39,7 @@ const (
 )
 
 // MayWait reports whether such a status can wait for the next one; otherwise it is written at once.
-func (c Change) MayWait() bool { return c == Counts || c == Provisioning }
+func (c Change) MayWait() bool { return c == Counts || c == Provisioning || c == Moving }
 
 // Compare is the only comparison of statuses.
 func Compare(before, after *v1alpha1.UnitedDeploymentStatus) Change {
@@ -45,21 +47,60 @@ func Compare(before, after *v1alpha1.UnitedDeploymentStatus) Change {
 		return Same
 	}
 	was, is := withoutCounters(before), withoutCounters(after)
-	counts := same(was, is)
-	if neverReady(before) && !allReady(before, after) {
-		clearProvisioning(was)
-		clearProvisioning(is)
-		if same(was, is) {
-			return Provisioning
-		}
+	if neverReady(before) && !allReady(before, after) && same(withoutProvisioning(was), withoutProvisioning(is)) {
+		return Provisioning
 	}
+	counts := same(was, is)
 	switch {
-	case !counts:
+	case !counts && !(moves(before) && moves(after) && same(withoutMoving(was), withoutMoving(is))):
 		return Anything
 	case completes(before, after):
 		return Completion
+	case !counts:
+		return Moving
 	}
 	return Counts
+}
+
+// underWay are the reasons why Ready is False while nothing is wrong.
+func underWay(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonReconciling, v1alpha1.ReasonRollingOut, v1alpha1.ReasonScaling, v1alpha1.ReasonReplicasUnavailable:
+		return true
+	}
+	return false
+}
+
+// moves reports whether replicas are being updated, and nothing is wrong.
+func moves(status *v1alpha1.UnitedDeploymentStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonRollingOut
+}
+
+// Decides reports whether a pass may decide by what differs between two statuses. What it leaves out is only for people:
+// counts, texts, phases, the time of progress, and conditions except Initialized. The walks hold that.
+func Decides(before, after *v1alpha1.UnitedDeploymentStatus) bool {
+	return !same(ForDecisions(before), ForDecisions(after))
+}
+
+// ForDecisions returns the part of a status by which a pass may decide.
+func ForDecisions(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	kept := status.DeepCopy()
+	kept.ReplicaCounts = v1alpha1.ReplicaCounts{}
+	kept.Selector, kept.Summary = "", ""
+	kept.LastProgressTime = nil
+	kept.Conditions = nil
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
+		kept.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionInitialized, Status: metav1.ConditionTrue}}
+	}
+	for i := range kept.Subsets {
+		s := &kept.Subsets[i]
+		s.ReplicaCounts, s.Phase, s.Message = v1alpha1.ReplicaCounts{}, "", ""
+	}
+	if kept.Rollout != nil {
+		kept.Rollout.Message, kept.Rollout.LastProgressTime = "", nil
+	}
+	return kept
 }
 
 // allReady reports whether all replicas that are wanted have become ready.
@@ -85,7 +126,7 @@ func neverReady(status *v1alpha1.UnitedDeploymentStatus) bool {
 }
 
 // completes reports whether a count of a subset has reached the wanted number. While a subset replaces replicas,
-// the counts of all its replicas reach it with each of them, and only the counts of updated replicas show an end.
+// the counts of all its replicas reach it with each of them, and only the count of updated and ready ones shows an end.
 func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 	for i := range after.Subsets {
 		is := &after.Subsets[i]
@@ -94,9 +135,11 @@ func completes(before, after *v1alpha1.UnitedDeploymentStatus) bool {
 		switch {
 		case was == nil:
 			return true
-		case expected > 0 && (reached(expected, was.UpdatedReplicas, is.UpdatedReplicas) || reached(expected, was.UpdatedReadyReplicas, is.UpdatedReadyReplicas)):
+		case expected > 0 && reached(expected, was.UpdatedReadyReplicas, is.UpdatedReadyReplicas):
 			return true
 		case is.Phase == v1alpha1.PhaseUpdating:
+		case expected > 0 && reached(expected, was.UpdatedReplicas, is.UpdatedReplicas):
+			return true
 		case reached(is.DesiredReplicas, was.Replicas, is.Replicas),
 			reached(is.DesiredReplicas, was.ReadyReplicas, is.ReadyReplicas),
 			reached(is.DesiredReplicas, was.AvailableReplicas, is.AvailableReplicas):
@@ -142,21 +185,33 @@ func recurring(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeployme
 	return bare
 }
 
-// clearProvisioning removes from a status without counters what can wait while its replicas are being created.
-func clearProvisioning(bare *v1alpha1.UnitedDeploymentStatus) {
-	for i := range bare.Conditions {
-		c := &bare.Conditions[i]
-		switch c.Reason {
-		case v1alpha1.ReasonReconciling, v1alpha1.ReasonRollingOut, v1alpha1.ReasonScaling, v1alpha1.ReasonReplicasUnavailable:
+// withoutProvisioning returns a status without counters without what can wait while its replicas are being created.
+func withoutProvisioning(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	return blurred(status, v1alpha1.PhasePending, v1alpha1.PhaseUpdating, v1alpha1.PhaseScaling, v1alpha1.PhaseUnavailable, v1alpha1.PhaseComplete, v1alpha1.PhaseHeld)
+}
+
+// withoutMoving returns a status without counters without what can wait while its replicas are being updated.
+func withoutMoving(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeploymentStatus {
+	bare := blurred(status, v1alpha1.PhaseUpdating, v1alpha1.PhaseUnavailable, v1alpha1.PhaseWaiting)
+	meta.RemoveStatusCondition(&bare.Conditions, v1alpha1.ConditionAvailable)
+	return bare
+}
+
+// blurred returns a status in which these phases are equal, and so are the reasons why Ready is False while nothing is wrong.
+func blurred(status *v1alpha1.UnitedDeploymentStatus, phases ...v1alpha1.SubsetPhase) *v1alpha1.UnitedDeploymentStatus {
+	out := *status
+	out.Conditions, out.Subsets = slices.Clone(status.Conditions), slices.Clone(status.Subsets)
+	for i := range out.Conditions {
+		if c := &out.Conditions[i]; underWay(c.Reason) {
 			c.Reason = ""
 		}
 	}
-	for i := range bare.Subsets {
-		switch s := &bare.Subsets[i]; s.Phase {
-		case v1alpha1.PhasePending, v1alpha1.PhaseUpdating, v1alpha1.PhaseScaling, v1alpha1.PhaseUnavailable, v1alpha1.PhaseComplete, v1alpha1.PhaseHeld:
+	for i := range out.Subsets {
+		if s := &out.Subsets[i]; slices.Contains(phases, s.Phase) {
 			s.Phase = ""
 		}
 	}
+	return &out
 }
 
 // same reports whether two statuses are equal. It is equality.Semantic.DeepEqual without reflection, which

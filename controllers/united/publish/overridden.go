@@ -63,11 +63,20 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 		return nil, err
 	}
 	override, err := w.wroteStatus(after, content, status)
+	if err == nil && override == (undone.Override{}) && sameMetadata(parent, after) && !Decides(&parent.Status, status) {
+		w.Memory.quiet.Set(key, "", after.ResourceVersion)
+	}
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
 		return nil, fmt.Errorf("status: %w", subset.ErrStale)
 	}
 	return status, err
+}
+
+// sameMetadata reports whether nobody changed a parent, apart from its status, while that was written.
+func sameMetadata(before, after *v1alpha1.UnitedDeployment) bool {
+	return before.UID == after.UID && before.Generation == after.Generation && before.DeletionTimestamp.Equal(after.DeletionTimestamp) &&
+		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels)
 }
 
 // wroteStatus records what was written, and what differs in the response already.
