@@ -50,16 +50,17 @@ func Compare(before, after *v1alpha1.UnitedDeploymentStatus) Change {
 	if neverReady(before) && !allReady(before, after) && same(withoutProvisioning(was), withoutProvisioning(is)) {
 		return Provisioning
 	}
-	counts := same(was, is)
-	switch {
-	case !counts && !(moves(before) && moves(after) && same(withoutMoving(was), withoutMoving(is))):
-		return Anything
-	case completes(before, after):
-		return Completion
-	case !counts:
-		return Moving
+	change := Counts
+	if !same(was, is) {
+		change = Moving
+		if !moves(before) || !moves(after) || !same(withoutMoving(was), withoutMoving(is)) {
+			return Anything
+		}
 	}
-	return Counts
+	if completes(before, after) {
+		return Completion
+	}
+	return change
 }
 
 // underWay are the reasons why Ready is False while nothing is wrong.
