@@ -82,6 +82,7 @@ func newCommand() *cobra.Command {
 func (o *options) run(ctx context.Context) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
 	limitMemory()
+	united.LimitGarbage()
 	restConfig, err := config.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)

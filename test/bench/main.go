@@ -35,6 +35,8 @@ type options struct {
 	roll     bool
 	deadline time.Duration
 	pprof    string
+	// watchOnly is for the process that runs beside the contenders.
+	watchOnly string
 }
 
 // part is one part of the benchmark.
@@ -69,7 +71,11 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.shape, "shape", "5x10", "size: subsets of each UnitedDeployment, and replicas of each subset")
 	flag.DurationVar(&o.deadline, "deadline", 2*time.Hour, "when to give up")
 	flag.StringVar(&o.pprof, "pprof", "0", "address at which the manager serves profiles while it is measured, such as 127.0.0.1:6060")
+	flag.StringVar(&o.watchOnly, "watch-only", "", "only watch the cluster of this kubeconfig, like United, until the program is stopped")
 	flag.Parse()
+	if o.watchOnly != "" {
+		return watchOnly(ctx, o.watchOnly)
+	}
 	wanted := strings.Split(o.parts, ",")
 	for _, name := range wanted {
 		if !slices.ContainsFunc(parts(), func(p part) bool { return p.name == name }) {

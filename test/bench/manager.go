@@ -112,6 +112,15 @@ func (m *manager) idle(ctx context.Context) error {
 	})
 }
 
+// passes returns how many passes the manager has ended.
+func (m *manager) passes(ctx context.Context) (float64, error) {
+	families, err := m.scrape(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("metrics of the manager: %w", err)
+	}
+	return float64(ofController(families["workqueue_work_duration_seconds"]).GetHistogram().GetSampleCount()), nil
+}
+
 func ofController(family *dto.MetricFamily) *dto.Metric {
 	for _, m := range family.GetMetric() {
 		for _, label := range m.GetLabel() {

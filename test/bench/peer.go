@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	kruisev1alpha1 "github.com/openkruise/kruise-api/apps/v1alpha1"
@@ -26,6 +27,9 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 	"github.com/unitedworkloads/united/test/install"
 )
+
+// watchedToo is a roll beside a manager that only watches: what that spends is the least that a controller spends.
+const watchedToo = "roll them out again, beside a manager that only watches"
 
 // partitions are the partitions of a parent's subsets.
 type partitions = map[string]int32
@@ -43,6 +47,10 @@ type contender struct {
 	// children are the StatefulSets of the parents, by parent and zone.
 	children []map[string]client.ObjectKey
 	phases   []phase
+	// watcher is the process that only watches.
+	watcher int
+	// passes returns how many passes it has run; nil if it does not say.
+	passes func(context.Context) (float64, error)
 }
 
 // phase is the cost of one operation.
@@ -50,7 +58,11 @@ type phase struct {
 	name    string
 	took    time.Duration
 	written writes
-	cpu     time.Duration
+	// cpu is that of the contender, all that of the whole control plane with it, watching that of a manager that only
+	// watches.
+	cpu, all, watching time.Duration
+	// passes is how many passes the contender ran, if it says so.
+	passes float64
 	// samples are the times from a patch of a parent until its child shows the change.
 	samples samples
 }
@@ -71,10 +83,26 @@ func runPeer(ctx context.Context, o *options, r *report) error {
 			return err
 		}
 		united.pid = e.manager.Pid()
-		for _, c := range []*contender{peer, united} {
-			if err := c.run(ctx, o.parents); err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
+		united.passes = e.manager.passes
+		if err := peer.run(ctx, o.parents); err != nil {
+			return fmt.Errorf("%s: %w", peer.name, err)
+		}
+		// OpenKruise watches all pods and StatefulSets, also those of others: that would be on United's account.
+		if err := syscall.Kill(peer.pid, syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("suspend %s: %w", peer.name, err)
+		}
+		defer syscall.Kill(peer.pid, syscall.SIGCONT) //nolint:errcheck // it ends with the cluster
+		if err := united.run(ctx, o.parents); err != nil {
+			return fmt.Errorf("%s: %w", united.name, err)
+		}
+		watcher, stop, err := startWatcher(ctx, e.cluster.Kubeconfig())
+		if err != nil {
+			return err
+		}
+		defer stop()
+		united.watcher = watcher
+		if err := united.measure(ctx, watchedToo, func(*phase) error { return united.all(ctx, "v4", inAll(0)) }); err != nil {
+			return fmt.Errorf("%s: %w", united.name, err)
 		}
 		return compare(r, peer, united, o.parents)
 	})
@@ -244,7 +272,7 @@ func (c *contender) measure(ctx context.Context, name string, do func(*phase) er
 	if err != nil {
 		return err
 	}
-	before, err := cpuOf(c.pid)
+	before, err := c.cost(ctx)
 	if err != nil {
 		return err
 	}
@@ -257,10 +285,31 @@ func (c *contender) measure(ctx context.Context, name string, do func(*phase) er
 	if p.written, err = c.quiet(ctx, mark); err != nil {
 		return err
 	}
-	after, err := cpuOf(c.pid)
-	p.cpu = after - before
+	after, err := c.cost(ctx)
+	p.cpu, p.all, p.watching, p.passes = after.cpu-before.cpu, after.all-before.all, after.watching-before.watching, after.passes-before.passes
 	c.phases = append(c.phases, p)
 	return err
+}
+
+// cost returns what the contender, and everything beside it, has cost so far.
+func (c *contender) cost(ctx context.Context) (p phase, err error) {
+	if p.cpu, err = cpuOf(c.pid); err != nil {
+		return p, err
+	}
+	if p.watching, err = cpuOf(c.watcher); err != nil {
+		return p, err
+	}
+	for _, pid := range c.cluster.Pids() {
+		cpu, err := cpuOf(pid)
+		if err != nil {
+			return p, err
+		}
+		p.all += cpu
+	}
+	if c.passes != nil {
+		p.passes, err = c.passes(ctx)
+	}
+	return p, err
 }
 
 // quietFor is how long a contender must have written nothing to count as at rest.
@@ -380,7 +429,7 @@ func (c *contender) touch(ctx context.Context) func(*phase) error {
 func compare(r *report, peer, united *contender, parents int) error {
 	t := r.table(fmt.Sprintf("Beside OpenKruise's UnitedDeployment, %d parents of %d subsets of %d, in one run", parents, canarySubsets, canaryEach),
 		"what", "", peer.name, united.name)
-	for i := range united.phases {
+	for i := range peer.phases {
 		a, b := &peer.phases[i], &united.phases[i]
 		if len(b.samples) > 0 {
 			for _, p := range []int{50, 95} {
@@ -393,7 +442,12 @@ func compare(r *report, peer, united *contender, parents int) error {
 		t.row(a.name, "status writes", verbs(a.written, "uniteddeployments", "status"), verbs(b.written, "uniteddeployments", "status"))
 		t.row(a.name, "all writes, of those refused by a conflict", ofAll(a.written), ofAll(b.written))
 		t.row(a.name, "CPU of the manager", seconds(a.cpu), seconds(b.cpu))
+		t.row(a.name, "CPU of the whole control plane", seconds(a.all), seconds(b.all))
+		t.row(a.name, "passes, and starts that had to wait for others", "", fmt.Sprintf("%.0f", b.passes))
 	}
+	beside := united.phase(watchedToo)
+	t.row(watchedToo, "CPU of the manager", "", seconds(beside.cpu))
+	t.row(watchedToo, "CPU of a manager that only watches", "", seconds(beside.watching))
 	for _, p := range []*phase{united.phase("a partition patch at rest"), united.phase("a partition patch while pods roll")} {
 		t.must(p.written.of("statefulsets", "") <= len(p.samples)+p.written.conflicts(), "%s: %d child writes for %d patches", p.name, p.written.of("statefulsets", ""), len(p.samples))
 	}

@@ -106,6 +106,19 @@ func (c *Cluster) Pid(name string) (int, error) {
 	return 0, fmt.Errorf("no process %q was started", name)
 }
 
+// Pids returns the IDs of all processes that run.
+func (c *Cluster) Pids() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var pids []int
+	for _, p := range c.processes {
+		if !p.exited() {
+			pids = append(pids, p.Pid())
+		}
+	}
+	return pids
+}
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
