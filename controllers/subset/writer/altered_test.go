@@ -24,6 +24,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 	}
 	altered := current.DeepCopy()
 	altered.SetResourceVersion("99")
+	altered.SetGeneration(4)
 	containers, _, _ := unstructured.NestedSlice(altered.Object, "spec", "template", "spec", "containers")
 	containers[0].(map[string]any)["image"] = "b:9"
 	if err := unstructured.SetNestedSlice(altered.Object, containers, "spec", "template", "spec", "containers"); err != nil {
@@ -41,7 +42,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 		}
 		altered.SetResourceVersion("99")
 	}
-	altered.SetGeneration(4)
+	altered.SetGeneration(5)
 	if b.Overridden(webParent, "web-zone-a", altered) != nil {
 		t.Error("its spec has changed since: it has to be looked at again")
 	}

@@ -4,7 +4,9 @@
 package writer
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,11 +39,30 @@ type comparison struct {
 	fixed, why string
 }
 
-// comparedVersion identifies the child as it was read, and its desired state. The fingerprint does not cover replicas
-// and partition; callers have compared these.
+// comparedVersion identifies the content of the child as it was read, and its desired state. The fingerprint does not
+// cover replicas and partition; callers have compared these.
 type comparedVersion struct {
-	uid                          types.UID
-	resourceVersion, fingerprint string
+	uid                  types.UID
+	content, fingerprint string
+}
+
+// contentKeyOf identifies everything of a child but its status, which its controller writes with each replica that comes or
+// goes: its spec by the generation, its labels and annotations, and who has written last. The API server sets the time of
+// an entry of managedFields whenever the manager changes something.
+func contentKeyOf(child *unstructured.Unstructured) string {
+	metadata, _, _ := unstructured.NestedFieldNoCopy(child.Object, "metadata")
+	fields, _ := metadata.(map[string]any)
+	var b strings.Builder
+	for _, field := range []string{"generation", "labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp"} {
+		fmt.Fprint(&b, fields[field], "\n") // maps are sorted
+	}
+	entries, _ := fields["managedFields"].([]any)
+	for _, entry := range entries {
+		if e, ok := entry.(map[string]any); ok && e["subresource"] != "status" {
+			fmt.Fprintln(&b, e["manager"], e["operation"], e["subresource"], e["time"])
+		}
+	}
+	return b.String()
 }
 
 // desiredChild is the desired state of a child. Its template depends on the parent's generation and on the revision's
@@ -77,7 +98,7 @@ func podsOf(c *adapters.Child) [2]map[string]any {
 }
 
 func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
-	return comparedVersion{current.GetUID(), current.GetResourceVersion(), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
+	return comparedVersion{current.GetUID(), contentKeyOf(current), u.GetAnnotations()[v1alpha1.AnnotationFingerprint]}
 }
 
 // of returns the last comparison of a child, nil if there is none.
@@ -109,7 +130,7 @@ func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstruct
 // Intact reports whether a comparison of the child in its current version found nothing lost.
 func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
 	seen := l.of(parent, current)
-	return seen != nil && seen.resourceVersion == current.GetResourceVersion()
+	return seen != nil && seen.content != "" && seen.content == contentKeyOf(current)
 }
 
 // altered returns the field of the pod template that admission had changed according to the last comparison; "" if it

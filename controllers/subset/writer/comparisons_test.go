@@ -30,7 +30,7 @@ func TestComparisons(t *testing.T) {
 		want    bool
 	}{
 		"the same":           {c, seen, nil, true},
-		"written since":      {c, object("u", "2", "f"), nil, false},
+		"only its status is": {c, object("u", "2", "f"), nil, true},
 		"another child":      {c, object("v", "1", "f"), nil, false},
 		"is to be another":   {c, object("u", "1", "g"), nil, false},
 		"of another parent":  {&adapters.Child{Namespace: "ns", Name: "web-a", Parent: "we"}, seen, nil, false},
@@ -56,5 +56,52 @@ func TestComparisons(t *testing.T) {
 	none.recordComparison(c, seen, seen, "", "")
 	if none.forgetChild(seen); none.nothingLost(c, seen, seen) {
 		t.Error("remembers without a memory")
+	}
+}
+
+// TestContentKey: whatever somebody writes to a child makes another content, except its status.
+func TestContentKey(t *testing.T) {
+	entry := func(manager, subresource, at string) map[string]any {
+		e := map[string]any{"manager": manager, "operation": "Apply", "time": at, "fieldsV1": map[string]any{"f:spec": map[string]any{}}}
+		if subresource != "" {
+			e["subresource"] = subresource
+		}
+		return e
+	}
+	child := func() map[string]any {
+		return map[string]any{
+			"resourceVersion": "1", "generation": int64(1), "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"c": "d"},
+			"ownerReferences": []any{map[string]any{"name": "web", "controller": true}},
+			"managedFields":   []any{entry("united", "", "1"), entry("kube-controller-manager", "status", "1")},
+		}
+	}
+	key := func(metadata map[string]any) string {
+		return contentKeyOf(&unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "status": map[string]any{"replicas": int64(len(metadata))}}})
+	}
+	for name, tc := range map[string]struct {
+		change func(map[string]any)
+		same   bool
+	}{
+		"nothing": {func(map[string]any) {}, true},
+		"its status": {func(m map[string]any) {
+			m["resourceVersion"] = "2"
+			m["managedFields"].([]any)[1] = entry("kube-controller-manager", "status", "2")
+		}, true},
+		"its spec":            {func(m map[string]any) { m["generation"] = int64(2) }, false},
+		"a label":             {func(m map[string]any) { m["labels"] = map[string]any{} }, false},
+		"an annotation":       {func(m map[string]any) { m["annotations"] = map[string]any{"c": "x"} }, false},
+		"its owner":           {func(m map[string]any) { delete(m, "ownerReferences") }, false},
+		"a finalizer":         {func(m map[string]any) { m["finalizers"] = []any{"x"} }, false},
+		"it is being deleted": {func(m map[string]any) { m["deletionTimestamp"] = "now" }, false},
+		"who owns a field":    {func(m map[string]any) { m["managedFields"].([]any)[0] = entry("united", "", "2") }, false},
+		"somebody else does":  {func(m map[string]any) { m["managedFields"] = append(m["managedFields"].([]any), entry("x", "", "1")) }, false},
+		"somebody has scaled it": {func(m map[string]any) {
+			m["managedFields"] = append(m["managedFields"].([]any), entry("x", "scale", "1"))
+		}, false},
+	} {
+		changed := child()
+		if tc.change(changed); (key(child()) == key(changed)) != tc.same {
+			t.Errorf("%s: the same content %t", name, !tc.same)
+		}
 	}
 }

@@ -135,11 +135,8 @@ type statusKey [sha256.Size]byte
 
 // keyOfStatus identifies a status by the content that matters to those who wait for it.
 func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
-	fields, err := timeless(recurring(status))
-	if err != nil {
-		return statusKey{}, err
-	}
-	return sha256.Sum256([]byte(statusText(fields))), nil
+	text, err := timeless(recurring(status))
+	return sha256.Sum256(text), err
 }
 
 // delay returns how long a status must wait because it returns to an earlier one; 0 if it must be written now.

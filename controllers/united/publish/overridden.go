@@ -39,7 +39,7 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 		w.Repeats.RecordStanding(key, statusObject, now)
 		return status, nil
 	}
-	fields, err := timeless(wanted)
+	text, err := timeless(wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,10 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(statusText(fields)))
+	sum := sha256.Sum256(text)
 	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
-	putOff := w.Repeats.Delay(key, statusObject, content, statusText(before), func(written string) undone.Override {
-		return statusOverride(parent, before, written)
+	putOff := w.Repeats.Delay(key, statusObject, content, string(before), func(written string) undone.Override {
+		return statusOverride(parent, before, []byte(written))
 	}, now)
 	if putOff != nil {
 		return nil, putOff
@@ -85,15 +85,17 @@ func (w *Publisher) wroteStatus(after *v1alpha1.UnitedDeployment, content string
 	if err != nil {
 		return undone.Override{}, err
 	}
-	answered, err := timeless(&after.Status)
-	if err != nil {
-		return undone.Override{}, err
-	}
 	override := undone.Override{}
-	if path := firstDifference(written, answered, statusPath()); path != nil {
-		override = undone.Override{Field: ownership.FieldName(path), Admission: true}
+	if !same(&after.Status, status) {
+		answered, err := timeless(&after.Status)
+		if err != nil {
+			return undone.Override{}, err
+		}
+		if path := firstDifference(parsed(written), parsed(answered), statusPath()); path != nil {
+			override = undone.Override{Field: ownership.FieldName(path), Admission: true}
+		}
 	}
-	w.Repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, statusText(written), override, w.Clock.Now())
+	w.Repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, string(written), override, w.Clock.Now())
 	return override, nil
 }
 
@@ -109,12 +111,15 @@ func (w *Publisher) ConfirmAfter(parent *v1alpha1.UnitedDeployment) time.Duratio
 
 // timeless returns the JSON of a status without its times: they change only together with other fields, and are
 // different if the same status is written again.
-func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
-	bare := status.DeepCopy()
+func timeless(status *v1alpha1.UnitedDeploymentStatus) ([]byte, error) {
+	bare := *status
 	bare.LastProgressTime, bare.PausedTime, bare.ResumedTime = nil, nil, nil
-	if bare.Rollout != nil {
-		bare.Rollout.StartTime, bare.Rollout.ReachedTime, bare.Rollout.LastProgressTime = nil, nil, nil
+	if status.Rollout != nil {
+		rollout := *status.Rollout
+		rollout.StartTime, rollout.ReachedTime, rollout.LastProgressTime = nil, nil, nil
+		bare.Rollout = &rollout
 	}
+	bare.Conditions = slices.Clone(status.Conditions)
 	for i := range bare.Conditions {
 		bare.Conditions[i].LastTransitionTime.Reset()
 	}
@@ -122,31 +127,22 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("status: %w", err)
-	}
-	return fields, nil
+	return raw, nil
 }
 
-// statusText returns a timeless status as text.
-func statusText(fields map[string]any) string {
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		panic(fmt.Sprintf("status: invalid JSON: %v", err))
+// parsed returns the fields of a status; nil if it cannot be parsed.
+func parsed(raw []byte) (fields map[string]any) {
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil
 	}
-	return string(raw)
+	return fields
 }
 
 // statusOverride returns how somebody has changed a status after it was written, and who. Trap: this is not the
 // difference from the status to be written, because that does not have the message yet that it is overridden, which the
 // present one has.
-func statusOverride(parent *v1alpha1.UnitedDeployment, before map[string]any, written string) undone.Override {
-	var was map[string]any
-	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return undone.Override{Field: statusObject}
-	}
-	path := firstDifference(was, before, statusPath())
+func statusOverride(parent *v1alpha1.UnitedDeployment, before, written []byte) undone.Override {
+	path := firstDifference(parsed(written), parsed(before), statusPath())
 	// Trap: the status is atomic in the schema, so whoever changes a field of it owns all of it.
 	by, err := ownership.OwnerOf(statusPath(), parent.ManagedFields, "status")
 	if err != nil {

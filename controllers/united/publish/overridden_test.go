@@ -56,7 +56,7 @@ func TestFirstDifference(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				path := firstDifference(a, b, statusPath())
+				path := firstDifference(parsed(a), parsed(b), statusPath())
 				if path == nil != (tc.want == "") || path != nil && ownership.FieldName(path) != tc.want {
 					t.Errorf("want %q, have %v", tc.want, path)
 				}
