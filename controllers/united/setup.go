@@ -36,6 +36,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -66,7 +67,7 @@ const (
 
 // garbagePercent is how much the heap may grow before the garbage collector runs. Most of what lives is the cache, so the
 // default, 100, spends a tenth of the CPU to save a few megabytes.
-const garbagePercent = 300
+const garbagePercent = 200
 
 // LimitGarbage sets how often the garbage collector runs, unless GOGC is set. It works harder near the memory limit.
 func LimitGarbage() {
@@ -91,12 +92,21 @@ func CacheOptions() (cache.Options, error) {
 	labelled := labels.NewSelector().Add(*ours)
 	return cache.Options{
 		DefaultLabelSelector: labelled,
+		DefaultTransform:     stripChild,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.UnitedDeployment{}: {SyncPeriod: ptr.To(lookAgain), Label: labels.Everything()},
 			&corev1.Pod{}:                {Label: labelled, Transform: stripPod},
 			&appsv1.ControllerRevision{}: {Label: labelled.Add(*notOfChild)},
 		},
 	}, nil
+}
+
+// stripChild makes a child small in memory.
+func stripChild(object any) (any, error) {
+	if child, ok := object.(*unstructured.Unstructured); ok {
+		return child, ownership.Compact(child)
+	}
+	return object, nil
 }
 
 // stripPod keeps only the fields of a pod that adapters use.

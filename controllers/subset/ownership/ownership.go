@@ -5,6 +5,8 @@
 package ownership
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,8 +93,8 @@ func OwnerOf(at fieldpath.Path, managed []metav1.ManagedFieldsEntry, subresource
 		if ours || (entry.Subresource == "status") != (subresource == "status") || entry.FieldsV1 == nil || len(at) == 0 {
 			continue
 		}
-		owned := &fieldpath.Set{}
-		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		owned, err := fieldsOf(&entry)
+		if err != nil {
 			return "", fmt.Errorf("managedFields of %s: %w", entry.Manager, err)
 		}
 		if ownsIn(owned, at) && (owner == "" || entry.Time != nil && !entry.Time.Before(&since)) {
@@ -133,11 +135,50 @@ func OwnedIn(managed []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
-		owned := &fieldpath.Set{}
-		err := owned.FromJSON(entry.FieldsV1.GetRawReader())
-		return owned, err
+		return fieldsOf(&entry)
 	}
 	return nil, nil //nolint:nilnil // nothing is ours
+}
+
+// fieldsOf returns the fields of an entry, which may be compact (Compact).
+func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	raw := entry.FieldsV1.GetRawBytes()
+	if bytes.HasPrefix(raw, []byte{'"'}) {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return nil, err
+		}
+		raw = []byte(text)
+	}
+	owned := &fieldpath.Set{}
+	err := owned.FromJSON(bytes.NewReader(raw))
+	return owned, err
+}
+
+// Compact makes the managedFields of a child small, which are most of it in memory: a field takes hundreds of bytes as a map,
+// and a few as text. The fields of the status that others write are left out. fieldsOf reads both forms.
+func Compact(child *unstructured.Unstructured) error {
+	metadata, _ := child.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	var kept []any
+	for _, entry := range entries {
+		e, ok := entry.(map[string]any)
+		if !ok || e["subresource"] == "status" && e["manager"] != v1alpha1.FieldManager {
+			continue
+		}
+		if fields, isMap := e["fieldsV1"].(map[string]any); isMap {
+			text, err := json.Marshal(fields)
+			if err != nil {
+				return fmt.Errorf("managedFields of %s: %w", child.GetName(), err)
+			}
+			e["fieldsV1"] = string(text)
+		}
+		kept = append(kept, e)
+	}
+	if len(entries) > 0 {
+		metadata["managedFields"] = kept
+	}
+	return nil
 }
 
 // Taken returns the parts of a child that somebody else has changed or removed since United wrote it. partition is the
