@@ -153,6 +153,10 @@ func (r *Reconciler) WroteQuietly(parent client.ObjectKey, resourceVersion strin
 	return r.statuses.Quiet(parent, resourceVersion)
 }
 
+// Gathers reports whether, according to the last pass over a parent, nothing waits for an event of a replica or a child, so
+// that such events may start one pass together.
+func (r *Reconciler) Gathers(parent client.ObjectKey) bool { return r.gathering.idle.Get(parent, "") }
+
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)

@@ -287,3 +287,26 @@ func TestQuietStatus(t *testing.T) {
 		t.Error("somebody else's write")
 	}
 }
+
+// TestGathers: events of replicas are gathered at rest and while a child replaces what somebody has released, and not while
+// the next release, a deletion or a taught child waits for them.
+func TestGathers(t *testing.T) {
+	gathers := func(s *scene) bool { return s.Reconciler.Gathers(client.ObjectKeyFromObject(s.Parent())) }
+	for name, tc := range map[string]struct {
+		play func(*scene) *scene
+		want bool
+	}{
+		"at rest":                        {func(s *scene) *scene { return s }, true},
+		"released by hand":               {func(s *scene) *scene { return s.image("v2").partition("a", "0").pass().moves("a").pass() }, true},
+		"a rollout":                      {func(s *scene) *scene { return s.rolling().settled().image("v2").pass().pass() }, false},
+		"after the rollout":              {func(s *scene) *scene { return s.rolling().settled().image("v2").settled().pass() }, true},
+		"a child comes back in a canary": {func(s *scene) *scene { return s.image("v2").partition("a", "1").settled().delete("a", false).pass() }, false},
+		"a child is refused":             {func(s *scene) *scene { return s.refuses("a", errRefused).image("v2").pass() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if s := tc.play(newScene(t).settled()); gathers(s) != tc.want {
+				t.Errorf("gathers %t\n%s", gathers(s), s.told())
+			}
+		})
+	}
+}

@@ -150,6 +150,9 @@ func (o *Oracle) judgeRelease(before *unstructured.Unstructured, now []*observed
 		o.Checked["released again"]++
 		return
 	}
+	if o.gathers {
+		o.fail("%s is released, and the pass before said that nothing waits: the event may have waited for others", s.set.Name)
+	}
 	if o.outOfTurn(before, s) {
 		o.Checked["out of turn"]++
 		return

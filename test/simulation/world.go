@@ -33,6 +33,8 @@ type World struct {
 	wakeAt time.Time
 	// rollout is the last recorded state of the rollout.
 	rollout string
+	// asked is what the parent asked for in the last pass.
+	asked string
 	// seen is the last change of the API that the last pass could see; again: the pass must be retried.
 	seen  int
 	again bool
@@ -115,6 +117,9 @@ func (s *World) Reconcile() {
 	s.Clock.SetTime(s.Clock.Now().Add(time.Second))
 	failing := s.API.failing()
 	s.Oracle.beforePass()
+	asked := fmt.Sprint(s.API.Cached.Parents[s.Name].Generation, s.API.Cached.Parents[s.Name].Annotations)
+	s.Oracle.gathers = asked == s.asked && s.Reconciler.Gathers(client.ObjectKeyFromObject(s.Parent()))
+	s.asked = asked
 	s.seen = s.API.Heard()
 	last := s.API.Last
 	rejectedStatuses := s.API.rejectedStatuses
