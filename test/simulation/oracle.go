@@ -46,8 +46,8 @@ type Oracle struct {
 	sawInitialized bool
 	soak           soak
 	collects       collects
-	// gathers: nobody has changed the parent since the last pass, and according to that, nothing waits for an event of a
-	// replica or a child.
+	// gathers: the parent did not start this pass, and according to the last one, nothing waits for an event of a replica or
+	// a child.
 	gathers bool
 	// unreleased are the names of pods that their set created on its update revision below its partition, because it had
 	// forgotten the other one.

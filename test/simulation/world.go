@@ -6,6 +6,7 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/publish"
 )
 
 // World is one UnitedDeployment, and the cluster in which it lives.
@@ -33,8 +35,8 @@ type World struct {
 	wakeAt time.Time
 	// rollout is the last recorded state of the rollout.
 	rollout string
-	// asked is what the parent asked for in the last pass.
-	asked string
+	// last is the parent as the last pass read it.
+	last *v1alpha1.UnitedDeployment
 	// seen is the last change of the API that the last pass could see; again: the pass must be retried.
 	seen  int
 	again bool
@@ -117,9 +119,7 @@ func (s *World) Reconcile() {
 	s.Clock.SetTime(s.Clock.Now().Add(time.Second))
 	failing := s.API.failing()
 	s.Oracle.beforePass()
-	asked := fmt.Sprint(s.API.Cached.Parents[s.Name].Generation, s.API.Cached.Parents[s.Name].Annotations)
-	s.Oracle.gathers = asked == s.asked && s.Reconciler.Gathers(client.ObjectKeyFromObject(s.Parent()))
-	s.asked = asked
+	s.Oracle.gathers = !s.askedForPass() && s.Reconciler.Gathers(client.ObjectKeyFromObject(s.Parent()))
 	s.seen = s.API.Heard()
 	last := s.API.Last
 	rejectedStatuses := s.API.rejectedStatuses
@@ -142,6 +142,15 @@ func (s *World) Reconcile() {
 		s.Note("  the controller crashes")
 		s.Restart()
 	}
+}
+
+// askedForPass reports whether the parent starts this pass: somebody has changed what it asks for since the last one, or the
+// last one has written a status by which a pass may decide.
+func (s *World) askedForPass() bool {
+	before, now := s.last, s.API.Cached.Parents[s.Name]
+	s.last = now
+	return before == nil || now == nil || before.Generation != now.Generation ||
+		!maps.Equal(before.Annotations, now.Annotations) || publish.Decides(&before.Status, &now.Status)
 }
 
 // pass runs a pass, which may end in a crash.
