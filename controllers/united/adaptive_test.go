@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/simulation"
 )
 
 // adaptive lets replicas that fit on no node go to another subset.
@@ -132,7 +133,10 @@ func testReserve(t *testing.T, strategy v1alpha1.UpdateStrategyType) {
 		spec.Topology.ScheduleStrategy = &v1alpha1.ScheduleStrategy{
 			Type: v1alpha1.AdaptiveScheduleStrategy, Adaptive: &v1alpha1.AdaptiveScheduling{ReserveUnschedulablePods: true},
 		}
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: strategy}
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: strategy, ManualUpdate: simulation.Released()}
+		if strategy == v1alpha1.RollingUpdateStrategy {
+			spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: strategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
+		}
 	})
 	s.settled()
 	if got := s.askedEach(); got != "2,0" {

@@ -80,7 +80,7 @@ func (a *admission) stored(ctx context.Context, raw []byte) ([]byte, bool) {
 
 const decodable = `{"spec":{"replicas":%s,"selector":{"matchLabels":{"app":"web"}},"template":{"statefulSetTemplate":{"spec":{}}},
 	"topology":{"subsets":[{"name":"a","replicas":%s,"tolerations":[{"tolerationSeconds":%s}],"patch":%s}]},
-	"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSkew":"5%%","partition":%s,"steps":[{"pause":{"duration":%s}}]}}},
+	"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSkew":"5%%","partition":%s,"steps":[{"subsets":["a"],"partition":0,"pause":{"duration":%s}}]}}},
 	"status":{"replicas":%s,"lastProgressTime":%s,"rollout":{"revision":"r","soakedSeconds":%s},"conditions":[{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":%s}]}}`
 
 // FuzzDecode: Go can decode everything that the schema allows.

@@ -44,19 +44,19 @@ func TestEvents(t *testing.T) {
 		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
 		{"a template is staged", func() { s.image("v2").settled() }, []string{
 			"Normal RolloutStarted: Rolling out v2; the current revision is v1",
-			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); to release, set manualUpdate.partitions",
 		}},
 		{"it scales", func() { s.replicas(2).settled().replicas(4).settled() }, []string{
 			"Normal PartitionChanged web-a: a: partition changed from 2 to 1 (1 replica)",
 			"Normal PartitionChanged web-b: b: partition changed from 2 to 1 (1 replica)",
-			"Normal RolloutHeld: 0 of 2 replicas run v2 (v2); partitions hold 1 of 1 in a, 1 of 1 in b",
+			"Normal RolloutHeld: 0 of 2 replicas run v2 (v2); to release, set manualUpdate.partitions",
 			"Normal PartitionChanged web-a: a: partition changed from 1 to 2 (2 replicas)",
 			"Normal PartitionChanged web-b: b: partition changed from 1 to 2 (2 replicas)",
-			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
+			"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); to release, set manualUpdate.partitions",
 		}},
 		{"a subset is released", func() { s.partition("a", "0").settled() }, []string{
 			"Normal PartitionChanged web-a: a: partition changed from 2 to 0 (2 replicas)",
-			"Normal RolloutHeld: 2 of 4 replicas run v2 (v2); partitions hold 2 of 2 in b",
+			"Normal RolloutHeld: 2 of 4 replicas run v2 (v2); partitions hold 2",
 		}},
 		{"a subset is refused for a while", func() {
 			s.refuses("b", errRefused).partition("b", "0").settled().passes(3).refuses("b", nil).settled()
@@ -138,7 +138,7 @@ func TestChildCorrected(t *testing.T) {
 	s.opens("b").settled()
 	want := []string{
 		`Normal ChildCorrected web-b: b: restored spec.updateStrategy.rollingUpdate.partition of web-b, which "other" had changed`,
-		"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b",
+		"Normal RolloutHeld: 0 of 4 replicas run v2 (v2); to release, set manualUpdate.partitions",
 	}
 	if diff := cmp.Diff(want, s.heard()); diff != "" {
 		t.Error("want -, have +\n", diff)

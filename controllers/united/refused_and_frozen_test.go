@@ -116,7 +116,7 @@ func TestARevisionThatCannotBeAmendedStopsTheRolloutAlone(t *testing.T) {
 func TestWithoutReplicasItIsReady(t *testing.T) {
 	s := newScene(t).rolling().settled()
 	s.replicas(0).settled().image("v2").settled()
-	if ready := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady); ready.Status != "True" || s.status().Rollout.Phase == v1alpha1.RolloutComplete {
+	if ready := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionReady); ready.Status != "True" || s.status().Rollout.Phase == v1alpha1.RolloutDone {
 		t.Error(s.told())
 	}
 	if s.status().CurrentRevision == s.status().UpdateRevision {
@@ -176,7 +176,7 @@ func TestPausedWithoutReplicas(t *testing.T) {
 	for name, before := range map[string]int{"just begun": 1, "on its way": 20} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).rolling().settled().image("v2").passes(before)
-			if phase := s.status().Rollout.Phase; phase == v1alpha1.RolloutComplete {
+			if phase := s.status().Rollout.Phase; phase == v1alpha1.RolloutDone {
 				t.Fatal("the control: it is under way, and not ", phase)
 			}
 			s.replicas(0).paused(true).settled()

@@ -83,7 +83,7 @@ func (s *scene) comeOrGo(subset string) *scene {
 // rolling sets the strategy RollingUpdate.
 func (s *scene) rolling() *scene {
 	s.Edit("rolling", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy}
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
 	})
 	return s
 }
@@ -100,7 +100,7 @@ func (s *scene) holding() *scene {
 func (s *scene) stepwise() *scene {
 	s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
 		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{
-			Steps: []v1alpha1.RolloutStep{{Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
+			Steps: []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}},
 		}}
 	})
 	return s

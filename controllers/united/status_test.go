@@ -62,14 +62,14 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"held", func(s *scene) *scene { return s.settled().image("v2").settled() }, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); to release, set manualUpdate.partitions
 Progressing False
 a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 `},
 		{"held in part", func(s *scene) *scene { return s.settled().image("v2").partition("a", "1").settled() }, `
 Current: 4/4/4/1/1 of 4; current v1, update v2
-Ready True RolloutHeld: 1 of 4 replicas run v2 (v2); partitions hold 1 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 1 of 4 replicas run v2 (v2); partitions hold 3
 Progressing False
 a Held: 2/2/2/1/1 of 2; partition 1 lets 1; v1 -> v2; partition 1 of 2 replicas protects 1
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
@@ -162,7 +162,7 @@ b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" h
 			return s.settled().refuses("a", errRefused).image("v2").settled().refuses("a", nil).settled()
 		}, `
 Current: 4/4/4/0/0 of 4; current v1, update v2
-Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); partitions hold 2 of 2 in a, 2 of 2 in b
+Ready True RolloutHeld: 0 of 4 replicas run v2 (v2); to release, set manualUpdate.partitions
 Progressing False
 a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas
 b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; default partition "100%" holds all replicas

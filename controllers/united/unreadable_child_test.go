@@ -175,7 +175,7 @@ func TestNothingIsReleasedBesideAnUnreadableChild(t *testing.T) {
 	}
 	readable()
 	s.settled()
-	if r := s.status().Rollout; r.Phase != v1alpha1.RolloutComplete {
+	if r := s.status().Rollout; r.Phase != v1alpha1.RolloutDone {
 		t.Errorf("it does not go on: %+v", r)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	open  = `{"type":"Manual"}`
+	open  = `{"type":"Manual","manualUpdate":{"defaultPartition":0}}`
 	held  = `{"type":"Manual","manualUpdate":{"partitions":{},"defaultPartition":"100%"}}`
 	half  = `{"type":"Manual","manualUpdate":{"partitions":{"a":1,"b":"0%"},"defaultPartition":"100%"}}`
 	roll1 = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`

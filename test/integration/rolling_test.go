@@ -22,7 +22,9 @@ const (
 	rollingPath = "spec.updateStrategy.rollingUpdate"
 	badDuration = `must be a positive duration such as "10m" or "1h30m"`
 	fromOne     = `must be a whole number from 1 to 2147483647 or a percentage from "1%" to "100%": with 0 no replica could ever be updated`
-	badSkew     = `must be a percentage from "0%" to "100%", such as "10%"`
+	// everyStep is the beginning of a step.
+	everyStep = `{subsets: ["*"], partition: 0`
+	badSkew   = `must be a percentage from "0%" to "100%", such as "10%"`
 )
 
 // rolling sets the strategy RollingUpdate with these members in the sample.
@@ -51,8 +53,13 @@ func rollingRefusals() []rollingRefusal {
 		refused("another order", `{order: Random}`, rollingPath+`.order: Unsupported value: "Random"`, `"Parallel", "Sequential"`),
 		refused("maxSkew with Sequential", `{maxSkew: "10%", order: Sequential}`, rollingPath+".maxSkew: ",
 			"cannot be used with order Sequential, which updates one subset after the other"),
-		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a]}, {subsets: [zone-b, zone-x]}]}`, rollingPath+".steps: ",
+		refused("a step of an unknown subset", `{steps: [{subsets: [zone-a], partition: 0}, {subsets: [zone-b, zone-x], partition: 0}]}`, rollingPath+".steps: ",
 			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
+		refused("a step without subsets", `{steps: [{partition: "90%"}]}`, rollingPath+".steps[0].subsets: ", "Required value"),
+		refused("a misspelt subset of a step", `{steps: [{subset: zone-a, partition: "90%"}]}`, rollingPath+".steps[0].subsets: ", "Required value"),
+		refused("a misspelt partition of a step", `{steps: [{subsets: [zone-a], partiton: "90%"}]}`, rollingPath+".steps[0].partition: ", "Required value"),
+		refused("a step of all subsets and one", `{steps: [{subsets: ["*", zone-a], partition: 0}]}`, rollingPath+".steps[0].subsets: ",
+			`"*" means all subsets: it must be the only entry`),
 		refused("maxUnavailablePerSubset 0", `{maxUnavailablePerSubset: 0}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
 		schema("maxUnavailablePerSubset 0%", `{maxUnavailablePerSubset: "0%"}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
 		refused("maxSkewSubsets without maxSkew", `{maxSkewSubsets: [zone-a]}`, rollingPath+".maxSkewSubsets: ",
@@ -61,21 +68,21 @@ func rollingRefusals() []rollingRefusal {
 			"there is no subset zone-x in spec.topology.subsets, which has zone-a, zone-b, zone-c"),
 		schema("maxSkew of no subset", `{maxSkew: "10%", maxSkewSubsets: []}`, rollingPath+".maxSkewSubsets: ", "at least 1 items"),
 		schema("maxSkew of a subset twice", `{maxSkew: "10%", maxSkewSubsets: [zone-a, zone-a]}`, rollingPath+".maxSkewSubsets[1]: Duplicate value"),
-		schema("a step of no subset", `{steps: [{subsets: []}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
-		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a]}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
-		schema("more than 20 steps", `{steps: [`+strings.Repeat("{},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
+		schema("a step of no subset", `{steps: [{subsets: [], partition: 0}]}`, rollingPath+".steps[0].subsets: ", "at least 1 items"),
+		schema("a step of a subset twice", `{steps: [{subsets: [zone-a, zone-a], partition: 0}]}`, rollingPath+".steps[0].subsets[1]: Duplicate value"),
+		schema("more than 20 steps", `{steps: [`+strings.Repeat(everyStep+"},", 21)+`]}`, rollingPath+".steps: Too many: 21: must have at most 20 items"),
 		schema("maxSkew is a number", `{maxSkew: 5}`, rollingPath+".maxSkew: ", badSkew),
 		schema("maxUnavailable 0%", `{maxUnavailable: "0%"}`, rollingPath+".maxUnavailable: ", fromOne), // if it is stored, it counts as 1
 		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
-		schema("pause is no object", `{steps: [{pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
-		schema("duration is a number", `{steps: [{pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
+		schema("pause is no object", `{steps: [`+everyStep+`, pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
+		schema("duration is a number", `{steps: [`+everyStep+`, pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
 	}
 	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {
 		list = append(list,
 			refused("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: ", intOrPercent),
 			refused("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: ", fromOne),
 			refused("maxUnavailablePerSubset "+value, `{maxUnavailablePerSubset: `+value+`}`, rollingPath+".maxUnavailablePerSubset: ", fromOne),
-			refused("partition of a step "+value, `{steps: [{}, {partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
+			refused("partition of a step "+value, `{steps: [`+everyStep+`}, {subsets: [zone-a], partition: `+value+`}]}`, rollingPath+".steps[1].partition: ", intOrPercent))
 		skew := refused("maxSkew "+value, `{maxSkew: "`+strings.Trim(value, `"`)+`"}`, rollingPath+".maxSkew: ", badSkew)
 		skew.schema = value == `""` // the controller treats it as absent
 		list = append(list, skew)
@@ -85,15 +92,15 @@ func rollingRefusals() []rollingRefusal {
 			schema("partition "+value, `{partition: `+value+`}`, rollingPath+".partition: "),
 			schema("maxUnavailable "+value, `{maxUnavailable: `+value+`}`, rollingPath+".maxUnavailable: "),
 			schema("maxUnavailablePerSubset "+value, `{maxUnavailablePerSubset: `+value+`}`, rollingPath+".maxUnavailablePerSubset: "),
-			schema("partition of a step "+value, `{steps: [{partition: `+value+`}]}`, rollingPath+".steps[0].partition: "))
+			schema("partition of a step "+value, `{steps: [{subsets: [zone-a], partition: `+value+`}]}`, rollingPath+".steps[0].partition: "))
 	}
 	for _, value := range []string{"0s", "0h0m", "-1s", "10", "1d", "m", "1.s", ".5s", "1s ", "1h-5m", "ten", "10M", "1us", "9999999999h"} {
-		pause := refused("pause of "+value, `{steps: [{}, {pause: {duration: "`+value+`"}}]}`,
+		pause := refused("pause of "+value, `{steps: [`+everyStep+`}, `+everyStep+`, pause: {duration: "`+value+`"}}]}`,
 			rollingPath+".steps[1].pause.duration: ", badDuration)
 		pause.schema = slices.Contains([]string{"1.s", ".5s", "1us"}, value) // the controller accepts what Go parses
 		list = append(list, pause)
 	}
-	return append(list, schema("an empty duration", `{steps: [{pause: {duration: ""}}]}`, rollingPath+".steps[0].pause.duration: ", badDuration))
+	return append(list, schema("an empty duration", `{steps: [`+everyStep+`, pause: {duration: ""}}]}`, rollingPath+".steps[0].pause.duration: ", badDuration))
 }
 
 func TestRefusedRolling(t *testing.T) {
@@ -135,7 +142,11 @@ func TestRefusedStrategies(t *testing.T) {
 			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
 		{"rollingUpdate without a type", put(`{rollingUpdate: {maxUnavailable: 2}}`, "spec", "updateStrategy"),
 			[]string{"spec.updateStrategy.rollingUpdate: ", "is only for type RollingUpdate"}},
-		{"steps without subsets", all(drop("spec", "topology"), rolling(`{steps: [{subsets: [zone-a]}]}`)),
+		{"RollingUpdate without rollingUpdate", put(`{type: RollingUpdate}`, "spec", "updateStrategy"),
+			[]string{rollingPath + ": ", "is required with type RollingUpdate: {} rolls out without steps"}},
+		{"RollingUpdate with null", put(`{type: RollingUpdate, rollingUpdate: null}`, "spec", "updateStrategy"),
+			[]string{rollingPath + ": ", "is required with type RollingUpdate: {} rolls out without steps"}},
+		{"steps without subsets", all(drop("spec", "topology"), rolling(`{steps: [{subsets: [zone-a], partition: 0}]}`)),
 			[]string{rollingPath + ".steps: ", "there is no subset zone-a in spec.topology.subsets, which has none"}},
 	} {
 		t.Run(r.title, func(t *testing.T) { expectRefused(t, "", r) })
@@ -146,7 +157,7 @@ func TestRefusedStrategies(t *testing.T) {
 			[]string{rollingPath + ".maxSkewSubsets: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b"})
 	})
 	t.Run("a subset goes that a step names", func(t *testing.T) {
-		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c]}]}`)))
+		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c], partition: 0}]}`)))
 		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "",
 			[]string{rollingPath + ".steps: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b"})
 	})
@@ -156,21 +167,21 @@ func TestAcceptedRolling(t *testing.T) {
 	accepted := map[string]string{
 		"nothing":         `{}`,
 		"nulls":           `{partition: null, maxUnavailable: null, maxUnavailablePerSubset: null, maxSkew: null, maxSkewSubsets: null, order: null, steps: null}`,
-		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, maxUnavailablePerSubset: 2147483647, steps: [{partition: 2147483647}]}`,
-		"zeros":           `{partition: 0, maxUnavailable: "1%", maxUnavailablePerSubset: "1%", maxSkew: "0%", steps: [{partition: 0}]}`,
-		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxUnavailablePerSubset: "100%", maxSkew: "100%", steps: [{partition: "100%"}]}`,
+		"largest numbers": `{partition: 2147483647, maxUnavailable: 2147483647, maxUnavailablePerSubset: 2147483647, steps: [{subsets: ["*"], partition: 2147483647}]}`,
+		"zeros":           `{partition: 0, maxUnavailable: "1%", maxUnavailablePerSubset: "1%", maxSkew: "0%", steps: [{subsets: ["*"], partition: 0}]}`,
+		"hundreds":        `{partition: "100%", maxUnavailable: "100%", maxUnavailablePerSubset: "100%", maxSkew: "100%", steps: [{subsets: ["*"], partition: "100%"}]}`,
 		"Sequential":      `{order: Sequential, maxUnavailable: 3}`,
 		"the design": `{partition: "0%", maxUnavailable: 1, maxSkew: "10%", order: Parallel,
-			steps: [{subsets: [zone-a], partition: "90%", pause: {duration: 10m}}, {pause: {}}, {subsets: [zone-b, zone-c]}]}`,
+			steps: [{subsets: [zone-a], partition: "90%", pause: {duration: 10m}}, {subsets: ["*"], partition: "50%", pause: {}}, {subsets: [zone-b, zone-c], partition: 0}]}`,
 		"roles":    `{maxUnavailable: 15, maxUnavailablePerSubset: "5%", maxSkew: "10%", maxSkewSubsets: [zone-a, zone-c]}`,
-		"20 steps": `{steps: [` + strings.Repeat("{pause: {}},", 20) + `]}`,
+		"20 steps": `{steps: [` + strings.Repeat(everyStep+", pause: {}},", 20) + `]}`,
 	}
 	for _, d := range []string{"1ms", "1s", "10m", "1h30m", "1.5h", "0h1s", "8760h"} {
-		accepted["pause of "+d] = `{steps: [{pause: {duration: ` + d + `}}]}`
+		accepted["pause of "+d] = `{steps: [` + everyStep + `, pause: {duration: ` + d + `}}]}`
 	}
 	for p := range 101 {
 		value := fmt.Sprintf("%d%%", p)
-		accepted[value] = fmt.Sprintf(`{partition: %[1]q, maxUnavailable: %[2]q, maxSkew: %[1]q, steps: [{partition: %[1]q}]}`, value,
+		accepted[value] = fmt.Sprintf(`{partition: %[1]q, maxUnavailable: %[2]q, maxSkew: %[1]q, steps: [{subsets: ["*"], partition: %[1]q}]}`, value,
 			fmt.Sprintf("%d%%", max(p, 1)))
 	}
 	for title, members := range accepted {
@@ -188,7 +199,6 @@ func TestRollingDefaults(t *testing.T) {
 	g := NewWithT(t)
 	for members, want := range map[string]string{
 		`{}`:                  `{partition: "0%", maxUnavailable: 1, order: Parallel}`,
-		`{steps: [{}]}`:       `{partition: "0%", maxUnavailable: 1, order: Parallel, steps: [{partition: "0%"}]}`,
 		`{maxSkew: "5%"}`:     `{partition: "0%", maxUnavailable: 1, order: Parallel, maxSkew: "5%"}`,
 		`{partition: null}`:   `{partition: "0%", maxUnavailable: 1, order: Parallel}`,
 		`{order: Sequential}`: `{partition: "0%", maxUnavailable: 1, order: Sequential}`,
@@ -198,9 +208,6 @@ func TestRollingDefaults(t *testing.T) {
 		g.Expect(stored.Object["spec"].(map[string]any)["updateStrategy"]).To(Equal(
 			map[string]any{"type": "RollingUpdate", "rollingUpdate": parse(want)}), members)
 	}
-	without, err := deployments().Create(t.Context(), with(t, "none", put(`{type: RollingUpdate}`, "spec", "updateStrategy")), metav1.CreateOptions{DryRun: dryRun})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(without.Object["spec"].(map[string]any)["updateStrategy"]).To(Equal(map[string]any{"type": "RollingUpdate"}))
 }
 
 // TestTheLargestSteps checks the maximum number of steps and subsets, so that the rules would exceed a
@@ -221,10 +228,10 @@ func TestTheLargestSteps(t *testing.T) {
 	_, err := deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	g.Expect(err).NotTo(HaveOccurred())
 	// Only the very last name is unknown. The message does not list all of the others.
-	steps[19] = map[string]any{"subsets": append(slices.Clone(names[1:]), "unknown")}
+	steps[19] = map[string]any{"subsets": append(slices.Clone(names[1:]), "unknown"), "partition": 0}
 	_, err = deployments().Create(t.Context(), with(t, "l", largest), metav1.CreateOptions{DryRun: dryRun})
 	expectInvalid(g, err, "", []string{rollingPath + ".steps: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})
-	steps[19] = map[string]any{}
+	steps[19] = map[string]any{"subsets": []any{"*"}, "partition": 0}
 	_, err = deployments().Create(t.Context(), with(t, "l", all(largest,
 		set(append(slices.Clone(names[1:]), "unknown"), "spec", "updateStrategy", "rollingUpdate", "maxSkewSubsets"))), metav1.CreateOptions{DryRun: dryRun})
 	expectInvalid(g, err, "", []string{rollingPath + ".maxSkewSubsets: ", "there is no subset unknown in spec.topology.subsets, which has " + strings.Repeat("s", 40) + "0, ", strings.Repeat("s", 40) + "7, ..."})

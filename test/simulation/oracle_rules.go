@@ -415,7 +415,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 func (o *Oracle) targetOf(s *observedSubset, steps []v1alpha1.RolloutStep) int32 {
 	target := int32(math.MaxInt32)
 	for _, step := range steps {
-		if len(step.Subsets) == 0 || slices.Contains(step.Subsets, s.name) {
+		if slices.Contains(step.Subsets, v1alpha1.AllSubsets) || slices.Contains(step.Subsets, s.name) {
 			target = min(target, stepPartition(&step, s.desired))
 		}
 	}

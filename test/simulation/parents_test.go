@@ -173,7 +173,7 @@ func TestTheOracleConvictsWhoMixesUpParents(t *testing.T) {
 		{"the template of another", func(one, _ *court) {
 			by := confused{one.Reconciler.Client, "web", "web-a"}
 			one.Reconciler.Client, one.Reconciler.Live = by, confusedLive{one.Reconciler.Live, by}
-			one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate = nil }).Rest()
+			one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate = Released() }).Rest()
 		}, "is created on v1@web-a, which web never asked for"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestOwnersDecide(t *testing.T) {
 	one.Reconciler.Client = generous{one.Reconciler.Client}
 	if says := judged(func() {
 		one.spec(func(spec *v1alpha1.UnitedDeploymentSpec) {
-			spec.Template, spec.UpdateStrategy.ManualUpdate = one.template("v2", "Parallel"), nil
+			spec.Template, spec.UpdateStrategy.ManualUpdate = one.template("v2", "Parallel"), Released()
 		})
 		other.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = other.template("v2", "Parallel") }) // held
 		one.Rest()

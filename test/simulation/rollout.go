@@ -113,7 +113,7 @@ func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
 	}
 	target := int32(math.MaxInt32)
 	for _, step := range strategy.Steps[:running+1] {
-		if len(step.Subsets) == 0 || slices.Contains(step.Subsets, subset) {
+		if slices.Contains(step.Subsets, v1alpha1.AllSubsets) || slices.Contains(step.Subsets, subset) {
 			target = min(target, stepPartition(&step, replicas))
 		}
 	}
@@ -161,7 +161,7 @@ func (o *Oracle) did(from Objects, steps []v1alpha1.RolloutStep) map[string]stri
 	for _, sub := range o.parent(from).Spec.Topology.Subsets {
 		did[sub.Name] = ""
 		for _, step := range steps {
-			if len(step.Subsets) == 0 || slices.Contains(step.Subsets, sub.Name) {
+			if slices.Contains(step.Subsets, v1alpha1.AllSubsets) || slices.Contains(step.Subsets, sub.Name) {
 				did[sub.Name] += fmt.Sprint(stepPartition(&step, 1000), step.Partition, step.Pause, "; ")
 			}
 		}

@@ -104,7 +104,7 @@ func (s *World) Ends() {
 			return // no replica was ever ready, so there is nothing to protect
 		}
 		switch rollout.Phase {
-		case v1alpha1.RolloutComplete:
+		case v1alpha1.RolloutDone:
 			return
 		case v1alpha1.RolloutProgressing:
 			if replicasOf(s.Parent()) > 0 && len(s.Parent().Spec.Topology.Subsets) > 0 {
@@ -142,7 +142,7 @@ func (s *World) Ends() {
 // Finish releases everything, with a good template, and checks that it arrives.
 func (s *World) Finish(policy string) {
 	s.Edit("releases v9", func(spec *v1alpha1.UnitedDeploymentSpec) {
-		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, s.template("v9", policy), nil
+		spec.Paused, spec.Template, spec.UpdateStrategy.ManualUpdate = false, s.template("v9", policy), Released()
 		if len(spec.Topology.Subsets) == 0 {
 			ComeOrGo(spec, "a")
 		}

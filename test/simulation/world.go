@@ -168,6 +168,11 @@ func (s *World) pass() (hasCrashed bool, err error) {
 	return false, err
 }
 
+// Released returns partitions that release everything.
+func Released() *v1alpha1.ManualUpdate {
+	return &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromInt32(0))}
+}
+
 // SetPartition sets the partition of a subset under Manual; "" sets the default one and removes all others.
 func SetPartition(spec *v1alpha1.UnitedDeploymentSpec, name string, to intstr.IntOrString) {
 	manual := spec.UpdateStrategy.ManualUpdate

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	open  = `{"type":"Manual"}`
+	open  = `{"type":"Manual","manualUpdate":{"defaultPartition":0}}`
 	roll1 = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`
 	half  = `{"type":"Manual","manualUpdate":{"partitions":{"a":1},"defaultPartition":"100%"}}`
 	skewA = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":3,"maxSkew":"10%","maxSkewSubsets":["a","b"]}}`

@@ -62,7 +62,7 @@ func (w *World) Partition(s *Core, k int) int {
 	case w.Rolling(s):
 		return w.coordinated(s, k, u.RollingUpdate)
 	case u.ManualUpdate == nil:
-		return 0
+		return All
 	}
 	if v, ok := u.ManualUpdate.Partitions[SubsetName(k)]; ok {
 		return w.number(s, k, &v)
@@ -121,13 +121,10 @@ func (w *World) upTo(s *Core, k int, r *v1alpha1.RollingUpdate, step int) int {
 	}
 	target := All
 	for _, step := range r.Steps[:step+1] {
-		if len(step.Subsets) > 0 && !slices.Contains(step.Subsets, SubsetName(k)) {
+		if !slices.Contains(step.Subsets, v1alpha1.AllSubsets) && !slices.Contains(step.Subsets, SubsetName(k)) {
 			continue
 		}
 		n := w.number(s, k, step.Partition)
-		if step.Partition == nil {
-			n = 0
-		}
 		if n != All { // "below 100% it releases at least one replica of each of its subsets"
 			n = min(n, max(0, w.Allotted(s, k)-1))
 		}

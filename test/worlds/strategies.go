@@ -18,7 +18,7 @@ const (
 	RollHalf = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"partition":"50%"}}`
 	Seq1     = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"order":"Sequential"}}`
 	Skew3    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":3,"maxSkew":"10%"}}`
-	StepA    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"steps":[{"subsets":["a"],"pause":{}}]}}`
+	StepA    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"steps":[{"subsets":["a"],"partition":0,"pause":{}}]}}`
 	StepHalf = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"steps":[{"subsets":["a"],"partition":"50%","pause":{}}]}}`
-	StepB    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"steps":[{"subsets":["b"],"pause":{}}]}}`
+	StepB    = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"steps":[{"subsets":["b"],"partition":0,"pause":{}}]}}`
 )

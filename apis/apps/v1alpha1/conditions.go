@@ -9,6 +9,10 @@ const (
 	// ConditionReady is True when the cluster is what the spec asks for now. A
 	// deliberate hold and paused are Ready.
 	ConditionReady = "Ready"
+	// ConditionComplete is True when every replica of every subset runs the update
+	// revision and is available. It is False while a rollout is held, paused or awaits
+	// approval, and without replicas.
+	ConditionComplete = "Complete"
 	// ConditionAvailable is True when every replica is available, and Unknown while
 	// the replicas are not looked at, as with ReasonInvalidSpec.
 	ConditionAvailable = "Available"

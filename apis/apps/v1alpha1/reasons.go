@@ -13,6 +13,8 @@ const (
 	// ReasonRolloutHeld: Every released replica is updated and ready, and partitions hold the rest.
 	// With type RollingUpdate also: there are no replicas, and the rollout continues when there are.
 	ReasonRolloutHeld = "RolloutHeld"
+	// ReasonNoReplicas: There are no replicas, so nothing runs the update revision.
+	ReasonNoReplicas = "NoReplicas"
 	// ReasonReplicasNotHonored: The rollout is done or held, but some subsets do not get the
 	// replicas they ask for, because the requests do not add up to spec.replicas. The message says
 	// who gets how many. Ready stays True, so that an autoscaler that changes spec.replicas cannot

@@ -76,7 +76,7 @@ type UnitedDeploymentStatus struct {
 }
 
 // RolloutPhase is the state of a rollout in one word.
-// +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;Complete
+// +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;Done
 type RolloutPhase string
 
 // Phases of a rollout.
@@ -94,10 +94,10 @@ const (
 	RolloutBlocked RolloutPhase = "Blocked"
 	// RolloutFailed: an updated replica failed, so no more replicas are released.
 	RolloutFailed RolloutPhase = "Failed"
-	// RolloutComplete: every subset is at its floor, and all released replicas are
+	// RolloutDone: every subset is at its floor, and all released replicas are
 	// available. Replicas of a child workload that no longer exists do not count here: the
 	// condition Ready reports them.
-	RolloutComplete RolloutPhase = "Complete"
+	RolloutDone RolloutPhase = "Done"
 )
 
 // RolloutStatus is the state of a coordinated rollout. After a restart, the controller

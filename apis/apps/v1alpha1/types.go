@@ -74,12 +74,12 @@ type UnitedDeploymentList struct {
 // +kubebuilder:validation:XValidation:rule="size(self.topology.subsets) > 0 || size(oldSelf.topology.subsets) == 0 || has(self.replicas) && self.replicas == 0",fieldPath=".topology.subsets",message="the last subset cannot be removed while spec.replicas is above 0, because all replicas would go: to remove them, set spec.replicas to 0, or delete the UnitedDeployment"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.manualUpdate.partitions.all(k, k in names))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a partition is set for a subset that spec.topology.subsets does not have",messageExpression="'there is no subset ' + self.updateStrategy.manualUpdate.partitions.filter(k, !self.topology.subsets.exists(s, s.name == k))[0] + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology.scheduleStrategy) || !has(self.topology.scheduleStrategy.adaptive) || !has(self.topology.scheduleStrategy.adaptive.reserveUnschedulablePods) || !self.topology.scheduleStrategy.adaptive.reserveUnschedulablePods || has(self.template.statefulSetTemplate)",fieldPath=".topology.scheduleStrategy.adaptive.reserveUnschedulablePods",message="is only for statefulSetTemplate, with podManagementPolicy Parallel"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, !has(p.subsets) || p.subsets.all(n, n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.steps.map(p, has(p.subsets) ? p.subsets.filter(n, !(n in names)).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\")) : []).filter(l, size(l) > 0)[0][0])[0]"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.steps.all(p, p.subsets.all(n, n == '*' || n in names)))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a step names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.steps.map(p, p.subsets.filter(n, n != '*' && !(n in names)).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\"))).filter(l, size(l) > 0)[0][0])[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkewSubsets) || [self.topology.subsets.map(s, s.name)].all(names, self.updateStrategy.rollingUpdate.maxSkewSubsets.all(n, n in names))",fieldPath=".updateStrategy.rollingUpdate.maxSkewSubsets",message="names a subset that spec.topology.subsets does not have",messageExpression="[self.topology.subsets.map(s, s.name)].map(names, self.updateStrategy.rollingUpdate.maxSkewSubsets.filter(n, !(n in names))[0]).map(n, 'there is no subset ' + n + ' in spec.topology.subsets, which has ' + (size(self.topology.subsets) == 0 ? 'none' : self.topology.subsets[0].name) + (size(self.topology.subsets) > 1 ? ', ' + self.topology.subsets[1].name : \"\") + (size(self.topology.subsets) > 2 ? ', ' + self.topology.subsets[2].name : \"\") + (size(self.topology.subsets) > 3 ? ', ' + self.topology.subsets[3].name : \"\") + (size(self.topology.subsets) > 4 ? ', ' + self.topology.subsets[4].name : \"\") + (size(self.topology.subsets) > 5 ? ', ' + self.topology.subsets[5].name : \"\") + (size(self.topology.subsets) > 6 ? ', ' + self.topology.subsets[6].name : \"\") + (size(self.topology.subsets) > 7 ? ', ' + self.topology.subsets[7].name : \"\") + (size(self.topology.subsets) > 8 ? ', ...' : \"\"))[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(k, (type(self.updateStrategy.manualUpdate.partitions[k]) == int ? self.updateStrategy.manualUpdate.partitions[k] == 0 : self.updateStrategy.manualUpdate.partitions[k] in ['0%', '100%']))",fieldPath=".updateStrategy.manualUpdate.partitions",message="a Deployment is released as a whole: a partition must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.defaultPartition) || (type(self.updateStrategy.manualUpdate.defaultPartition) == int ? self.updateStrategy.manualUpdate.defaultPartition == 0 : self.updateStrategy.manualUpdate.defaultPartition in ['0%', '100%'])",fieldPath=".updateStrategy.manualUpdate.defaultPartition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.partition) || (type(self.updateStrategy.rollingUpdate.partition) == int ? self.updateStrategy.rollingUpdate.partition == 0 : self.updateStrategy.rollingUpdate.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.partition",message="a Deployment is released as a whole: it must be 0, \"0%\" or \"100%\""
-// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(s, !has(s.partition) || (type(s.partition) == int ? s.partition == 0 : s.partition in ['0%', '100%']))",fieldPath=".updateStrategy.rollingUpdate.steps",message="a Deployment is released as a whole: the partition of a step must be 0, \"0%\" or \"100%\""
+// +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.steps) || self.updateStrategy.rollingUpdate.steps.all(s, type(s.partition) == int ? s.partition == 0 : s.partition in ['0%', '100%'])",fieldPath=".updateStrategy.rollingUpdate.steps",message="a Deployment is released as a whole: the partition of a step must be 0, \"0%\" or \"100%\""
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, because each is released as a whole: use order Sequential, or steps"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology.colocation) || !has(self.template.deploymentTemplate) && !has(self.template.cloneSetTemplate)",fieldPath=".topology.colocation",message="is only for kinds whose pods have ordinals, from which the group follows: statefulSetTemplate, advancedStatefulSetTemplate and leaderWorkerSetTemplate"
 type UnitedDeploymentSpec struct {
@@ -491,19 +491,19 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.manualUpdate) || self.type == 'Manual'",fieldPath=".manualUpdate",message="is only for type Manual: remove it, because it holds nothing with another type"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate: remove it, or set type to RollingUpdate"
+// +kubebuilder:validation:XValidation:rule="has(self.rollingUpdate) || self.type != 'RollingUpdate'",fieldPath=".rollingUpdate",message="is required with type RollingUpdate: {} rolls out without steps"
 type UpdateStrategy struct {
 	// Type is the way to roll out a new revision.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// ManualUpdate has the partitions. Without it nothing is held: every subset is updated
-	// at once, one replica at a time in each.
+	// ManualUpdate has the partitions. Without it every subset is held: no replica is updated.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
 
-	// RollingUpdate determines how the controller moves the partitions. Without it, its
-	// fields have their defaults.
+	// RollingUpdate determines how the controller moves the partitions. It is required with
+	// type RollingUpdate; {} rolls out without steps.
 	// +optional
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 }
@@ -601,27 +601,30 @@ const (
 	SequentialOrder RolloutOrder = "Sequential"
 )
 
+// AllSubsets stands for all subsets in a step.
+const AllSubsets = "*"
+
 // RolloutStep is one wave of a rollout. It is reached when its subsets are released down to
 // its partition, and all released replicas are available.
 type RolloutStep struct {
-	// Subsets are the names of the subsets that the step releases; all if absent. The
+	// Subsets are the names of the subsets that the step releases, or "*" alone for all. The
 	// others stay as the earlier steps left them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=50
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !('*' in self)",message="\"*\" means all subsets: it must be the only entry"
 	// +listType=set
-	// +optional
+	// +required
 	Subsets []string `json:"subsets,omitempty"`
 
 	// Partition is how far the step releases its subsets, but never below
 	// rollingUpdate.partition: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. A percentage below "100%" releases at least one replica of each
 	// subset that has one to release.
-	// +kubebuilder:default="0%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
-	// +optional
+	// +required
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// Pause holds the rollout when the step is reached.

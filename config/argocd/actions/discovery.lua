@@ -1,7 +1,7 @@
 -- The actions for a UnitedDeployment. Those that would change nothing now are disabled.
 local strategy = obj.spec.updateStrategy or {}
 local manual = strategy.type ~= "RollingUpdate"
-local partitions, default = {}, 0 -- without manualUpdate, nothing is held
+local partitions, default = {}, "100%" -- without manualUpdate, everything is held
 if strategy.manualUpdate ~= nil then
   partitions = strategy.manualUpdate.partitions or {}
   default = strategy.manualUpdate.defaultPartition or "100%"

@@ -182,7 +182,7 @@ func (c *coordinator) freeze() {
 	if c.withoutReplicas() || !c.onRecord() {
 		// Either there is nothing to reach, or the template has changed meanwhile and the record is for the
 		// previous one, which does not continue.
-		if c.state != nil && c.state.Phase != v1alpha1.RolloutComplete {
+		if c.state != nil && c.state.Phase != v1alpha1.RolloutDone {
 			c.state.Phase, c.state.Message = v1alpha1.RolloutPaused, c.Paused
 		}
 		return
@@ -194,7 +194,7 @@ func (c *coordinator) freeze() {
 // soakWhilePaused lets the time of a step that was reached before pass, and starts no other: a rollout that was
 // complete when it was paused can get steps meanwhile, and the time before that does not count for them.
 func (c *coordinator) soakWhilePaused() {
-	if c.state.Phase == v1alpha1.RolloutComplete {
+	if c.state.Phase == v1alpha1.RolloutDone {
 		c.state.ReachedTime, c.state.SoakedSeconds = nil, 0
 	}
 	if reached := c.reached(); !reached || c.state.ReachedTime != nil {
@@ -217,7 +217,7 @@ func (c *coordinator) withoutReplicas() bool {
 func (c *coordinator) keepWithoutReplicas() {
 	c.stageAndProtect()
 	c.soak(false)
-	if c.state.Phase != v1alpha1.RolloutComplete {
+	if c.state.Phase != v1alpha1.RolloutDone {
 		c.state.Phase, c.state.Message = v1alpha1.RolloutProgressing, noReplicas
 	}
 }

@@ -135,7 +135,7 @@ func TestFloor(t *testing.T) {
 			}
 		}
 	}
-	if w.state.Phase != v1alpha1.RolloutComplete {
+	if w.state.Phase != v1alpha1.RolloutDone {
 		t.Error(w.state)
 	}
 	before := w.updated()
@@ -418,7 +418,7 @@ func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 // is not among them.
 func TestStepsEdited(t *testing.T) {
 	approval := func(subset string) v1alpha1.RolloutStep {
-		return v1alpha1.RolloutStep{Subsets: []string{subset}, Pause: &v1alpha1.RolloutPause{}}
+		return v1alpha1.RolloutStep{Subsets: []string{subset}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{}}
 	}
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{approval("a"), approval("b")}
@@ -534,7 +534,7 @@ func TestWhyAPartitionGoesUp(t *testing.T) {
 		t.Error(does)
 	}
 	w = newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
 	}), 3)
 	w.roll("v2").settle()
 	w.strategy.Steps[0].Partition = amount("2")
@@ -547,7 +547,7 @@ func TestSteps(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 		s.Steps = []v1alpha1.RolloutStep{
 			{Subsets: []string{"a"}, Partition: amount("90%"), Pause: &v1alpha1.RolloutPause{}},
-			{Subsets: []string{"a"}, Pause: &v1alpha1.RolloutPause{Duration: "10m"}},
+			{Subsets: []string{"a"}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}},
 		}
 	}), 4, 4).roll("v2")
 	w.settle()

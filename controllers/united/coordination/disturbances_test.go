@@ -105,7 +105,7 @@ func TestGrowthIsARelease(t *testing.T) {
 		t.Errorf("nothing is on its way, and 3 may be: %s", w.picture())
 	}
 	w.settle()
-	if w.state.Phase != v1alpha1.RolloutComplete || w.subsets[0].Observed.Partition != 0 {
+	if w.state.Phase != v1alpha1.RolloutDone || w.subsets[0].Observed.Partition != 0 {
 		t.Error("it does not end", w.picture())
 	}
 }
@@ -139,7 +139,7 @@ func (w *world) running(revision string) int {
 
 func TestZeroFinishesNothing(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{}}}
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{}}}
 	}), 4).roll("v2")
 	w.settle()
 	key := w.state.ApprovalKey
@@ -148,7 +148,7 @@ func TestZeroFinishesNothing(t *testing.T) {
 	}
 	w.subsets[0].desired = 0
 	w.settle()
-	if w.state.Phase == v1alpha1.RolloutComplete || w.state.Step != 0 {
+	if w.state.Phase == v1alpha1.RolloutDone || w.state.Step != 0 {
 		t.Fatal("it has finished without replicas:", w.picture())
 	}
 	w.subsets[0].desired = 4
@@ -166,7 +166,7 @@ func TestATemplateThatChangesAtZeroIsStaged(t *testing.T) {
 	w.subsets[0].desired = 0
 	w.settle()
 	w.roll("v2").settle()
-	if w.state.Revision != "v2" || w.state.Phase == v1alpha1.RolloutComplete {
+	if w.state.Revision != "v2" || w.state.Phase == v1alpha1.RolloutDone {
 		t.Fatal(w.picture())
 	}
 	w.subsets[0].desired = 4
@@ -174,7 +174,7 @@ func TestATemplateThatChangesAtZeroIsStaged(t *testing.T) {
 		t.Errorf("it comes up with partition %d", d.Partition)
 	}
 	w.settle()
-	if w.state.Phase != v1alpha1.RolloutComplete {
+	if w.state.Phase != v1alpha1.RolloutDone {
 		t.Error("it does not end", w.picture())
 	}
 }
@@ -185,7 +185,7 @@ func TestAStepIsWhatCameBeforeIt(t *testing.T) {
 		return []v1alpha1.RolloutStep{
 			{Subsets: []string{"b"}, Partition: amount("1")},
 			{Subsets: []string{"a", "b"}, Partition: amount("1"), Pause: approve},
-			{Partition: amount("50%")},
+			{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("50%")},
 		}
 	}
 	for _, tc := range []struct {
@@ -199,7 +199,7 @@ func TestAStepIsWhatCameBeforeIt(t *testing.T) {
 		{"later steps go", func(w *world) { w.strategy.Steps = w.strategy.Steps[:2] }, 1},
 		{"a step before", func(w *world) { w.strategy.Steps[0].Partition = amount("0") }, 0},
 		{"a step more before", func(w *world) {
-			w.strategy.Steps = append([]v1alpha1.RolloutStep{{Partition: amount("3"), Pause: approve}}, w.strategy.Steps...)
+			w.strategy.Steps = append([]v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("3"), Pause: approve}}, w.strategy.Steps...)
 		}, 0},
 		{"a subset goes, of which the first step alone spoke", func(w *world) {
 			w.subsets[1].Removed = true
@@ -224,7 +224,7 @@ func TestAStepIsWhatCameBeforeIt(t *testing.T) {
 			tc.edit(w)
 			w.decide()
 			w.decide()
-			if w.state.Step != tc.want || tc.want == 0 && len(w.strategy.Steps) == 3 && w.state.Phase == v1alpha1.RolloutComplete {
+			if w.state.Step != tc.want || tc.want == 0 && len(w.strategy.Steps) == 3 && w.state.Phase == v1alpha1.RolloutDone {
 				t.Errorf("want step %d: %+v", tc.want, w.state)
 			}
 		})

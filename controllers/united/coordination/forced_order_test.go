@@ -47,7 +47,7 @@ func TestForceDoesNotWaitForHealth(t *testing.T) {
 func TestAStepThatHoldsNothing(t *testing.T) {
 	for _, knows := range []string{"v1", "v2"} {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{}}}
 		}), 1, 1).roll("v2")
 		w.round()
 		w.round()
@@ -56,7 +56,7 @@ func TestAStepThatHoldsNothing(t *testing.T) {
 			c.Observed.CurrentHash = knows
 		}
 		w.decide()
-		if over := w.state.Step == 1 && w.state.Phase == v1alpha1.RolloutComplete; over != (knows == "v2") {
+		if over := w.state.Step == 1 && w.state.Phase == v1alpha1.RolloutDone; over != (knows == "v2") {
 			t.Errorf("of children that know only %s: %s", knows, w.picture())
 		}
 	}

@@ -88,7 +88,7 @@ func TestAGateHoldsEveryRelease(t *testing.T) {
 				}
 				w.forced = "" // so that broken replicas may end or block it
 				w.open().settle()
-				if w.state.Phase != v1alpha1.RolloutComplete && w.state.Phase != v1alpha1.RolloutBlocked {
+				if w.state.Phase != v1alpha1.RolloutDone && w.state.Phase != v1alpha1.RolloutBlocked {
 					t.Fatalf("it does not go on when the gate is open: %s", w.picture())
 				}
 			})
@@ -158,7 +158,7 @@ func TestAGateIsTold(t *testing.T) {
 func TestAGateHoldsWhatIsOfItsScope(t *testing.T) {
 	t.Run("endOfStep", func(t *testing.T) {
 		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1")}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("1")}}
 		}), 3).roll("v2")
 		again := w.now.Add(time.Hour)
 		w.gated(coordination.Gate{Holds: []string{"endOfStep"}, Again: again}).settle()
@@ -280,7 +280,7 @@ func staged(w *world) *world {
 // halfWay returns a world with a rollout to v2 in which one replica is updated.
 func halfWay() *world {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("2"), Pause: &v1alpha1.RolloutPause{}}}
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("2"), Pause: &v1alpha1.RolloutPause{}}}
 	}), 3).roll("v2")
 	w.settle()
 	return w

@@ -34,7 +34,7 @@ func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
 			t.Errorf("deletes %q\n%s", w.deleted(), strings.Join(w.narrative, "\n"))
 		}
 		w.settle()
-		if w.state.Phase != v1alpha1.RolloutComplete {
+		if w.state.Phase != v1alpha1.RolloutDone {
 			t.Error(w.picture())
 		}
 	}
@@ -73,7 +73,7 @@ func TestAThirdVersionRepairsTheSecond(t *testing.T) {
 			t.Errorf("ordered=%v: deletes %q\n%s", ordered, w.deleted(), w.picture())
 		}
 		w.settle()
-		if w.state.Phase != v1alpha1.RolloutComplete {
+		if w.state.Phase != v1alpha1.RolloutDone {
 			t.Errorf("ordered=%v: it does not end: %s", ordered, w.picture())
 		}
 	}

@@ -30,16 +30,16 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 	return amount.Value
 }
 
-// Manual returns the partition that the user asks for in one subset. Without a strategy nothing is protected. A
-// subset that partitions does not name gets the default partition. Without that, in an object that was stored
-// without the CRD's default, it is held. So naming one subset, or no longer naming it, changes no other.
+// Manual returns the partition that the user asks for in one subset. A subset that partitions does not name gets the
+// default partition. Without that, or without any manualUpdate, it is held. So naming one subset, or no longer naming it,
+// changes no other.
 //
 // With an error, which names the field and the value, it returns a partition that holds the subset, so that
 // callers that ignore the error release nothing.
 func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
-		return DesiredPartition{Partition: 0, Reason: "manualUpdate is not set, so nothing is protected"}, nil
+		m = &v1alpha1.ManualUpdate{}
 	}
 	value, named := m.Partitions[subset]
 	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"

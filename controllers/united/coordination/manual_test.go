@@ -81,7 +81,7 @@ func TestManual(t *testing.T) {
 		replicas int32
 		want     desired
 	}{
-		{"no strategy", nil, 4, desired{0, false, "manualUpdate is not set, so nothing is protected"}},
+		{"no strategy", nil, 4, desired{4, true, `default partition "100%" holds all replicas`}},
 		{"percent", partitions("", "zone-a", "80%"), 10, desired{8, false, `partition "80%" of 10 replicas protects 8`}},
 		{"percent that protects all", partitions("", "zone-a", "99%"), 3, desired{3, false, `partition "99%" of 3 replicas protects all`}},
 		{"percent of one", partitions("", "zone-a", "80%"), 1, desired{1, false, `partition "80%" of 1 replica protects all`}},

@@ -86,7 +86,7 @@ func TestNarratives(t *testing.T) {
 		"rollback": func() *world {
 			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
 				s.MaxSkew = "50%"
-				s.Steps = []v1alpha1.RolloutStep{{Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{}}}
+				s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{}}}
 			}), 4, 2)
 			w.say("image v2").roll("v2").settled()
 			return w.say("back to v1").roll("v1").settled()
@@ -124,8 +124,8 @@ func canarySteps() *world {
 		s.MaxUnavailable = amount("2")
 		s.Steps = []v1alpha1.RolloutStep{
 			{Subsets: []string{"a"}, Partition: amount("90%"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}},
-			{Subsets: []string{"a"}, Pause: &v1alpha1.RolloutPause{}},
-			{Partition: amount("50%")},
+			{Subsets: []string{"a"}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{}},
+			{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("50%")},
 		}
 	}), 4, 4)
 	w.say("image v2").roll("v2").settled()

@@ -58,7 +58,7 @@ func rolloutEnds(t *rapid.T) {
 		}
 		w.inBounds(t, percent, make([]int, len(sizes)))
 	}
-	if w.state.Phase != v1alpha1.RolloutComplete || w.mostUnavailable > int(*amountOf(most)) {
+	if w.state.Phase != v1alpha1.RolloutDone || w.mostUnavailable > int(*amountOf(most)) {
 		t.Fatalf("%d down\n%s", w.mostUnavailable, strings.Join(w.narrative, "\n"))
 	}
 	if over := w.overPerSubset(nil); over != "" {
@@ -130,7 +130,7 @@ func brokenRolloutEnds(t *rapid.T) {
 		t.Fatalf("%s\n%s", over, strings.Join(w.narrative, "\n"))
 	}
 	switch w.state.Phase {
-	case v1alpha1.RolloutComplete:
+	case v1alpha1.RolloutDone:
 		return
 	case v1alpha1.RolloutBlocked:
 		w.blockedRightly(t, most)
@@ -145,7 +145,7 @@ func brokenRolloutEnds(t *rapid.T) {
 			hopeless = hopeless || ordered && !c.member(p).Ready
 		}
 	}
-	if !hopeless && w.state.Phase != v1alpha1.RolloutComplete {
+	if !hopeless && w.state.Phase != v1alpha1.RolloutDone {
 		t.Fatalf("forced: %s\n%s", w.picture(), strings.Join(w.narrative, "\n"))
 	}
 }

@@ -46,18 +46,18 @@ func TestReservedReplicas(t *testing.T) {
 				w.round()
 				w.starve()
 			}
-			if w.state.Phase != v1alpha1.RolloutComplete || w.last.Stalled || w.running("v2") != 8 {
+			if w.state.Phase != v1alpha1.RolloutDone || w.last.Stalled || w.running("v2") != 8 {
 				t.Fatalf("%s: %s; %d of 8\n%v", w.state.Phase, w.state.Message, w.running("v2"), w.narrative)
 			}
 			if most := w.mostUnavailable - 2; most > tc.most {
 				t.Errorf("%d beside what is reserved are unavailable\n%v", most, w.narrative)
 			}
 			w.now = w.now.Add(time.Hour)
-			if w.decide(); w.state.Phase != v1alpha1.RolloutComplete || w.last.Stalled {
+			if w.decide(); w.state.Phase != v1alpha1.RolloutDone || w.last.Stalled {
 				t.Errorf("an hour later: %s: %s", w.state.Phase, w.state.Message)
 			}
 			w.subsets[0].Reserved = 0 // the control: then they are missed
-			if w.decide(); w.state.Phase == v1alpha1.RolloutComplete {
+			if w.decide(); w.state.Phase == v1alpha1.RolloutDone {
 				t.Error("they are not missed")
 			}
 		})
@@ -92,7 +92,7 @@ func TestMissingBesideReservedReplicas(t *testing.T) {
 		w.ready()
 		w.round()
 	}
-	if w.state.Phase != v1alpha1.RolloutComplete {
+	if w.state.Phase != v1alpha1.RolloutDone {
 		t.Errorf("%s: %s\n%v", w.state.Phase, w.state.Message, w.narrative)
 	}
 }

@@ -71,7 +71,7 @@ func readRules(in Input) rules {
 		return r // going back to the revision that all replicas ran: steps guard only what is new
 	}
 	for i := range s.Steps {
-		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, percent.Amount{}, everything)}
+		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, everything, everything)}
 		if st.Pause != nil && st.Pause.Duration != "" {
 			if d, err := time.ParseDuration(st.Pause.Duration); err == nil && d > 0 {
 				st.pause = d // otherwise it waits for approval
@@ -124,7 +124,7 @@ const mustAllowOne = `must be a whole number from 1 to 2147483647 or a percentag
 // known reports whether a subset with the name exists.
 func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Path) field.ErrorList {
 	if s == nil {
-		return nil
+		return field.ErrorList{field.Required(at, "with type RollingUpdate: {} rolls out without steps")}
 	}
 	var errs field.ErrorList
 	amount := func(value *intstr.IntOrString, at *field.Path) {
@@ -184,8 +184,17 @@ func checkSkewSubsets(s *v1alpha1.RollingUpdate, known func(name string) bool, a
 
 func checkStep(s *v1alpha1.RolloutStep, known func(name string) bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if len(s.Subsets) == 0 {
+		errs = append(errs, field.Required(at.Child("subsets"), `names the subsets that the step releases, or "*" alone for all`))
+	}
+	if s.Partition == nil {
+		errs = append(errs, field.Required(at.Child("partition"), "is how far the step releases its subsets"))
+	}
+	if len(s.Subsets) > 1 && slices.Contains(s.Subsets, v1alpha1.AllSubsets) {
+		errs = append(errs, field.Invalid(at.Child("subsets"), s.Subsets, `"*" means all subsets: it must be the only entry`))
+	}
 	for _, name := range s.Subsets {
-		if !known(name) {
+		if name != v1alpha1.AllSubsets && !known(name) {
 			errs = append(errs, field.NotFound(at.Child("subsets"), name))
 		}
 	}
@@ -199,7 +208,7 @@ func checkStep(s *v1alpha1.RolloutStep, known func(name string) bool, at *field.
 
 // names reports whether the step moves a subset.
 func (s *step) names(subset string) bool {
-	return len(s.Subsets) == 0 || slices.Contains(s.Subsets, subset)
+	return slices.Contains(s.Subsets, subset) || slices.Contains(s.Subsets, v1alpha1.AllSubsets)
 }
 
 // target returns the partition to which the step brings a subset with the given number of replicas, regardless of

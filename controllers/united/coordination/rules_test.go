@@ -43,14 +43,26 @@ func TestCheck(t *testing.T) {
 		}, "rollingUpdate.maxSkew"},
 		{"order", func(s *v1alpha1.RollingUpdate) { s.Order = "Random" }, "rollingUpdate.order"},
 		{"subset of a step", func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{}, {Subsets: []string{"a", "x"}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("0")}, {Subsets: []string{"a", "x"}, Partition: amount("0")}}
 		}, "rollingUpdate.steps[1].subsets"},
 		{"partition of a step", func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("-1")}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("-1")}}
 		}, "rollingUpdate.steps[0].partition"},
 		{"duration", func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{Duration: "-10m"}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("0"), Pause: &v1alpha1.RolloutPause{Duration: "-10m"}}}
 		}, "rollingUpdate.steps[0].pause.duration"},
+		{"all subsets", func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"*"}, Partition: amount("0")}}
+		}, ""},
+		{"all subsets and one", func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"*", "a"}, Partition: amount("0")}}
+		}, "rollingUpdate.steps[0].subsets"},
+		{"no subsets", func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("0")}}
+		}, "rollingUpdate.steps[0].subsets"},
+		{"no partition", func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}}}
+		}, "rollingUpdate.steps[0].partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			errs := coordination.Check(strategy(tc.change), func(name string) bool { return name == "a" }, at)
@@ -63,7 +75,7 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	if errs := coordination.Check(nil, nil, at); len(errs) > 0 {
+	if errs := coordination.Check(nil, nil, at); len(errs) != 1 || errs[0].Field != "rollingUpdate" {
 		t.Error(errs)
 	}
 }
@@ -73,10 +85,16 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.RollingUpdate){
 		"floor": func(s *v1alpha1.RollingUpdate) { s.Partition = amount("most") },
 		"step": func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("most"), Pause: &v1alpha1.RolloutPause{}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("most"), Pause: &v1alpha1.RolloutPause{}}}
 		},
 		"pause": func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("3"), Pause: &v1alpha1.RolloutPause{Duration: "soon"}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("3"), Pause: &v1alpha1.RolloutPause{Duration: "soon"}}}
+		},
+		"step of no subset": func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("0"), Pause: &v1alpha1.RolloutPause{}}}
+		},
+		"step without a partition": func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Pause: &v1alpha1.RolloutPause{}}}
 		},
 	} {
 		w := newWorld(strategy(change), 3).roll("v2").settled()

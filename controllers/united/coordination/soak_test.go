@@ -14,7 +14,7 @@ import (
 // soaking returns a world in which the first of two steps stands, with a pause of 10 minutes.
 func soaking() *world {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("1"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
 	}), 2).roll("v2")
 	w.settle()
 	return w
@@ -124,10 +124,10 @@ func TestSoakEndsWhenAReplicaCeased(t *testing.T) {
 func TestSoakOfAStepThatIsAdded(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")
 	w.settle()
-	if w.state.Phase != v1alpha1.RolloutComplete {
+	if w.state.Phase != v1alpha1.RolloutDone {
 		t.Fatal(w.picture())
 	}
-	w.strategy.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+	w.strategy.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
 	if w.after(time.Hour).after(9 * time.Minute); w.state.Step != 0 || w.state.Phase != v1alpha1.RolloutPaused {
 		t.Errorf("it stood for 9 minutes: %+v", w.state)
 	}
@@ -143,14 +143,14 @@ func TestSoakOfAStepThatIsAddedWhilePaused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Partition = amount("100%") }), 2).roll("v2")
 			w.settle()
-			if w.state.Phase != v1alpha1.RolloutComplete {
+			if w.state.Phase != v1alpha1.RolloutDone {
 				t.Fatal(w.picture())
 			}
 			w.paused = true
 			if seen {
 				w.after(time.Hour)
 			}
-			w.strategy.Steps = []v1alpha1.RolloutStep{{Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+			w.strategy.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
 			w.after(time.Hour)
 			w.paused = false
 			if w.after(0).after(9 * time.Minute); w.state.Step != 0 {

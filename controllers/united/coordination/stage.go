@@ -58,7 +58,7 @@ func (c *coordinator) stageAndProtect() {
 // protected, so its new replicas come up protected, unless all replicas have run the update revision since.
 func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	switch {
-	case v.Proven || c.goingBack && c.state.Phase == v1alpha1.RolloutComplete:
+	case v.Proven || c.goingBack && c.state.Phase == v1alpha1.RolloutDone:
 		return v.target
 	case v.Desired == 0:
 		return v.partition

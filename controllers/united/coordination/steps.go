@@ -164,7 +164,7 @@ func (c *coordinator) advance() {
 	if !known {
 		c.startOver()
 	}
-	if added := s.Phase == v1alpha1.RolloutComplete && running < len(c.rules.steps); !known || added {
+	if added := s.Phase == v1alpha1.RolloutDone && running < len(c.rules.steps); !known || added {
 		s.ReachedTime, s.SoakedSeconds = nil, 0 // the time before the step was added does not count
 	}
 	s.Step, s.StepKey = c.statusStep(running), c.stepKey(running)
@@ -295,11 +295,11 @@ func quoted(text string) string {
 // complete ends the rollout: nothing is left to do for the revision.
 func (c *coordinator) complete() {
 	s := c.state
-	if s.Phase != v1alpha1.RolloutComplete || s.ReachedTime == nil {
+	if s.Phase != v1alpha1.RolloutDone || s.ReachedTime == nil {
 		s.ReachedTime = c.nowInSeconds()
 	}
 	s.Step, s.StepKey, s.ApprovalKey, s.SoakedSeconds = c.rules.written, c.stepKey(len(c.rules.steps)), "", 0
-	s.Phase, s.Message = v1alpha1.RolloutComplete, ""
+	s.Phase, s.Message = v1alpha1.RolloutDone, ""
 }
 
 // reportWaiting reports what a rollout that is not done waits for.

@@ -43,7 +43,7 @@ func TestWakesWhenACrashIsForGood(t *testing.T) {
 // be larger than a status.
 func TestAWrongApprovalIsQuoted(t *testing.T) {
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-		s.Steps = []v1alpha1.RolloutStep{{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}}
 	}), 2).roll("v2")
 	w.settle()
 	for approved, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestAWrongApprovalIsQuoted(t *testing.T) {
 // completed step does.
 func TestWhatAnApprovalIsFor(t *testing.T) {
 	approve := func(subsets ...string) v1alpha1.RolloutStep {
-		return v1alpha1.RolloutStep{Subsets: subsets, Pause: &v1alpha1.RolloutPause{}}
+		return v1alpha1.RolloutStep{Subsets: subsets, Pause: &v1alpha1.RolloutPause{}, Partition: amount("0%")}
 	}
 	for _, tc := range []struct {
 		name string
@@ -103,7 +103,7 @@ func TestWhatAnApprovalIsFor(t *testing.T) {
 
 // TestEachStepHasAnApprovalOfItsOwn, even if it asks for the same as the previous one.
 func TestEachStepHasAnApprovalOfItsOwn(t *testing.T) {
-	step := v1alpha1.RolloutStep{Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}
+	step := v1alpha1.RolloutStep{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("1"), Pause: &v1alpha1.RolloutPause{}}
 	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.Steps = []v1alpha1.RolloutStep{step, step} }), 2).roll("v2")
 	w.settle()
 	w.approved = w.state.ApprovalKey

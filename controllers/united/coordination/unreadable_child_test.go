@@ -21,11 +21,11 @@ func TestNothingEndsBesideAnUnreadableChild(t *testing.T) {
 		State:   &v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.RolloutProgressing},
 		Subsets: []coordination.Subset{{Name: "a", Desired: 2, Facts: known.Facts{LastPartition: coordination.Held, Proven: true}}},
 	}
-	if p := coordination.Coordinate(in); p.State.Phase != v1alpha1.RolloutComplete {
+	if p := coordination.Coordinate(in); p.State.Phase != v1alpha1.RolloutDone {
 		t.Fatal("the positive control: it is not there, and would come up on the update revision alone:", p.State.Phase)
 	}
 	in.Subsets[0].Unreadable, in.Subsets[0].LastAvailable = "web-a cannot be read", 2
-	if p := coordination.Coordinate(in); p.State.Phase == v1alpha1.RolloutComplete {
+	if p := coordination.Coordinate(in); p.State.Phase == v1alpha1.RolloutDone {
 		t.Error("it ends")
 	}
 }

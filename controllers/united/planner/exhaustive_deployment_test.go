@@ -56,7 +56,7 @@ func TestDeploymentWorlds(t *testing.T) {
 // TestDeploymentWorldsConvict is the control: the checks find breaches that exist.
 func TestDeploymentWorldsConvict(t *testing.T) {
 	t.Parallel()
-	open := v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy}
+	open := v1alpha1.UpdateStrategy{Type: v1alpha1.ManualUpdateStrategy, ManualUpdate: &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromInt32(0))}}
 	for _, tc := range []struct {
 		wholeWorld
 		want string

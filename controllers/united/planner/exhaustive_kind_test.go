@@ -255,7 +255,7 @@ func (c *smallConfig) bars(e *seam, s *smallState) bool {
 // told returns what is wrong with the status of a world that is as it should be.
 func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploymentStatus) string {
 	// Without replicas nothing is finished: the rollout continues when there are some.
-	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete && s.parent.replicas > 0 {
+	if status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutDone && s.parent.replicas > 0 {
 		return "all is done, and the rollout is " + string(status.Rollout.Phase)
 	}
 	j := c.judgedState(e, s)

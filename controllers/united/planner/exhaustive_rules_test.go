@@ -119,7 +119,7 @@ func cmpOr[T any](a, b *T) *T {
 
 func manualPartition(m *v1alpha1.ManualUpdate, k int, replicas uint8) uint8 {
 	if m == nil {
-		return 0
+		return resolveSmall(&all, replicas)
 	}
 	if value, named := m.Partitions[subsetName(k)]; named {
 		return resolveSmall(&value, replicas)
@@ -165,7 +165,7 @@ func sameSteps(a, b []v1alpha1.RolloutStep, n int) bool {
 }
 
 func names(step *v1alpha1.RolloutStep, k int) bool {
-	return len(step.Subsets) == 0 || slices.Contains(step.Subsets, subsetName(k))
+	return slices.Contains(step.Subsets, v1alpha1.AllSubsets) || slices.Contains(step.Subsets, subsetName(k))
 }
 
 // stepPartition: a percentage below 100 releases at least one replica.

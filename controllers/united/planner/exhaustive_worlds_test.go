@@ -51,6 +51,9 @@ func floorOf(n int32) func(*v1alpha1.RollingUpdate) {
 // step adds a wave: all subsets, down to a partition. pause is its duration, "approval", or "" for none.
 func step(partition intstr.IntOrString, pause string, subsets ...string) func(*v1alpha1.RollingUpdate) {
 	return func(r *v1alpha1.RollingUpdate) {
+		if len(subsets) == 0 {
+			subsets = []string{v1alpha1.AllSubsets}
+		}
 		s := v1alpha1.RolloutStep{Subsets: subsets, Partition: &partition}
 		switch pause {
 		case "":

@@ -53,7 +53,7 @@ func (w *Write) LeftOut() *Result {
 // Waits reports whether something of the plan waits for a replica, or for the controller of a child, so that an event of
 // these may allow the next write.
 func (p *Plan) Waits(results Results) bool {
-	if p.Growth != nil || p.Rollout != nil && p.Rollout.State != nil && p.Rollout.State.Phase != v1alpha1.RolloutComplete {
+	if p.Growth != nil || p.Rollout != nil && p.Rollout.State != nil && p.Rollout.State.Phase != v1alpha1.RolloutDone {
 		return true
 	}
 	return slices.ContainsFunc(p.Subsets, func(s *SubsetPlan) bool {

@@ -99,7 +99,7 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 }
 
 // releasedByName reports whether the user has named a subset to release all of it. A subset that a RollingUpdate has
-// released, or that nothing ever holds, because there are no partitions or the default is 0, is not left over from a release.
+// released, or that nothing ever holds, because the default is 0, is not left over from a release.
 func releasedByName(parent *v1alpha1.UnitedDeployment, s *v1alpha1.SubsetStatus) bool {
 	strategy := parent.Spec.UpdateStrategy
 	if strategy.Type == v1alpha1.RollingUpdateStrategy || strategy.ManualUpdate == nil || s.Partition > 0 {

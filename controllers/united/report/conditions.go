@@ -29,6 +29,7 @@ func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status 
 	setAvailable(in, status, set)
 
 	ready, reason, message := readiness(in, p, tallies, status)
+	complete := ready && reason == v1alpha1.ReasonRolloutComplete && spec.Replicas(in.Parent) > 0
 	if ready && !p.Allocation.Honored {
 		reason, message = notHonored(p, reason, message)
 	}
@@ -37,7 +38,7 @@ func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status 
 		stalledReason, stalledMessage = reason, message
 	}
 	if in.Unkept != nil {
-		ready, reason, message = false, in.Unkept.Reason, in.Unkept.Message
+		ready, complete, reason, message = false, false, in.Unkept.Reason, in.Unkept.Message
 		if in.Unkept.Stalled {
 			stalledReason, stalledMessage = reason, message
 		}
@@ -50,12 +51,25 @@ func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status 
 	}
 	if stalledReason != "" {
 		set(v1alpha1.ConditionReady, false, stalledReason, stalledMessage)
+		set(v1alpha1.ConditionComplete, false, stalledReason, stalledMessage)
 		set(v1alpha1.ConditionProgressing, false, stalledReason, stalledMessage)
 		set(v1alpha1.ConditionStalled, true, stalledReason, stalledMessage)
 		return
 	}
+	setComplete(in, complete, ready, reason, message, set)
 	set(v1alpha1.ConditionProgressing, !ready, reason, message)
 	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
+}
+
+// setComplete sets Complete. ready, reason and message are those of Ready, which say why it is not.
+func setComplete(in *planner.Input, complete, ready bool, reason, message string, set setCondition) {
+	switch {
+	case complete:
+		reason = v1alpha1.ReasonRolloutComplete
+	case ready && spec.Replicas(in.Parent) == 0:
+		reason, message = v1alpha1.ReasonNoReplicas, "there are no replicas"
+	}
+	set(v1alpha1.ConditionComplete, complete, reason, message)
 }
 
 // maxMessage bounds the message of a condition. The API server would accept 32768 bytes, but nobody reads more
@@ -166,15 +180,24 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.Growth.Groups, p.Growth.Total)
 	}
 	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, updateName(in, status.CurrentRevision))
-	switch held := heldMessages(status); {
+	switch {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
 	case in.Parent.Spec.Paused:
 		return true, v1alpha1.ReasonPaused, updated + "; the rollout is paused"
-	case len(held) > 0:
-		return true, v1alpha1.ReasonRolloutHeld, updated + "; partitions hold " + shorten(held, ", ")
+	case slices.ContainsFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Phase == v1alpha1.PhaseHeld }):
+		return true, v1alpha1.ReasonRolloutHeld, updated + "; " + howHeld(in, status)
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// howHeld says how many replicas partitions hold, and, if nothing has been released yet, how to release. The summary says
+// which ones.
+func howHeld(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) string {
+	if in.Coordinates() || status.UpdatedReplicas > 0 {
+		return fmt.Sprintf("partitions hold %d", status.Replicas-status.UpdatedReplicas)
+	}
+	return "to release, set manualUpdate.partitions"
 }
 
 // noSubsets says that there are no subsets, and what that means for the children that exist.
@@ -196,17 +219,6 @@ func overriddenMessages(tallies []*tally) []string {
 		}
 	}
 	return said
-}
-
-// heldMessages returns how many replicas each held subset keeps back.
-func heldMessages(status *v1alpha1.UnitedDeploymentStatus) []string {
-	var held []string
-	for _, s := range status.Subsets {
-		if s.Phase == v1alpha1.PhaseHeld {
-			held = append(held, fmt.Sprintf("%d of %d in %s", s.Replicas-s.UpdatedReplicas, s.Replicas, s.Name))
-		}
-	}
-	return held
 }
 
 // messagesOf returns the messages of the subsets in the given phases, with their names.
@@ -310,6 +322,7 @@ func Blocked(parent *v1alpha1.UnitedDeployment, failure *subset.Failure, overrid
 	status.ObservedGeneration = parent.Generation
 	set := setter(status, parent.Generation, now)
 	set(v1alpha1.ConditionReady, false, failure.Reason, failure.Message)
+	set(v1alpha1.ConditionComplete, false, failure.Reason, failure.Message)
 	set(v1alpha1.ConditionProgressing, false, failure.Reason, failure.Message)
 	if failure.Stalled {
 		set(v1alpha1.ConditionStalled, true, failure.Reason, failure.Message)
@@ -341,6 +354,7 @@ func setOverridden(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDep
 		set(conditionType, value, v1alpha1.ReasonOverridden, why.Error())
 	}
 	say(v1alpha1.ConditionReady, false)
+	say(v1alpha1.ConditionComplete, false)
 	say(v1alpha1.ConditionProgressing, !why.Lasting)
 	if why.Lasting {
 		say(v1alpha1.ConditionStalled, true)

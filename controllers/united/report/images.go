@@ -16,7 +16,7 @@ import (
 )
 
 // updateName returns how messages refer to the update revision: by its name, which is a hash, and by the first
-// image that differs from the current revision, because people recognize that.
+// image that differs from the current revision, without its registry, because people recognize that.
 func updateName(in *planner.Input, current string) string {
 	if current == in.Update.Name {
 		return current // the normal case when nothing is rolled out
@@ -24,7 +24,7 @@ func updateName(in *planner.Input, current string) string {
 	before := imagesOf(in, revision.ByName(in.Revisions, current))
 	for _, c := range imagesOf(in, in.Update) {
 		if len(before) > 0 && !slices.Contains(before, c) {
-			return in.Update.Name + " (" + c.image + ")"
+			return in.Update.Name + " (" + c.image[strings.LastIndex(c.image, "/")+1:] + ")"
 		}
 	}
 	return in.Update.Name

@@ -43,6 +43,7 @@ func TestUpdateName(t *testing.T) {
 		want            string
 	}{
 		{"another image", made("app:v1"), made("app:v2"), " (app:v2)"},
+		{"in a registry", made("r.example:5000/shop/app:v1"), made("r.example:5000/shop/app:v2"), " (app:v2)"},
 		{"of the second container", made("app:v1", "proxy:1"), made("app:v1", "proxy:2"), " (proxy:2)"},
 		{"the same images", made("app:v1"), made("app:v1"), ""},
 		{"a container more", made("app:v1"), made("app:v1", "proxy:1"), " (proxy:1)"},

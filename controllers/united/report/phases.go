@@ -52,7 +52,7 @@ func meaningOf(rollout *v1alpha1.RolloutStatus, paused bool) phaseMeaning {
 		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonBlocked}
 	case v1alpha1.RolloutFailed:
 		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonReplicaFailed}
-	case v1alpha1.RolloutComplete:
+	case v1alpha1.RolloutDone:
 		return phaseMeaning{done: true}
 	default:
 		return phaseMeaning{progresses: true}

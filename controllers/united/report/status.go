@@ -71,7 +71,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 		status.Rollout = p.Rollout.State.DeepCopy()
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 	}
-	status.Summary = summary(status.Subsets)
+	status.Summary = summary(status.Subsets, meaningOf(status.Rollout, false).failureReason != "")
 	status.LastProgressTime = lastProgress(in, status)
 	if status.Rollout != nil {
 		status.Rollout.LastProgressTime = status.LastProgressTime

@@ -105,7 +105,7 @@ func TestAlertsFire(t *testing.T) {
 		e.Eventually(p.firing).ShouldNot(Or(HaveKey("UnitedProtectionLost"), HaveKey("UnitedStalled")))
 	})
 	e.Step("a broken rollout", func() {
-		e.Expect(Patch(e.Ctx, namespace, WebName, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).To(Succeed())
+		e.Expect(Patch(e.Ctx, namespace, WebName, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{}}}}`)).To(Succeed())
 		e.Expect(SetImage(e.Ctx, namespace, WebName, "broken-v2")).To(Succeed())
 		e.Eventually(p.firing).Should(And(HaveKeyWithValue("UnitedStalled", HavePrefix(web+" cannot continue without help")),
 			HaveKeyWithValue("UnitedReplicasUnavailable", ContainSubstring(web))))

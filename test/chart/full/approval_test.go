@@ -45,7 +45,7 @@ spec:
       maxUnavailable: 2
       steps:
       - {subsets: [zone-a], partition: 1, pause: {}}
-      - {subsets: [zone-b], pause: {duration: {{ .Values.pause }}}}
+      - {subsets: [zone-b], partition: 0, pause: {duration: {{ .Values.pause }}}}
 `
 
 // TestHelmApproval compares the result of `helm upgrade --wait` with the pods during a coordinated

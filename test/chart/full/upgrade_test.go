@@ -346,7 +346,7 @@ func (u *upgraded) end() {
 		u.advances(n + 4)
 	}
 	for _, name := range []string{"gated", "failed", "moving"} {
-		u.phase(name, v1alpha1.RolloutComplete)
+		u.phase(name, v1alpha1.RolloutDone)
 	}
 	u.Settle(upgradeWork, "held", 4)
 	u.Expect(u.resting(u.began)).NotTo(BeEmpty(), "positive control")

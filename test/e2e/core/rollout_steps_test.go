@@ -19,7 +19,7 @@ import (
 func TestRolloutSteps(t *testing.T) {
 	EachPolicy(t, func(e *Env, p appsv1.PodManagementPolicyType) {
 		w := e.Create(NewDraft("web", Replicas(9), Policy(p), Zones("", "", ""), Rolling(`{maxUnavailable: 2, steps: [
-			{subsets: [zone-a], partition: "90%", pause: {}}, {subsets: [zone-a], pause: {}}, {subsets: [zone-b], pause: {duration: 1h}}]}`)))
+			{subsets: [zone-a], partition: "90%", pause: {}}, {subsets: [zone-a], partition: "0%", pause: {}}, {subsets: [zone-b], partition: "0%", pause: {duration: 1h}}]}`)))
 		w.IsReady(v1alpha1.ReasonRolloutComplete)
 		ledger := w.Ledger(9)
 		zones := []string{"zone-a", "zone-b", "zone-c"}
@@ -57,11 +57,11 @@ func TestRolloutSteps(t *testing.T) {
 		e.Step("a pause ends by itself", func() {
 			w.Patch(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AnnotationForceUpdate)
 			still := e.History.Forbid(AnyNewPod)
-			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2h}}]}`) // fewer steps than have passed
+			w.SetRolling(`{steps: [{subsets: [zone-b], partition: "0%", pause: {duration: 2h}}]}`) // fewer steps than have passed
 			w.AwaitPhase(v1alpha1.RolloutPaused, "step 1 of 1")
 			ComesToRest(w, zones...)
 			still.Holds()
-			w.SetRolling(`{steps: [{subsets: [zone-b], pause: {duration: 2s}}]}`)
+			w.SetRolling(`{steps: [{subsets: [zone-b], partition: "0%", pause: {duration: 2s}}]}`)
 			w.IsReady(v1alpha1.ReasonRolloutComplete)
 			e.Expect(w.Images()).To(Equal(ThreeZones("v3 v3 v3")))
 		})
@@ -114,7 +114,7 @@ func sawPause(w *Workload, mark int64) {
 // TestRolloutBack checks that going back to what all replicas ran needs no approval.
 func TestRolloutBack(t *testing.T) {
 	EachPolicy(t, func(e *Env, p appsv1.PodManagementPolicyType) {
-		w := e.Create(NewDraft("web", Replicas(6), Policy(p), Zones("", "", ""), Rolling(`{steps: [{partition: "50%", pause: {}}]}`)))
+		w := e.Create(NewDraft("web", Replicas(6), Policy(p), Zones("", "", ""), Rolling(`{steps: [{subsets: ["*"], partition: "50%", pause: {}}]}`)))
 		w.Settle()
 		w.SetImage("v2")
 		key := w.AwaitApproval(0)

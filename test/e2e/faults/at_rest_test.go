@@ -130,7 +130,7 @@ func coordinatedAtRest(e *Env) []*Workload {
 		return w
 	}
 	complete := create("web-complete", `{maxUnavailable: 2}`, "v2")
-	gated := create("web-gated", `{maxUnavailable: 2, steps: [{subsets: [zone-a], pause: {}}]}`, "v2")
+	gated := create("web-gated", `{maxUnavailable: 2, steps: [{subsets: [zone-a], partition: "0%", pause: {}}]}`, "v2")
 	failed := create("web-failed", `{maxUnavailable: 1}`, "broken-v2")
 	complete.Settle()
 	gated.AwaitApproval(0)

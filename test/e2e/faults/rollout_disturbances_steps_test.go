@@ -80,7 +80,7 @@ func anotherImageAtZero(t *testing.T) {
 func editedStep(t *testing.T) {
 	EachPolicy(t, func(e *Env, p appsv1.PodManagementPolicyType) {
 		steps := func(pause string) string {
-			return `{steps: [{subsets: [zone-a], pause: {}}, {subsets: [zone-b], partition: 1, pause: ` + pause + `}, {subsets: [zone-b], pause: {}}]}`
+			return `{steps: [{subsets: [zone-a], partition: "0%", pause: {}}, {subsets: [zone-b], partition: 1, pause: ` + pause + `}, {subsets: [zone-b], partition: "0%", pause: {}}]}`
 		}
 		w := e.Create(NewDraft("web", Replicas(9), Policy(p), Zones("", "", ""), Rolling(steps("{}"))))
 		w.Settle()
@@ -151,7 +151,7 @@ func lostZone(t *testing.T) {
 func pauseWithOutage(t *testing.T) {
 	EachPolicy(t, func(e *Env, p appsv1.PodManagementPolicyType) {
 		const pause = 8 * time.Second
-		w := e.Create(NewDraft("web", Replicas(4), Policy(p), Plain("one", ""), Rolling(`{steps: [{partition: 3, pause: {duration: 8s}}]}`)))
+		w := e.Create(NewDraft("web", Replicas(4), Policy(p), Plain("one", ""), Rolling(`{steps: [{subsets: ["*"], partition: 3, pause: {duration: 8s}}]}`)))
 		w.Settle()
 		mark := e.AuditMark()
 		w.SetImage("quiet-v2")

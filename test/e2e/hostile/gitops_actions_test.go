@@ -124,7 +124,7 @@ func TestGitOpsActions(t *testing.T) {
 		e.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2", "zone-c": "v1 v1"}))
 	})
 	e.Step("coordinated: pause, resume, approve, restart", func() {
-		w := e.Create(NewDraft("shop", Replicas(4), Zones("", ""), Rolling(`{maxUnavailable: 2, steps: [{subsets: [zone-a], pause: {}}]}`)))
+		w := e.Create(NewDraft("shop", Replicas(4), Zones("", ""), Rolling(`{maxUnavailable: 2, steps: [{subsets: [zone-a], partition: "0%", pause: {}}]}`)))
 		w.Settle()
 		a.run(w, "pause", "Pause")
 		w.SetImage("v2")

@@ -109,7 +109,7 @@ func atRestStates() map[string]bringAbout {
 			return object
 		},
 		"awaiting-approval": func(e *Env) *unstructured.Unstructured {
-			w := settled(e, Rolling(`{steps: [{subsets: [zone-a], pause: {}}]}`))
+			w := settled(e, Rolling(`{steps: [{subsets: [zone-a], partition: "0%", pause: {}}]}`))
 			w.SetImage("v2")
 			w.AwaitApproval(0)
 			return w.Object()
@@ -155,7 +155,7 @@ func movingStates() map[string]bringAbout {
 			return w.NotReady(v1alpha1.ReasonRollingOut, no)
 		},
 		"step-paused": func(e *Env) *unstructured.Unstructured {
-			w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{steps: [{subsets: [zone-a], pause: {duration: 1h}}]}`)))
+			w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{steps: [{subsets: [zone-a], partition: "0%", pause: {duration: 1h}}]}`)))
 			w.Settle()
 			w.SetImage("v2")
 			return w.NotReady(v1alpha1.ReasonStepPaused, no)

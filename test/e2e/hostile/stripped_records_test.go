@@ -44,7 +44,7 @@ func TestStripped(t *testing.T) {
 		strategy Edit
 		release  string
 	}{
-		"Manual":        {Partitions(Parts{"zone-a": 2}), `{"manualUpdate":null}`},
+		"Manual":        {Partitions(Parts{"zone-a": 2}), `{"manualUpdate":{"partitions":null,"defaultPartition":0}}`},
 		"RollingUpdate": {Rolling(`{steps: [{subsets: [zone-a], partition: 2, pause: {}}]}`), `{"rollingUpdate":{"steps":null}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestOldRecordPutBack(t *testing.T) {
 			w.Disturbed()
 			w.Settle()
 			backup := ours(w.Child("zone-b").Annotations) // on v2, and protects v1
-			release, held := `{"manualUpdate":null}`, `{"manualUpdate":{"defaultPartition":"100%"}}`
+			release, held := `{"manualUpdate":{"partitions":null,"defaultPartition":0}}`, `{"manualUpdate":{"defaultPartition":"100%"}}`
 			if name == "RollingUpdate" {
 				release, held = `{"rollingUpdate":{"partition":0}}`, `{"rollingUpdate":{"partition":"100%"}}`
 			}

@@ -60,7 +60,7 @@ func TestKindsAdmissionCloneSet(t *testing.T) {
 		func(d *Draft) { d.Template["apiVersion"], d.Template["kind"] = "apps.kruise.io/v1alpha1", "CloneSet" }))
 	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"cloneSetTemplate":null,"statefulSetTemplate":{}}}}`)).
 		To(MatchError(ContainSubstring("the kind of the template is immutable")))
-	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{}}}}`)).
 		To(MatchError(ContainSubstring("updateStrategy.maxUnavailable")), "another strategy has other rules")
 }
 

@@ -76,7 +76,7 @@ func TestKindsAdmissionLeaderWorkerSet(t *testing.T) {
 		}))
 	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"template":{"leaderWorkerSetTemplate":null,"statefulSetTemplate":{}}}}`)).
 		To(MatchError(ContainSubstring("the kind of the template is immutable")))
-	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null}}}`)).
+	w.Expect(w.TryPatch(types.MergePatchType, `{"spec":{"updateStrategy":{"type":"RollingUpdate","manualUpdate":null,"rollingUpdate":{}}}}`)).
 		To(MatchError(ContainSubstring("maxUnavailable")), "another strategy has other rules")
 }
 

@@ -1,8 +1,9 @@
 -- Releases the first subset, in the order of spec.topology.subsets, that is not wholly released. With type Manual only.
 local strategy = obj.spec.updateStrategy
-if strategy == nil or strategy.type == "RollingUpdate" or strategy.manualUpdate == nil then
+if strategy == nil or strategy.type == "RollingUpdate" then
   return obj
 end
+strategy.manualUpdate = strategy.manualUpdate or {}
 local manual = strategy.manualUpdate
 local default = manual.defaultPartition or "100%"
 for _, subset in ipairs(obj.spec.topology.subsets or {}) do
