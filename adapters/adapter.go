@@ -223,6 +223,8 @@ type Child struct {
 	// Surplus is how many replicas a paused child keeps beyond Replicas, if its kind creates some before it deletes
 	// others. With another number, its controller would create or delete replicas although it is paused.
 	Surplus int32
+	// Asked is what the spec asks of the child (known.Asked).
+	Asked string
 	// Seeding: Revision is the protected revision, until the protected replicas exist.
 	Seeding bool
 	// ParentGeneration is the parent's metadata.generation.

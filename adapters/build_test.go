@@ -98,12 +98,13 @@ metadata:
     zone: a
     united.dev/revision: web-2
     united.dev/protected-revision: web-1
+    united.dev/asked: ""
     united.dev/parent-generation: "7"
     united.dev/partition: "2"
     united.dev/protected-hash: ""
     united.dev/released-from: "0"
     united.dev/seeding: "false"
-    united.dev/record-checksum: 1-6c48a27bf251274e
+    united.dev/record-checksum: 2-03ac83ac02a7f425
     united.dev/placement: 9a47db0777b40023
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}
@@ -145,9 +146,9 @@ func TestBuildRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"united.dev/revision": "web-2", "united.dev/protected-revision": "web-1", "united.dev/parent-generation": "7",
+		"united.dev/revision": "web-2", "united.dev/protected-revision": "web-1", "united.dev/parent-generation": "7", "united.dev/asked": "",
 		"united.dev/partition": "2", "united.dev/protected-hash": "web-zone-a-5d4", "united.dev/released-from": "2", "united.dev/seeding": "true",
-		"united.dev/record-checksum": "1-9b2fb707e3e1e9f4", "united.dev/placement": "9a47db0777b40023",
+		"united.dev/record-checksum": "2-79b4407937323baf", "united.dev/placement": "9a47db0777b40023",
 	}
 	if diff := cmp.Diff(want, u.GetAnnotations()); diff != "" {
 		t.Error("want -, have +\n", diff)
@@ -199,12 +200,13 @@ metadata:
   annotations:
     united.dev/revision: web-2
     united.dev/protected-revision: ""
+    united.dev/asked: ""
     united.dev/parent-generation: "7"
     united.dev/partition: "2"
     united.dev/protected-hash: ""
     united.dev/released-from: "0"
     united.dev/seeding: "false"
-    united.dev/record-checksum: 1-8d2fe6826abc0715
+    united.dev/record-checksum: 2-bd7a8c704026aef5
     united.dev/placement: 9a47db0777b40023
   ownerReferences:
   - {apiVersion: apps.united.dev/v1alpha1, kind: UnitedDeployment, name: web, uid: u-1, controller: true, blockOwnerDeletion: true}

@@ -18,11 +18,12 @@ func RecordKeys() []string {
 	return []string{
 		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
 		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+		v1alpha1.AnnotationAsked,
 	}
 }
 
 // Record returns the record for a child: the annotations of RecordKeys, their checksum, and its placement. A difference is no reason
-// to write the child, except in the revision or the partition, or at the end of seeding. All annotations always
+// to write the child, except in the revision, the partition or what was asked, or at the end of seeding. All annotations always
 // exist, empty if there is nothing to record, so that a removed one is noticed.
 func Record(c *Child) map[string]string {
 	record := map[string]string{
@@ -33,6 +34,7 @@ func Record(c *Child) map[string]string {
 		v1alpha1.AnnotationProtectedHash:     c.ProtectedHash,
 		v1alpha1.AnnotationReleasedFrom:      ReleasedText(c.ReleasedFrom, c.ReleasedBefore),
 		v1alpha1.AnnotationSeeding:           strconv.FormatBool(c.Seeding),
+		v1alpha1.AnnotationAsked:             c.Asked,
 	}
 	record[v1alpha1.AnnotationRecordChecksum] = RecordChecksum(c.Namespace, c.Name, record)
 	record[v1alpha1.AnnotationPlacement] = placementHash(c)
@@ -69,7 +71,7 @@ func position(text string) (n int32, ok bool) {
 
 // checksumVersion is the prefix of every checksum. If you add a key to RecordKeys, change the number: a checksum of
 // another version is ignored, so no version of United considers a record of another version as forged.
-const checksumVersion = "1-"
+const checksumVersion = "2-"
 
 // RecordChecksum returns the checksum of the record of the named child. It is not a signature: it detects changes by
 // somebody who does not intend to deceive.

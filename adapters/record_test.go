@@ -32,10 +32,10 @@ func TestVerifyRecord(t *testing.T) {
 		{"as it was written", "shop", "web-zone-a", nil, adapters.Whole},
 		{"with others' annotations", "shop", "web-zone-a", func(a map[string]string) { a["example.com/a"] = "b" }, adapters.Whole},
 		{"of an earlier version", "shop", "web-zone-a", func(a map[string]string) { delete(a, sum) }, adapters.Unsaid},
-		{"of a later version", "shop", "web-zone-a", func(a map[string]string) { a[sum] = "2-0000000000000000" }, adapters.Unsaid},
+		{"of a later version", "shop", "web-zone-a", func(a map[string]string) { a[sum] = "3-0000000000000000" }, adapters.Unsaid},
 		{"of another child", "shop", "web-zone-b", nil, adapters.Forged},
 		{"of another namespace", "store", "web-zone-a", nil, adapters.Forged},
-		{"another checksum", "shop", "web-zone-a", func(a map[string]string) { a[sum] = "1-0000000000000000" }, adapters.Forged},
+		{"another checksum", "shop", "web-zone-a", func(a map[string]string) { a[sum] = "2-0000000000000000" }, adapters.Forged},
 		{"two values swapped", "shop", "web-zone-a", func(a map[string]string) {
 			a[v1alpha1.AnnotationRevision], a[v1alpha1.AnnotationProtectedRevision] = a[v1alpha1.AnnotationProtectedRevision], a[v1alpha1.AnnotationRevision]
 		}, adapters.Forged},

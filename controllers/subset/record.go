@@ -9,6 +9,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // RecordedPartition returns the child's partition as United wrote it; somebody else may have changed the one in the
@@ -18,6 +19,17 @@ func RecordedPartition(o *adapters.Observed) int32 {
 		return n
 	}
 	return o.Partition
+}
+
+// LastAsked returns what was last asked of a child, nil if that is not recorded. The copy of the record outlives the child.
+func LastAsked(o *adapters.Observed, kept *v1alpha1.ChildRecord) *known.Asked {
+	if o != nil {
+		return known.ReadAsked(o.Meta.Annotations[v1alpha1.AnnotationAsked])
+	}
+	if !unaltered(kept) {
+		return nil
+	}
+	return known.ReadAsked(kept.Annotations[v1alpha1.AnnotationAsked])
 }
 
 // ProtectedHash returns the child's own revision of its protected replicas, "" if that is not recorded.

@@ -16,7 +16,7 @@ import (
 
 func TestRestore(t *testing.T) {
 	kept := func() *v1alpha1.ChildRecord { return Record(&finished().recorded(2, "h1", 2).Observed, nil) }
-	if len(kept().Annotations) != len(adapters.RecordKeys())-2 { // it is not being seeded, and the generation is not copied
+	if len(kept().Annotations) != len(adapters.RecordKeys())-3 { // it is not being seeded, nothing was asked, and the generation is not copied
 		t.Fatal(kept())
 	}
 	for _, tc := range []struct {
@@ -118,7 +118,7 @@ func TestRestoreForged(t *testing.T) {
 		{"the record of now is put back", staged().hashes("h1", "h9").at(8), adapters.RecordKeys(), copied(), "r1"},
 		{"an earlier record, and there is no copy", backup(), adapters.RecordKeys(), nil, "r0"},
 		{"the same in a cache that is behind", backup(), nil, copied(), "r0"},
-		{"of a later version", staged().with(protected, "r0", sum, "2-00"), nil, copied(noChecksum), "r0"},
+		{"of a later version", staged().with(protected, "r0", sum, "3-00"), nil, copied(noChecksum), "r0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := tc.child.observed()

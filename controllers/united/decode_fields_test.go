@@ -99,11 +99,11 @@ status:
 // variants have the fields that exclude each other: of the topology, a subset and the strategy.
 func variants() [][]any {
 	return [][]any{
-		{`{type: Fixed}`, "replicas: 2", `{type: Manual, manualUpdate: {defaultPartition: 100%, partitions: {a: 50%}}}`},
+		{`{type: Fixed}`, "replicas: 2", `{type: Manual, manualUpdate: {revision: web-1, defaultPartition: 100%, partitions: {a: 50%}}}`},
 		{
 			`{type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: true}}`,
 			"minReplicas: 1\n      maxReplicas: 50%",
-			`{type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: 5%, maxSkewSubsets: [a], order: Parallel, steps: [{subsets: [a], partition: 1, pause: {duration: 1m}}]}}`,
+			`{type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: 5%, maxSkewSubsets: [a], rollbackRevisions: 2, order: Parallel, steps: [{subsets: [a], partition: 1, pause: {duration: 1m}}]}}`,
 		},
 		{
 			"{type: Fixed}\n    colocation: {topologyKey: kubernetes.io/hostname, ratios: {a: 2, b: 1}, order: Sequential, exclusive: true, timeoutSeconds: 60}",

@@ -126,9 +126,9 @@ func (j *judged) initialized() bool {
 // floors: what the user protects is not released to the version of the spec, in a world that begins with a version that
 // all replicas run.
 func (j *judged) floors() {
-	m := j.w.parent(j.s).object.Spec.UpdateStrategy.ManualUpdate
-	if m == nil || !j.w.rests {
-		return
+	m, status := j.w.parent(j.s).object.Spec.UpdateStrategy.ManualUpdate, j.w.statusOf(j.s)
+	if m == nil || !j.w.rests || j.w.versionOf[status.CurrentRevision] == j.w.parent(j.s).update {
+		return // "partition and bound revision protect nothing from" the current revision
 	}
 	for _, wr := range j.x.writes {
 		floor, named := m.Partitions[subsetName(wr.k)]

@@ -127,7 +127,7 @@ func (w *game) writeOf(s *state, name string, step subset.Step) (write, bool) {
 // compared are the annotations whose change is a reason to write a child.
 func (w *game) compared(record uint32) string {
 	of := w.records.values[record]
-	return of[v1alpha1.AnnotationRevision] + " " + of[v1alpha1.AnnotationPartition] + " " + of[v1alpha1.AnnotationSeeding]
+	return of[v1alpha1.AnnotationRevision] + " " + of[v1alpha1.AnnotationPartition] + " " + of[v1alpha1.AnnotationSeeding] + " " + of[v1alpha1.AnnotationAsked]
 }
 
 type built struct {

@@ -102,7 +102,7 @@ func TestActions(t *testing.T) {
 		state, action, label string
 		patch                string // "" if the action is disabled
 	}{
-		{"held-by-hand", "release", "Release zone-b", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":0}}}}}`},
+		{"held-by-hand", "release", "Release zone-b", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":0},"revision":"web-5w692c674c"}}}}`},
 		{"held-by-hand", "hold", "Hold all subsets", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null}}}}`},
 		{"held-by-hand", "approve", "Approve the step", ""},
 		{"held-by-hand", "pause", "Pause", `{"spec":{"paused":true}}`},

@@ -122,7 +122,7 @@ func (o *Oracle) targets(from Objects) map[string]asked {
 		if coordinated(parent) {
 			partition = o.target(from, name, replicas)
 		} else {
-			line, _ := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, name, replicas)
+			line, _ := coordination.Manual(parent.Spec.UpdateStrategy.ManualUpdate, name, replicas, "")
 			partition = line.Partition
 		}
 		all[name] = asked{parent.Generation, partition, replicas}
@@ -361,6 +361,7 @@ func (o *Oracle) afterPass(wrote bool) {
 			}
 		}
 	}
+	o.sawRan()
 	if o.initialized && !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized) {
 		o.fail("Initialized is not True any more")
 	}

@@ -259,16 +259,26 @@ func (o *Oracle) seen(name string) {
 }
 
 // seesUnfinished reports whether the controller sees a replica of a set with another revision than the one on which the
-// subset has finished: its cache of pods is older than that of sets. Then a set that has settled looks like one that has
-// forgotten.
+// subset has finished, or does not see all replicas: its cache of pods is older than that of sets. Then a set that has
+// settled looks like one that has forgotten.
 func (o *Oracle) seesUnfinished(f *fate, u *unstructured.Unstructured) bool {
+	seen := int32(0)
 	for name, p := range o.Before.Pods {
 		position := OrdinalOf(u.GetName(), name)
-		if position >= 0 && position < replicasIn(u) && o.ownsPod(o.Before, p) && !f.protects(PodContent(p)) {
-			return true
+		if position >= 0 && position < replicasIn(u) && o.ownsPod(o.Before, p) {
+			seen++
+			if !f.protects(PodContent(p)) {
+				return true
+			}
 		}
 	}
-	return false
+	exist := int32(0)
+	for name := range o.api.Live.Pods {
+		if position := OrdinalOf(u.GetName(), name); position >= 0 && position < replicasIn(u) {
+			exist++
+		}
+	}
+	return seen < exist
 }
 
 // sawReady reports whether the controller has seen a ready replica.

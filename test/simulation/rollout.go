@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
@@ -25,6 +26,10 @@ type rollouts struct {
 	passed map[string]map[string]string
 	// reached is when the current step of a rollout was first seen to be reached.
 	reached map[string]time.Time
+	// ran are the revisions that all replicas ran, the last one last; left are those from which a rollout was on the way back,
+	// and that were not rolled out again since.
+	ran  []string
+	left map[string]bool
 	// published are all approval keys that the status has shown, with the rollout and the step of each.
 	published map[string]string
 	// last is the last coordinated partition of each child, and its revision.
@@ -38,7 +43,7 @@ type lastWrite struct{ uid, revision, rollout string }
 func newRollouts() rollouts {
 	return rollouts{
 		passed: map[string]map[string]string{}, reached: map[string]time.Time{}, published: map[string]string{},
-		last: map[string]lastWrite{}, Checked: map[string]int{},
+		last: map[string]lastWrite{}, left: map[string]bool{}, Checked: map[string]int{},
 	}
 }
 
@@ -195,9 +200,34 @@ func (o *Oracle) isOf(from Objects, name string) bool {
 	return true
 }
 
-// goesBack reports whether the spec asks for what all replicas ran last, whether the status says so yet or not.
+// sawRan learns which revisions all replicas ran, and which of them a rollout leaves on the way back.
+func (o *Oracle) sawRan() {
+	status := &o.parent(o.api.Live).Status
+	if current := status.CurrentRevision; o.initialized && current != "" && (len(o.ran) == 0 || o.ran[len(o.ran)-1] != current) {
+		o.ran = append(slices.DeleteFunc(o.ran, func(name string) bool { return name == current }), current)
+		delete(o.left, current)
+	}
+	if r := status.Rollout; r != nil && coordinated(o.parent(o.api.Cached)) && r.Revision != status.CurrentRevision && slices.Contains(o.ranBefore(o.api.Cached), r.Revision) {
+		o.Checked["left"]++
+		o.left[status.CurrentRevision] = true
+	}
+}
+
+// ranBefore returns the revisions to which going back is the way back, beside the current one.
+func (o *Oracle) ranBefore(from Objects) []string {
+	before := slices.DeleteFunc(slices.Clone(o.ran), func(name string) bool { return name == o.parent(from).Status.CurrentRevision })
+	before = before[max(0, len(before)-int(ptr.Deref(strategyOf(o.parent(from)).RollbackRevisions, 1))):]
+	return slices.DeleteFunc(before, func(name string) bool { return o.left[name] })
+}
+
+// goesBack reports whether the spec asks for what all replicas ran last, or for one of rollbackRevisions before that, whether
+// the status says so yet or not.
 func (o *Oracle) goesBack(from Objects) bool {
-	if o.isOf(from, o.parent(from).Status.CurrentRevision) {
+	if current := o.parent(from).Status.CurrentRevision; o.isOf(from, current) {
+		return !o.left[current]
+	}
+	if slices.ContainsFunc(o.ranBefore(from), func(name string) bool { return o.isOf(from, name) }) {
+		o.Checked["back to an earlier one"]++
 		return true
 	}
 	for i := range o.parent(from).Spec.Topology.Subsets {

@@ -186,6 +186,7 @@ func (d *drive) strategy(spec *v1alpha1.UnitedDeploymentSpec) *v1alpha1.RollingU
 		}
 		s.Steps = append(s.Steps, step)
 	}
+	s.RollbackRevisions = []*int32{nil, ptr.To[int32](0), nil, ptr.To[int32](2)}[len(s.Steps)%4]
 	return s
 }
 

@@ -50,6 +50,6 @@ func (w *World) Annotations(id uint32, generation uint8) map[string]any {
 	return annotations
 }
 
-// wroteFor are the annotations whose change is a reason to write a child: the revision of its template, the partition, and the
-// end of a seed (see adapters.Record).
-var wroteFor = map[string]bool{v1alpha1.AnnotationRevision: true, v1alpha1.AnnotationPartition: true, v1alpha1.AnnotationSeeding: true}
+// wroteFor are the annotations whose change is a reason to write a child: the revision of its template, the partition, what
+// was asked, and the end of a seed (see adapters.Record).
+var wroteFor = map[string]bool{v1alpha1.AnnotationRevision: true, v1alpha1.AnnotationPartition: true, v1alpha1.AnnotationSeeding: true, v1alpha1.AnnotationAsked: true}

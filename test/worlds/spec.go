@@ -61,6 +61,8 @@ func (w *World) Partition(s *Core, k int) int {
 	switch {
 	case w.Rolling(s):
 		return w.coordinated(s, k, u.RollingUpdate)
+	case w.GoingBack(s):
+		return 0 // "partition and bound revision protect nothing from it"
 	case u.ManualUpdate == nil:
 		return All
 	}

@@ -65,6 +65,10 @@ const (
 	// AnnotationSeeding is "true" on a child that has its protected revision, and as
 	// many replicas as are protected, until those exist.
 	AnnotationSeeding = "united.dev/seeding"
+	// AnnotationAsked is what spec.updateStrategy last asked of the child: with type Manual
+	// the value of the partition, the update revision, and the partition and replicas that
+	// followed from them. Scaling releases nothing, so the partition depends on that.
+	AnnotationAsked = "united.dev/asked"
 	// AnnotationRecordChecksum is a checksum over all of the above. A child where it
 	// does not match was changed by somebody as it was written, or later.
 	AnnotationRecordChecksum = "united.dev/record-checksum"
@@ -89,6 +93,12 @@ const AnnotationSubsets = "united.dev/subsets"
 // revision: "<UID of the parent>/<number>", where the one that became it last has the
 // highest number. status.currentRevision is its copy.
 const AnnotationCurrent = "united.dev/current"
+
+// AnnotationLeft on a ControllerRevision says that its parent was on the way back from it, and that
+// it was not rolled out again since: going to it is no way back. The value is "forced" if the
+// annotation united.dev/force-update named it then, and still does, so that this one is spent;
+// else "true".
+const AnnotationLeft = "united.dev/left"
 
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.
 const (

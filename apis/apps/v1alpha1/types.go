@@ -579,9 +579,19 @@ type RollingUpdate struct {
 	// +optional
 	Order RolloutOrder `json:"order,omitempty"`
 
+	// RollbackRevisions is for how many of the revisions that all replicas ran before the
+	// current one going back is the way back: it skips steps and approvals, and replaces
+	// unavailable replicas at once. A revision that was itself left on the way back must go
+	// through the steps again first.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	RollbackRevisions *int32 `json:"rollbackRevisions,omitempty"`
+
 	// Steps are the waves in which a new revision is released. After the last one, every
 	// subset is released down to Partition. Going back to the revision that all replicas ran
-	// last skips them.
+	// last, or to one of RollbackRevisions before it, skips them.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
@@ -650,6 +660,14 @@ type RolloutPause struct {
 // subset are protected: they are never updated to, re-created on or created on the update
 // revision. All others are released: they are updated to the update revision.
 type ManualUpdate struct {
+	// Revision is the name of the update revision that Partitions and DefaultPartition are for
+	// (status.updateRevision). They hold everything from any other, so a template that changes
+	// between looking and releasing is not released. Without it they are for every revision. It
+	// is not in effect before the condition Initialized is True.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
 	// Partitions by subset name: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. "100%" holds the whole subset however it scales; a number does
 	// not, because the subset can grow beyond it. With spec.ordinals.start in the template, 0

@@ -153,6 +153,11 @@ func (in *RollingUpdate) DeepCopyInto(out *RollingUpdate) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.RollbackRevisions != nil {
+		in, out := &in.RollbackRevisions, &out.RollbackRevisions
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Steps != nil {
 		in, out := &in.Steps, &out.Steps
 		*out = make([]RolloutStep, len(*in))

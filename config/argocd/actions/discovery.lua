@@ -1,8 +1,9 @@
 -- The actions for a UnitedDeployment. Those that would change nothing now are disabled.
 local strategy = obj.spec.updateStrategy or {}
 local manual = strategy.type ~= "RollingUpdate"
-local partitions, default = {}, "100%" -- without manualUpdate, everything is held
-if strategy.manualUpdate ~= nil then
+local update = (obj.status or {}).updateRevision
+local partitions, default = {}, "100%" -- without manualUpdate, or with partitions for another revision, everything is held
+if strategy.manualUpdate ~= nil and (strategy.manualUpdate.revision or update) == update then
   partitions = strategy.manualUpdate.partitions or {}
   default = strategy.manualUpdate.defaultPartition or "100%"
 end
@@ -14,7 +15,7 @@ for _, subset in ipairs(obj.spec.topology.subsets or {}) do
   if partition == nil then
     partition = default
   end
-  if held == nil and partition ~= 0 and partition ~= "0%" then
+  if manual and held == nil and partition ~= 0 and partition ~= "0%" then
     held = subset.name
   end
   loose = loose or partition ~= "100%"

@@ -75,6 +75,7 @@ type desiredChild struct {
 	revisionPatch    uintptr
 	replicas         int32
 	partition        int32
+	asked            string
 	paused, seeding  bool
 	surplus          int32
 	pace             adapters.Pace
@@ -85,7 +86,7 @@ func desiredChildOf(c *adapters.Child) desiredChild {
 	w := desiredChild{
 		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
 		revisionTemplate: reflect.ValueOf(c.RevisionTemplate).Pointer(), revisionPatch: reflect.ValueOf(c.RevisionPatch).Pointer(),
-		replicas: c.Replicas, partition: c.Partition, paused: c.Paused, seeding: c.Seeding, surplus: c.Surplus,
+		replicas: c.Replicas, partition: c.Partition, asked: c.Asked, paused: c.Paused, seeding: c.Seeding, surplus: c.Surplus,
 	}
 	if c.Pace != nil {
 		w.pace, w.paced = *c.Pace, true

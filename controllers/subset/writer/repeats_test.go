@@ -376,7 +376,7 @@ func annotate(u *unstructured.Unstructured, key, value string) {
 func TestForgedRecordIsWrittenAgain(t *testing.T) {
 	for key, value := range map[string]string{
 		v1alpha1.AnnotationProtectedRevision: "web-2", v1alpha1.AnnotationParentGeneration: "99999", v1alpha1.AnnotationReleasedFrom: "7",
-		v1alpha1.AnnotationProtectedHash: "", v1alpha1.AnnotationRecordChecksum: "1-0",
+		v1alpha1.AnnotationProtectedHash: "", v1alpha1.AnnotationRecordChecksum: "2-0",
 	} {
 		b, _ := overriding(t, func(u *unstructured.Unstructured) { annotate(u, key, value) })
 		current := b.asStored(childSpec(), nil)

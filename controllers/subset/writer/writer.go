@@ -286,6 +286,8 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return ownership.AnnotationAt(v1alpha1.AnnotationPartition)
 	case subset.Seeding(observed) != c.Seeding:
 		return ownership.AnnotationAt(v1alpha1.AnnotationSeeding)
+	case observed.Meta.Annotations[v1alpha1.AnnotationAsked] != c.Asked:
+		return ownership.AnnotationAt(v1alpha1.AnnotationAsked)
 	case subset.RevisionOf(observed) != c.Revision:
 		// If admission changed it when it was written, it is still ours according to managedFields.
 		return ownership.AnnotationAt(v1alpha1.AnnotationRevision)

@@ -29,8 +29,10 @@ type Input struct {
 	Strategy *v1alpha1.RollingUpdate
 	// Object is the UnitedDeployment, for commands in messages.
 	Object types.NamespacedName
-	// Update is the name of the revision that the spec asks for, Current of the one that all replicas ran last.
-	Update, Current string
+	// Update is the name of the revision that the spec asks for.
+	Update string
+	// GoesBack: all replicas ran the update revision before, so it is proven, and this rollout is the way back to it.
+	GoesBack bool
 	// Subsets are in the order of the spec, followed by those that are being removed.
 	Subsets []Subset
 	// State is the observed status.rollout; nil before the first rollout.
@@ -136,7 +138,7 @@ type coordinator struct {
 	// allHeld is the verdict that holds all releases; oneHeld is one that holds one subset, if the rollout has to
 	// report it.
 	allHeld, oneHeld verdict
-	// goingBack: all replicas ran the update revision last. It is proven.
+	// goingBack: all replicas ran the update revision before. It is proven.
 	goingBack bool
 	// failed are the updated replicas that failed. They stop a rollout, but not the way back.
 	failed []adapters.Replica
@@ -150,7 +152,7 @@ type coordinator struct {
 }
 
 func newCoordinator(in Input, gates []gate) *coordinator {
-	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, goingBack: in.Update == in.Current}
+	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, goingBack: in.GoesBack}
 	if c.rules.forced {
 		c.exempt |= byForce
 	}

@@ -70,7 +70,7 @@ func TestGoingBackByCount(t *testing.T) {
 			for p, hash := range []string{"v2", "v1", "v1", "v1"} {
 				o.Pods = append(o.Pods, adapters.Replica{Name: hash, Position: int32(p), Hash: hash, Ready: true})
 			}
-			in := coordination.Input{Strategy: floor, Update: "v1", Current: "v1", Subsets: []coordination.Subset{{
+			in := coordination.Input{Strategy: floor, Update: "v1", GoesBack: true, Subsets: []coordination.Subset{{
 				Name: "a", Desired: 4, Facts: known.Facts{Revision: "v1", Proven: true, Observed: o},
 			}}}
 			in.State = coordination.Coordinate(in).State // on record first

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
@@ -21,6 +22,8 @@ type DesiredPartition struct {
 	Held bool
 	// Reason is one short phrase for status and events.
 	Reason string
+	// Value is the value that is in effect.
+	Value percent.Amount
 }
 
 func resolve(amount percent.Amount, replicas int32) int32 {
@@ -32,11 +35,12 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 
 // Manual returns the partition that the user asks for in one subset. A subset that partitions does not name gets the
 // default partition. Without that, or without any manualUpdate, it is held. So naming one subset, or no longer naming it,
-// changes no other.
+// changes no other. If the partitions are bound to a revision, they hold everything from another one; update is the name of
+// the update revision, and "" as long as nothing needs protection.
 //
 // With an error, which names the field and the value, it returns a partition that holds the subset, so that
 // callers that ignore the error release nothing.
-func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPartition, error) {
+func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32, update string) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
 	if m == nil {
 		m = &v1alpha1.ManualUpdate{}
@@ -49,11 +53,63 @@ func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32) (DesiredPar
 	}
 	amount, err := percent.Parse(value)
 	if err != nil {
-		return DesiredPartition{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas"},
+		return DesiredPartition{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas", Value: everything},
 			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
 	}
+	if bound := Bound(m, update); bound != "" {
+		return DesiredPartition{Partition: replicas, Held: true, Reason: bound, Value: everything}, nil
+	}
 	partition := resolve(amount, replicas)
-	return DesiredPartition{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas)}, nil
+	return DesiredPartition{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas), Value: amount}, nil
+}
+
+// Bound says that partitions are for another revision than the update revision, and hold everything from that; "" if they
+// are not.
+func Bound(m *v1alpha1.ManualUpdate, update string) string {
+	if m == nil || m.Revision == "" || update == "" || m.Revision == update {
+		return ""
+	}
+	return fmt.Sprintf("partitions are for %s, so %s is held", m.Revision, update)
+}
+
+// Scaled returns the partition with what scaling protects: scaling releases nothing. was is what was last asked for; nil if
+// nothing was. samePods: the update revision makes the same pods as then. runsUpdate reports whether a replica exists at a
+// position, and runs the update revision.
+//
+// A percentage is the share of the present replicas when the pods of the update revision change, or the value does, unless
+// it rose from a lower percentage. In all other cases, replicas that were protected, and still exist, stay protected; new
+// ones are protected according to the share. A replica that is missing at the moment counts as one that exists. "0%" means the
+// same at every scale, as a number does.
+func (l DesiredPartition) Scaled(was *known.Asked, samePods bool, replicas int32, runsUpdate func(position int32) bool) DesiredPartition {
+	if was == nil || !samePods || !l.Value.IsPercent || l.Value.Value == 0 || was.Value != l.ValueText() && !roseFrom(was.Value, l.Value) {
+		return l
+	}
+	kept := was.Partition
+	if was.Replicas != replicas || was.Value != l.ValueText() {
+		kept = min(was.Partition, was.Replicas, replicas)
+		for kept > 0 && runsUpdate(kept-1) {
+			kept--
+		}
+	}
+	if kept > l.Partition {
+		l.Reason += fmt.Sprintf(", but scaling releases nothing, so %d stay protected: to release, write %d", kept, l.Partition)
+		l.Partition = kept
+	}
+	return l
+}
+
+// ValueText returns the value that is in effect as the user writes it: "50%", or "2".
+func (l DesiredPartition) ValueText() string {
+	if l.Value.IsPercent {
+		return fmt.Sprintf("%d%%", l.Value.Value)
+	}
+	return fmt.Sprint(l.Value.Value)
+}
+
+// roseFrom reports whether a percentage was lower before.
+func roseFrom(before string, now percent.Amount) bool {
+	was, err := percent.Parse(intstr.FromString(before))
+	return err == nil && was.IsPercent && was.Value < now.Value
 }
 
 func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
 func TestResolve(t *testing.T) {
@@ -81,30 +82,31 @@ func TestManual(t *testing.T) {
 		replicas int32
 		want     desired
 	}{
-		{"no strategy", nil, 4, desired{4, true, `default partition "100%" holds all replicas`}},
-		{"percent", partitions("", "zone-a", "80%"), 10, desired{8, false, `partition "80%" of 10 replicas protects 8`}},
-		{"percent that protects all", partitions("", "zone-a", "99%"), 3, desired{3, false, `partition "99%" of 3 replicas protects all`}},
-		{"percent of one", partitions("", "zone-a", "80%"), 1, desired{1, false, `partition "80%" of 1 replica protects all`}},
-		{"percent of nothing", partitions("", "zone-a", "80%"), 0, desired{0, false, `partition "80%" of 0 replicas protects 0`}},
-		{"nothing protected", partitions("", "zone-a", "0%"), 5, desired{0, false, `partition "0%" of 5 replicas protects 0`}},
-		{"integer", partitions("", "zone-a", "3"), 5, desired{3, false, "partition 3 of 5 replicas protects 3"}},
-		{"integer above", partitions("", "zone-a", "12"), 5, desired{12, false, "partition 12 of 5 replicas protects all"}},
-		{"integer above nothing", partitions("", "zone-a", "12"), 0, desired{12, false, "partition 12 of 0 replicas protects 0"}},
-		{"integer is no hold", partitions("", "zone-a", "5"), 5, desired{5, false, "partition 5 of 5 replicas protects all"}},
-		{"hold", partitions("0", "zone-a", "100%"), 5, desired{5, true, `partition "100%" holds all replicas`}},
-		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, desired{0, true, `partition "100%" holds all replicas`}},
-		{"default", partitions("2", "zone-b", "0"), 5, desired{2, false, "default partition 2 of 5 replicas protects 2"}},
-		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, desired{5, true, `default partition "100%" holds all replicas`}},
-		{"no default", &v1alpha1.ManualUpdate{}, 5, desired{5, true, `default partition "100%" holds all replicas`}},
-		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, desired{0, false, "partition 0 of 5 replicas protects 0"}},
-		{"negative replicas", partitions("", "zone-a", "50%"), -5, desired{0, false, `partition "50%" of 0 replicas protects 0`}},
+		{"no strategy", nil, 4, desired{Partition: 4, Held: true, Reason: `default partition "100%" holds all replicas`}},
+		{"percent", partitions("", "zone-a", "80%"), 10, desired{Partition: 8, Held: false, Reason: `partition "80%" of 10 replicas protects 8`}},
+		{"percent that protects all", partitions("", "zone-a", "99%"), 3, desired{Partition: 3, Held: false, Reason: `partition "99%" of 3 replicas protects all`}},
+		{"percent of one", partitions("", "zone-a", "80%"), 1, desired{Partition: 1, Held: false, Reason: `partition "80%" of 1 replica protects all`}},
+		{"percent of nothing", partitions("", "zone-a", "80%"), 0, desired{Partition: 0, Held: false, Reason: `partition "80%" of 0 replicas protects 0`}},
+		{"nothing protected", partitions("", "zone-a", "0%"), 5, desired{Partition: 0, Held: false, Reason: `partition "0%" of 5 replicas protects 0`}},
+		{"integer", partitions("", "zone-a", "3"), 5, desired{Partition: 3, Held: false, Reason: "partition 3 of 5 replicas protects 3"}},
+		{"integer above", partitions("", "zone-a", "12"), 5, desired{Partition: 12, Held: false, Reason: "partition 12 of 5 replicas protects all"}},
+		{"integer above nothing", partitions("", "zone-a", "12"), 0, desired{Partition: 12, Held: false, Reason: "partition 12 of 0 replicas protects 0"}},
+		{"integer is no hold", partitions("", "zone-a", "5"), 5, desired{Partition: 5, Held: false, Reason: "partition 5 of 5 replicas protects all"}},
+		{"hold", partitions("0", "zone-a", "100%"), 5, desired{Partition: 5, Held: true, Reason: `partition "100%" holds all replicas`}},
+		{"hold of nothing", partitions("0", "zone-a", "100%"), 0, desired{Partition: 0, Held: true, Reason: `partition "100%" holds all replicas`}},
+		{"default", partitions("2", "zone-b", "0"), 5, desired{Partition: 2, Held: false, Reason: "default partition 2 of 5 replicas protects 2"}},
+		{"default of the CRD", partitions("100%", "zone-b", "0"), 5, desired{Partition: 5, Held: true, Reason: `default partition "100%" holds all replicas`}},
+		{"no default", &v1alpha1.ManualUpdate{}, 5, desired{Partition: 5, Held: true, Reason: `default partition "100%" holds all replicas`}},
+		{"malformed elsewhere", partitions("x", "zone-a", "0", "zone-b", "-1"), 5, desired{Partition: 0, Held: false, Reason: "partition 0 of 5 replicas protects 0"}},
+		{"negative replicas", partitions("", "zone-a", "50%"), -5, desired{Partition: 0, Held: false, Reason: `partition "50%" of 0 replicas protects 0`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := coordination.Manual(tt.manual, "zone-a", tt.replicas)
+			got, err := coordination.Manual(tt.manual, "zone-a", tt.replicas, "")
 			if err != nil {
 				t.Fatal(err)
 			}
+			got.Value = tt.want.Value // TestResolve has it
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -125,10 +127,11 @@ func TestManualHoldsWhatItCannotRead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.word, func(t *testing.T) {
-			got, err := coordination.Manual(tt.manual, "zone-a", 4)
+			got, err := coordination.Manual(tt.manual, "zone-a", 4, "")
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("got  %v\nwant %s", err, tt.err)
 			}
+			got.Value = percent.Amount{}
 			want := coordination.DesiredPartition{Partition: 4, Held: true, Reason: "malformed " + tt.word + " holds all replicas"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -146,21 +149,21 @@ func TestFreeze(t *testing.T) {
 		live, liveReplicas, desired, updatedFrom int32
 		want                                     desired
 	}{
-		{"at rest on the line", asked(3), 3, 5, 5, 3, desired{3, false, "paused; asked"}},
-		{"finished", asked(0), 0, 5, 5, 0, desired{0, false, "paused; asked"}},
-		{"lowered while paused", asked(0), 3, 5, 5, 3, desired{3, false, "paused: the partition stays at 3 instead of 0"}},
-		{"raised while paused", asked(4), 3, 5, 5, 3, desired{4, false, "paused; asked"}},
-		{"paused half way", asked(0), 0, 5, 5, 3, desired{3, false, "paused: the partition stays at 3 instead of 0; replicas that are not updated yet stay as they are"}},
-		{"paused before the first has moved", asked(0), 0, 5, 5, 5, desired{5, false, "paused: the partition stays at 5 instead of 0; replicas that are not updated yet stay as they are"}},
-		{"scaled up", asked(0), 3, 5, 8, 3, desired{8, false, "paused: the partition stays at 8 instead of 0; scaling from 5 to 8 releases nothing"}},
-		{"after scaling up", asked(0), 8, 8, 8, 8, desired{8, false, "paused: the partition stays at 8 instead of 0"}},
-		{"scaled up below an integer", asked(9), 3, 5, 8, 3, desired{9, false, "paused; asked"}},
-		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{9, false, "paused: the partition stays at 9 instead of 0"}},
-		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{8, false, "paused: the partition stays at 8 instead of 4"}},
-		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{2, false, "paused: the partition stays at 2 instead of 1"}},
-		{"all protected", asked(5), 5, 5, 5, 5, desired{5, false, "paused; asked"}},
-		{"all protected and scaled down", asked(2), 5, 5, 2, 5, desired{5, false, "paused: the partition stays at 5 instead of 2"}},
-		{"new child", asked(0), 0, 0, 3, 0, desired{3, false, "paused: the partition stays at 3 instead of 0; scaling from 0 to 3 releases nothing"}},
+		{"at rest on the line", asked(3), 3, 5, 5, 3, desired{Partition: 3, Held: false, Reason: "paused; asked"}},
+		{"finished", asked(0), 0, 5, 5, 0, desired{Partition: 0, Held: false, Reason: "paused; asked"}},
+		{"lowered while paused", asked(0), 3, 5, 5, 3, desired{Partition: 3, Held: false, Reason: "paused: the partition stays at 3 instead of 0"}},
+		{"raised while paused", asked(4), 3, 5, 5, 3, desired{Partition: 4, Held: false, Reason: "paused; asked"}},
+		{"paused half way", asked(0), 0, 5, 5, 3, desired{Partition: 3, Held: false, Reason: "paused: the partition stays at 3 instead of 0; replicas that are not updated yet stay as they are"}},
+		{"paused before the first has moved", asked(0), 0, 5, 5, 5, desired{Partition: 5, Held: false, Reason: "paused: the partition stays at 5 instead of 0; replicas that are not updated yet stay as they are"}},
+		{"scaled up", asked(0), 3, 5, 8, 3, desired{Partition: 8, Held: false, Reason: "paused: the partition stays at 8 instead of 0; scaling from 5 to 8 releases nothing"}},
+		{"after scaling up", asked(0), 8, 8, 8, 8, desired{Partition: 8, Held: false, Reason: "paused: the partition stays at 8 instead of 0"}},
+		{"scaled up below an integer", asked(9), 3, 5, 8, 3, desired{Partition: 9, Held: false, Reason: "paused; asked"}},
+		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{Partition: 9, Held: false, Reason: "paused: the partition stays at 9 instead of 0"}},
+		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{Partition: 8, Held: false, Reason: "paused: the partition stays at 8 instead of 4"}},
+		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{Partition: 2, Held: false, Reason: "paused: the partition stays at 2 instead of 1"}},
+		{"all protected", asked(5), 5, 5, 5, 5, desired{Partition: 5, Held: false, Reason: "paused; asked"}},
+		{"all protected and scaled down", asked(2), 5, 5, 2, 5, desired{Partition: 5, Held: false, Reason: "paused: the partition stays at 5 instead of 2"}},
+		{"new child", asked(0), 0, 0, 3, 0, desired{Partition: 3, Held: false, Reason: "paused: the partition stays at 3 instead of 0; scaling from 0 to 3 releases nothing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

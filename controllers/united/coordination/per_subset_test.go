@@ -271,7 +271,7 @@ func TestTheBoundOfASubsetIsThePaceOfAWholeChild(t *testing.T) {
 					s.MaxUnavailablePerSubset = amount(tc.each)
 				}
 			}),
-			Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+			Update: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 			State: &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
 			Subsets: []coordination.Subset{
 				wholeSubset("a", "v1", coordination.Held, "v1", "v1", "v1", "v1"), wholeSubset("b", "v1", coordination.Held, "v1", "v1", "v1", "v1"),

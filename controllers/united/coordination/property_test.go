@@ -70,14 +70,14 @@ func TestManualLine(t *testing.T) {
 
 // assertLine checks the properties of every line, including malformed ones.
 func assertLine(t interface{ Fatalf(string, ...any) }, m *v1alpha1.ManualUpdate, subset string, r int32) {
-	got, err := coordination.Manual(m, subset, r)
+	got, err := coordination.Manual(m, subset, r, "")
 	if got.Partition < 0 || got.Reason == "" {
 		t.Fatalf("%d replicas: %+v", r, got)
 	}
 	if err != nil && !holds(got) {
 		t.Fatalf("%v, but released: %+v", err, got)
 	}
-	other, otherErr := coordination.Manual(m, subset, math.MaxInt32)
+	other, otherErr := coordination.Manual(m, subset, math.MaxInt32, "")
 	if holds(got) != holds(other) || (err == nil) != (otherErr == nil) {
 		t.Fatalf("at %d replicas %+v, at the most %+v", r, got, other)
 	}
@@ -102,8 +102,8 @@ func TestNamingOneSubsetChangesNoOther(t *testing.T) {
 			delete(edited.Partitions, changed)
 		}
 		for _, subset := range []string{"zone-a", "zone-b", "zone-c", "zone-d"} {
-			before, errBefore := coordination.Manual(m, subset, r)
-			after, errAfter := coordination.Manual(edited, subset, r)
+			before, errBefore := coordination.Manual(m, subset, r, "")
+			after, errAfter := coordination.Manual(edited, subset, r, "")
 			if subset != changed && (before != after || fmt.Sprint(errBefore) != fmt.Sprint(errAfter)) {
 				t.Fatalf("editing %s moves %s from %+v to %+v", changed, subset, before, after)
 			}

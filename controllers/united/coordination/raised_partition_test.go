@@ -36,7 +36,7 @@ func threeOf(name string, partition, recorded int32) coordination.Subset {
 // else is released, and the partition is lowered again only if the ledger has room for what it held already.
 func TestARaisedPartition(t *testing.T) {
 	in := coordination.Input{
-		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Current: "r1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Hour,
+		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Hour,
 		State: &v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.RolloutProgressing},
 	}
 	decide := func(subsets ...coordination.Subset) [2]int32 {

@@ -220,7 +220,7 @@ func FuzzCoordinate(f *testing.F) {
 		now := time.Unix(1767225600, 0)
 		in := coordination.Input{
 			Strategy: strategy(func(s *v1alpha1.RollingUpdate) { s.Partition, s.MaxUnavailable = amount(floor), amount(most) }),
-			Update:   "v2", Current: "v1", State: &v1alpha1.RolloutStatus{Revision: "v2"}, Now: now,
+			Update:   "v2", State: &v1alpha1.RolloutStatus{Revision: "v2"}, Now: now,
 		}
 		c.Desired = c.desired
 		in.Subsets = []coordination.Subset{c.Subset}

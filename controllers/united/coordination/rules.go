@@ -67,8 +67,8 @@ func readRules(in Input) rules {
 			r.maxSkew = int64(amount.Value)
 		}
 	}
-	if in.Update == in.Current {
-		return r // going back to the revision that all replicas ran: steps guard only what is new
+	if in.GoesBack {
+		return r // steps guard only what is new
 	}
 	for i := range s.Steps {
 		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, everything, everything)}

@@ -17,7 +17,7 @@ import (
 // same pods.
 func TestNothingEndsBesideAnUnreadableChild(t *testing.T) {
 	in := coordination.Input{
-		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Current: "r1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+		Strategy: &v1alpha1.RollingUpdate{}, Update: "r2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 		State:   &v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.RolloutProgressing},
 		Subsets: []coordination.Subset{{Name: "a", Desired: 2, Facts: known.Facts{LastPartition: coordination.Held, Proven: true}}},
 	}

@@ -37,7 +37,7 @@ func wholeSubset(name, revision string, partition int32, replicas ...string) coo
 func TestForceKeepsTheOrderOfWholeChildren(t *testing.T) {
 	in := coordination.Input{
 		Strategy: strategy(func(s *v1alpha1.RollingUpdate) { s.Order = v1alpha1.SequentialOrder }),
-		Update:   "v2", Current: "v1", Forced: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+		Update:   "v2", Forced: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 		State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutBlocked},
 		Subsets: []coordination.Subset{wholeSubset("a", "v2", 0, "v2", "v1"), wholeSubset("b", "v1", coordination.Held, "v1", "v1?")},
 	}
@@ -98,7 +98,7 @@ func TestOwnControllerReplacesReplicas(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := coordination.Coordinate(coordination.Input{
-				Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+				Update: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 				State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
 				Subsets: []coordination.Subset{tc.a(), wholeSubset("b", "v1", coordination.Held, "v1", "v1")},
 			})
@@ -115,7 +115,7 @@ func TestOwnReplacementsKeepNoChildBack(t *testing.T) {
 	a := wholeSubset("a", "v1", coordination.Held, "v1", "v2")
 	a.Observed.DesiredUpdated, a.Observed.DesiredOthers = 1, 1
 	p := coordination.Coordinate(coordination.Input{
-		Update: "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+		Update: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 		State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
 		Subsets: []coordination.Subset{a, wholeSubset("b", "v1", coordination.Held, "v1", "v1")},
 	})
@@ -146,7 +146,7 @@ func TestBoundBeforeRelease(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			in := coordination.Input{
 				Strategy: strategy(func(*v1alpha1.RollingUpdate) {}),
-				Update:   "v2", Current: "v1", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+				Update:   "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
 				State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
 				Subsets: []coordination.Subset{wholeSubset("a", "v1", coordination.Held, "v1", "v1", "v1")},
 			}

@@ -260,7 +260,7 @@ func (w *world) input() coordination.Input {
 	}
 	in := coordination.Input{
 		Object:   types.NamespacedName{Namespace: "shop", Name: "web"},
-		Strategy: w.strategy, Update: w.update, Current: w.current, State: w.state, Approved: w.approved, Forced: w.forced,
+		Strategy: w.strategy, Update: w.update, GoesBack: w.update == w.current, State: w.state, Approved: w.approved, Forced: w.forced,
 		Paused: paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
 	}
 	for _, c := range w.subsets {

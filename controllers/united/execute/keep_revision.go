@@ -98,8 +98,15 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 	return nil
 }
 
-// RecordCurrent records on a revision that it has become the current one. The status may have it only after that.
+// RecordCurrent records on a revision that it has become the current one, or that the rollout is on the way back from it.
+// The status may have it only after that.
 func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
+	if left, value := in.UnrecordedLeft(p); left != nil {
+		if err := asStaleRevision(e.store(in.Parent).RecordLeft(ctx, left, value)); err != nil {
+			return err
+		}
+		return e.spacing(in.Parent).errIfOverridden(currentRecordOf(left.Name))
+	}
 	current, last := report.Unrecorded(in, p, status)
 	if current == nil {
 		return nil

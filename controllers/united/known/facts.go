@@ -31,6 +31,9 @@ type Facts struct {
 	// so that they come back on the protected revision.
 	Unreleased []adapters.Replica
 
+	// Asked is what was last asked of the subset; nil if nothing is on record.
+	Asked *Asked
+
 	// Unreadable is why the child cannot be read; "" if it can, or if there is none.
 	Unreadable string
 	// LastAvailable is how many replicas of an unreadable child were last known to be available.

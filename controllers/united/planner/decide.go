@@ -16,11 +16,16 @@ func decide(in *Input, p *Plan) {
 	defer unbound(in, p)
 	if in.Coordinates() && p.Initialized {
 		coordinate(in, p)
+		for _, s := range p.Subsets {
+			s.recordAsked(in, coordination.DesiredPartition{})
+		}
 		return
 	}
 	for _, s := range p.Subsets {
 		if !s.Removed {
-			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s)}
+			asked := Floor(in, p, s)
+			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s, asked)}
+			s.recordAsked(in, asked)
 			if in.Coordinates() && in.Whole() {
 				s.Decision.Pace = coordination.RestingPace(s.Observed)
 			}
@@ -41,7 +46,7 @@ func unbound(in *Input, p *Plan) {
 
 // desiredPartition returns the partition of a subset that is not decided by a ledger. spec.Read has rejected what
 // Manual cannot parse; if it had not, Manual would hold everything.
-func desiredPartition(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
+func desiredPartition(in *Input, p *Plan, s *SubsetPlan, asked coordination.DesiredPartition) coordination.DesiredPartition {
 	switch {
 	case s.Observed == nil || p.Initialized:
 	case !in.Paused() && s.Revision != in.Update.Name:
@@ -51,7 +56,9 @@ func desiredPartition(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPar
 	case s.FirstRolloutPending:
 		return openPartition(*s.Recorded)
 	}
-	asked := Floor(in, s)
+	if s.undoes(in, p) {
+		return undoing(in)
+	}
 	if !in.Paused() {
 		return asked
 	}
@@ -59,11 +66,17 @@ func desiredPartition(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPar
 }
 
 // Floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
-func Floor(in *Input, s *SubsetPlan) coordination.DesiredPartition {
-	strategy := &in.Parent.Spec.UpdateStrategy
-	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired)
+func Floor(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
+	strategy, update := &in.Parent.Spec.UpdateStrategy, ""
+	if p.Initialized {
+		update = in.Update.Name
+	}
+	asked, _ := coordination.Manual(strategy.ManualUpdate, s.Name, s.Desired, update)
 	if in.Coordinates() {
 		asked = coordination.Floor(strategy.RollingUpdate, s.Desired)
+	} else {
+		was, samePods := s.lastAsked(in, asked)
+		asked = asked.Scaled(was, samePods, s.Desired, s.runsUpdate(in))
 	}
 	if in.Counts() && s.Proven {
 		return asked.Proven(s.Desired)

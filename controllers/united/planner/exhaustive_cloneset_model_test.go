@@ -147,7 +147,7 @@ func (w *countWorld) write(s *countState, k int, sub *planner.SubsetPlan, step s
 // apply writes a child. A change of the record alone is no reason for a write, except for some of its parts.
 func (w *countWorld) apply(kid *countKid, c *adapters.Child) {
 	version := w.versionOf(c.Revision)
-	record, differs := recorded(c, kid.record, v1alpha1.AnnotationPartition, v1alpha1.AnnotationRevision, v1alpha1.AnnotationSeeding)
+	record, differs := recorded(c, kid.record, v1alpha1.AnnotationPartition, v1alpha1.AnnotationRevision, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationAsked)
 	if !differs && kid.exists && kid.template == version && kid.replicas == c.Replicas && kid.partition == c.Partition && kid.unbounded == (c.Pace != nil) {
 		return
 	}

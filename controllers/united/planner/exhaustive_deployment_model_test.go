@@ -142,7 +142,7 @@ func (w *wholeWorld) write(s *wholeState, k int, sub *planner.SubsetPlan, step s
 	if c.Pace != nil {
 		pace = c.Pace.MaxUnavailable
 	}
-	record, differs := recorded(c, kid.record, v1alpha1.AnnotationPartition, v1alpha1.AnnotationRevision)
+	record, differs := recorded(c, kid.record, v1alpha1.AnnotationPartition, v1alpha1.AnnotationRevision, v1alpha1.AnnotationAsked)
 	if !differs && kid.exists && kid.template == version && kid.replicas == c.Replicas && kid.paused == c.Paused && kid.pace == pace {
 		return false
 	}

@@ -318,6 +318,7 @@ func missing(kid *smallKid, have map[string]string) []string {
 	for _, key := range []string{
 		v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration,
 		v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding,
+		v1alpha1.AnnotationAsked,
 	} {
 		if _, there := have[key]; !there {
 			keys = append(keys, key)

@@ -35,6 +35,7 @@ func factsOf(in *Input, p *Plan, sub *spec.Subset) known.Facts {
 		f.Proven = revision.SamePods(in.Update, protected, sub.Name, sub.Overlay)
 	}
 	f.Contested = in.IsContested(sub.Name)
+	f.Asked = subset.LastAsked(observed, in.RecordInStatus(sub.Name))
 	return f
 }
 

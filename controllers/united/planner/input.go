@@ -11,6 +11,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -106,12 +107,18 @@ func (in *Input) InUse() map[string]bool {
 	if in.Update != nil {
 		inUse[in.Update.Name] = true
 	}
+	for _, r := range in.ranBefore(in.Parent.Status.CurrentRevision) {
+		inUse[r.Name] = true
+	}
 	for _, s := range in.Parent.Status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
 	for _, annotations := range in.Records() {
 		inUse[annotations[v1alpha1.AnnotationRevision]] = true
 		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
+		if asked := known.ReadAsked(annotations[v1alpha1.AnnotationAsked]); asked != nil {
+			inUse[asked.Update] = true
+		}
 	}
 	return inUse
 }

@@ -27,6 +27,8 @@ type Plan struct {
 	Initialized bool
 	// CurrentRevision is the revision that the whole parent ran last.
 	CurrentRevision string
+	// GoesBack: the rollout is the way back to a revision that all replicas ran before.
+	GoesBack bool
 	// Subsets are in the order of the spec, followed by those that the spec no longer has.
 	Subsets []*SubsetPlan
 	// Rollout is the decision of a coordinated rollout; nil under Manual, and before there is anything to protect.
@@ -75,6 +77,8 @@ type SubsetPlan struct {
 	Step subset.Step
 	// Failure is why nothing can be done for the subset, if Step halts; otherwise nil.
 	Failure *subset.Failure
+	// askedNow is what is asked of the subset, for the record.
+	askedNow known.Asked
 	// deferred: the step is left to the next pass, which comes soon.
 	deferred bool
 
@@ -90,6 +94,7 @@ func Make(in *Input) *Plan {
 	}
 	Allocate(in, p)
 	p.CurrentRevision = currentRevision(in, p)
+	p.GoesBack = in.goesBack(p.CurrentRevision)
 	for i, sub := range in.Spec.Subsets {
 		s := &SubsetPlan{Subset: sub, Workload: adapters.ChildName(in.Parent.Name, sub.Name)}
 		s.Desired, s.Cap, s.Reserved = p.Allocation.Replicas[i], p.caps[i], p.reserved[i]
@@ -265,7 +270,8 @@ func childOf(in *Input, s *SubsetPlan) adapters.Child {
 		Template: in.Spec.Template, Patch: s.DecodedPatch,
 		NodeSelector: s.NodeSelector, MinReadySeconds: in.Parent.Spec.MinReadySeconds,
 		Replicas: s.Decision.Replicas, Partition: s.Decision.Partition,
-		Pace: s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: keptPlacement(in, s),
+		Asked: s.askedNow.String(),
+		Pace:  s.Decision.Pace, ParentGeneration: in.Parent.Generation, Kept: keptPlacement(in, s),
 	}
 }
 

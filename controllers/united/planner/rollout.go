@@ -22,10 +22,10 @@ func coordinate(in *Input, p *Plan) {
 	input := coordination.Input{
 		Object:   types.NamespacedName{Namespace: in.Parent.Namespace, Name: in.Parent.Name},
 		Strategy: in.Parent.Spec.UpdateStrategy.RollingUpdate,
-		Update:   in.Update.Name, Current: p.CurrentRevision,
+		Update:   in.Update.Name, GoesBack: p.GoesBack,
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
-		Forced:   in.Parent.Annotations[v1alpha1.AnnotationForceUpdate],
+		Forced:   in.force(),
 		Paused:   in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.Terms().Deadline, Resumed: in.Terms().Resumed,
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/undone"
@@ -194,6 +195,9 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 // howHeld says how many replicas partitions hold, and, if nothing has been released yet, how to release. The summary says
 // which ones.
 func howHeld(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) string {
+	if bound := coordination.Bound(in.Parent.Spec.UpdateStrategy.ManualUpdate, status.UpdateRevision); !in.Coordinates() && bound != "" {
+		return bound
+	}
 	if in.Coordinates() || status.UpdatedReplicas > 0 {
 		return fmt.Sprintf("partitions hold %d", status.Replicas-status.UpdatedReplicas)
 	}

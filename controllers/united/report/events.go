@@ -29,7 +29,7 @@ type Event struct {
 // Events returns one event for each transition from one status to the next, and for what the pass deleted. p is
 // nil if nothing could be planned.
 func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, results planner.Results) []Event {
-	list := revisionEvents(before, after)
+	list := revisionEvents(before, after, p != nil && p.GoesBack)
 	for i := range after.Subsets {
 		s := &after.Subsets[i]
 		if old := world.SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
@@ -46,7 +46,7 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 		list = append(list, capEvents(world.SubsetStatus(before, s.Name), s)...)
 		list = append(list, noteEvents(world.SubsetStatus(before, s.Name), s, results[s.Name])...)
 	}
-	list = append(list, rolloutEvents(before.Rollout, after.Rollout, after.UpdateRevision == after.CurrentRevision, after.PausedTime != nil)...)
+	list = append(list, rolloutEvents(before.Rollout, after.Rollout, p != nil && p.GoesBack, after.PausedTime != nil)...)
 	list = append(list, deletionEvents(after, p, results)...)
 	list = append(list, conditionEvents(before, after)...)
 	for i := range list {
@@ -125,7 +125,7 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 	return nil
 }
 
-func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
+func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) []Event {
 	var list []Event
 	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
 		note := fmt.Sprintf("rolling out %s; the current revision is %s", after.UpdateRevision, after.CurrentRevision)
@@ -134,6 +134,8 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 			note = fmt.Sprintf("%s replaces %s, which never had a ready replica", after.UpdateRevision, before.UpdateRevision)
 		case after.UpdateRevision == after.CurrentRevision:
 			note = fmt.Sprintf("going back to %s, the current revision", after.UpdateRevision)
+		case back:
+			note = fmt.Sprintf("going back to %s, which all replicas ran before %s", after.UpdateRevision, after.CurrentRevision)
 		}
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout", note, ""})
 	}

@@ -17,7 +17,7 @@ import (
 func Unrecorded(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) (*revision.Revision, int64) {
 	last, number := revision.LastCurrent(in.Revisions, in.Parent.UID)
 	switch {
-	case !p.Initialized, planner.NameOf(last) == status.CurrentRevision:
+	case !p.Initialized, planner.NameOf(last) == status.CurrentRevision && (last == nil || last.Left() == "" || !allUpdated(status)):
 		return nil, 0
 	case last != nil && status.CurrentRevision == in.BelievedCurrent() && !allUpdated(status):
 		return nil, 0 // believed, but not seen

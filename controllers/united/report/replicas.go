@@ -79,7 +79,7 @@ func failedFirst(observed *adapters.Observed) []*adapters.Replica {
 // failedByHand returns the updated replicas of a child that failed, while the user releases by hand. The user
 // decides what to do about them. A revision that all replicas ran before is proven.
 func failedByHand(in *planner.Input, p *planner.Plan, observed *adapters.Observed) []*adapters.Replica {
-	if in.Update.Name == p.CurrentRevision {
+	if p.GoesBack {
 		return nil
 	}
 	var failed []*adapters.Replica

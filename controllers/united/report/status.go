@@ -204,7 +204,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():
 		return v1alpha1.PhasePaused, s.Decision.Reason
-	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > planner.Floor(in, s).Partition:
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > planner.Floor(in, p, s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s)

@@ -357,6 +357,19 @@ func (r *Revision) WasCurrent(parent types.UID) bool {
 	return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent) > 0
 }
 
+// RanBefore returns the revisions of the parent that were the current one before current, the last one first, and at most
+// so many.
+func RanBefore(revisions []*Revision, parent types.UID, current string, most int) []*Revision {
+	number := func(r *Revision) int64 { return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent) }
+	before := slices.DeleteFunc(slices.Clone(revisions), func(r *Revision) bool { return number(r) == 0 || r.Name == current })
+	slices.SortFunc(before, func(a, b *Revision) int { return cmp.Compare(number(b), number(a)) })
+	return before[:min(len(before), most)]
+}
+
+// Left returns the record that the rollout was on the way back from the revision (v1alpha1.AnnotationLeft); "" if it was
+// not, or the revision was rolled out again since.
+func (r *Revision) Left() string { return r.Object.Annotations[v1alpha1.AnnotationLeft] }
+
 // CurrentRecord returns the annotation for a revision that becomes the current one after the revision
 // with the number last.
 func CurrentRecord(parent types.UID, last int64) string {

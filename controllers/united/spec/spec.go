@@ -166,7 +166,7 @@ func (s *Spec) checkStrategy(strategy *v1alpha1.UpdateStrategy, at *field.Path) 
 	switch strategy.Type {
 	case "", v1alpha1.ManualUpdateStrategy:
 		for _, sub := range s.Subsets {
-			if _, err := coordination.Manual(strategy.ManualUpdate, sub.Name, 0); err != nil {
+			if _, err := coordination.Manual(strategy.ManualUpdate, sub.Name, 0, ""); err != nil {
 				return field.Invalid(at.Child("manualUpdate"), sub.Name, err.Error())
 			}
 		}

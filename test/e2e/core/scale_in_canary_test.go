@@ -42,13 +42,13 @@ func TestScaleInCanary(t *testing.T) {
 				"zone-b": "v1 v1 v2 v2 v2 v2 v2",
 				"zone-c": "v1 v1 v1 v1 v1 v1 v1",
 			}},
-			{"down, which releases one by its percentage", 6, 1, Images{
-				"zone-a": "v1 v2",
+			{"down, which releases nothing", 6, 2, Images{
+				"zone-a": "v1 v1", // "50%" of 2 is 1
 				"zone-b": "v1 v1",
 				"zone-c": "v1 v1",
 			}},
 			{"up again, which protects one by its percentage", 18, 3, Images{
-				"zone-a": "v1 v2 v1 v2 v2 v2",
+				"zone-a": "v1 v1 v1 v2 v2 v2",
 				"zone-b": "v1 v1 v2 v2 v2 v2",
 				"zone-c": "v1 v1 v1 v1 v1 v1",
 			}},

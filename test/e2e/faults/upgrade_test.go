@@ -116,7 +116,7 @@ func writeAsEarlier(w *Contracted, since int64, subset string) {
 	u.SetUID("")
 	annotations := u.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return slices.Contains([]string{v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationRecordChecksum}, key)
+		return slices.Contains([]string{v1alpha1.AnnotationPartition, v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationAsked, v1alpha1.AnnotationRecordChecksum}, key)
 	})
 	annotations[v1alpha1.AnnotationFingerprint] = earlierFingerprint
 	u.SetAnnotations(annotations)

@@ -24,7 +24,7 @@ import (
 // recorded are the annotations that show what a child runs.
 var recorded = []string{
 	v1alpha1.AnnotationRevision, v1alpha1.AnnotationProtectedRevision, v1alpha1.AnnotationParentGeneration, v1alpha1.AnnotationPartition,
-	v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationFingerprint,
+	v1alpha1.AnnotationProtectedHash, v1alpha1.AnnotationReleasedFrom, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationAsked, v1alpha1.AnnotationFingerprint,
 }
 
 // removes returns a merge patch of metadata that sets all of these annotations to null.

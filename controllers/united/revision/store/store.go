@@ -209,7 +209,17 @@ func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[stri
 // the number last. See revision.LastCurrent.
 func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeployment, r *revision.Revision, last int64) error {
 	_, err := s.patch(ctx, r, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last)}},
+		"metadata": map[string]any{"annotations": map[string]any{
+			v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last), v1alpha1.AnnotationLeft: nil,
+		}},
+	})
+	return err
+}
+
+// RecordLeft records that the rollout is on the way back from a revision. See revision.Revision.Left.
+func (s *Store) RecordLeft(ctx context.Context, r *revision.Revision, value string) error {
+	_, err := s.patch(ctx, r, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationLeft: value}},
 	})
 	return err
 }
