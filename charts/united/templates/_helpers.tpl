@@ -28,6 +28,35 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Two controllers that watch the same namespace would undo what the other does. Helm sees other releases only as it installs
+and upgrades: not with `helm template`, and not without the permission to list Deployments. */}}
+{{- define "united.onlyOne" -}}
+{{- range (lookup "apps/v1" "Deployment" "" "").items -}}
+{{- $labels := default dict .metadata.labels -}}
+{{- $own := and (eq .metadata.namespace $.Release.Namespace) (eq .metadata.name (include "united.managerName" $)) -}}
+{{- if and (eq (default "" (get $labels "app.kubernetes.io/part-of")) "united") (eq (default "" (get $labels "app.kubernetes.io/component")) "manager") (not $own) (gt (int .spec.replicas) 0) -}}
+{{- $theirs := list -}}
+{{- range (first .spec.template.spec.containers).args -}}
+{{- if hasPrefix "--watch-namespaces=" . -}}
+{{- $theirs = splitList "," (trimPrefix "--watch-namespaces=" .) -}}
+{{- end -}}
+{{- end -}}
+{{- $both := list -}}
+{{- range $.Values.watchNamespaces -}}
+{{- if or (not $theirs) (has . $theirs) -}}
+{{- $both = append $both . -}}
+{{- end -}}
+{{- end -}}
+{{- if not $.Values.watchNamespaces -}}
+{{- $both = default (list "all namespaces") $theirs -}}
+{{- end -}}
+{{- if $both -}}
+{{- fail (printf "watchNamespaces: another release of United, the Deployment %s in namespace %s, watches %s already; only one controller may watch a namespace: see https://github.com/unitedworkloads/united/blob/main/docs/operations.md#in-some-namespaces-only" .metadata.name .metadata.namespace (join ", " $both)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "united.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "united.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -56,6 +56,9 @@ func TestLifecycle(t *testing.T) {
 		e.Helm(release("install", e.Chart("united"))...)
 		manager, deployed = e.Start(namespace, "united-manager", "united-1")
 		checkRestricted(e, namespace)
+		_, err := install.Helm(e.Ctx, Shared.Cluster, "install", "second", e.Chart("united"), "--namespace="+work, "--set="+RestIsInstalled+",rbac.aggregate=false")
+		e.Expect(err).To(MatchError(ContainSubstring("watchNamespaces: another release of United, the Deployment united-manager in namespace " + namespace +
+			", watches all namespaces already; only one controller may watch a namespace")))
 		e.Eventually(func() (int, error) { return Fetch(e.Ctx, "http://"+deployed.Probes+"/readyz", "") }).Should(Equal(http.StatusOK))
 		e.Eventually(func() (int, error) { return Fetch(e.Ctx, "http://"+deployed.Probes+"/healthz", "") }).Should(Equal(http.StatusOK))
 	})
