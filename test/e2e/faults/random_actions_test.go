@@ -75,7 +75,7 @@ func (c *chaos) act() {
 		c.Scale(0)
 		c.Scale(9)
 	case 3, 4:
-		tag := pick(c, "v1", "v2", "v3", "v4", "v5")
+		tag := pick(c, "v2", "v3", "v4", "v5", "v6") // not v1, which is the current one: everything would go back to it
 		c.note("stage %s", tag)
 		c.SetImage(tag)
 	case 5:
