@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,6 +188,8 @@ type Replica struct {
 	// Ready is the current state. ReadySince is zero if the replica is not ready.
 	Ready      bool
 	ReadySince time.Time
+	// Finalizers are those of a replica that is Terminating.
+	Finalizers []string
 	// Since is Created, or later the time when the replica became unready or its deletion began.
 	Created, Since time.Time
 	// Terminating: it is being deleted, in any state.
@@ -229,7 +232,10 @@ func (r Replica) WhyUnavailable() string {
 	since := r.Since.UTC().Format(time.RFC3339)
 	switch {
 	case r.Terminating:
-		return "terminating"
+		if len(r.Finalizers) > 0 {
+			return "terminating since " + since + "; its finalizers are " + strings.Join(r.Finalizers, ", ")
+		}
+		return "terminating since " + since
 	case r.Leaving:
 		return "about to be deleted or updated by its controller"
 	case r.Failure != "":

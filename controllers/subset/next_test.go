@@ -123,7 +123,7 @@ func TestNext(t *testing.T) {
 		// It is being seeded, and its protected replicas are being created.
 		{"none of the protected exists", aGoal(), seeded(3), "Wait", "waiting for replica 0 of web-zone-a to be created on r1"},
 		{"one is missing", aGoal(), seeded(3, "0 h1", "2 h1"), "Wait", "replica 1 of web-zone-a"},
-		{"one is of before, and goes", aGoal(), seeded(3, "0 h1", "1 h2 terminating", "2 h1"), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-1 (terminating)"},
+		{"one is of before, and goes", aGoal(), seeded(3, "0 h1", "1 h2 terminating", "2 h1"), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-1 (terminating since 0001-01-01T00:00:00Z)"},
 		{"in order, one is not ready", aGoal(), seeded(3, "0 h1 unready").ordered(), "Wait", "replica 1 of web-zone-a to be created on r1; it waits for web-zone-a-0 (not ready since"},
 		{"in order, one failed, under health gates", coordinated(aGoal()), seeded(3, "0 h1 failed").ordered(), "Apply r2 x4 p3 protects r1", ""},
 		{"in order, one failed, and the users release replicas", aGoal(), seeded(3, "0 h1 failed").ordered(), "Wait", "replica 1 of web-zone-a"},

@@ -214,3 +214,34 @@ func TestRolloutCompleteIsOfRolloutsOnly(t *testing.T) {
 		})
 	}
 }
+
+// Blocked is an event when it begins, and only then. A force annotation that is for another revision is answered.
+func TestBlockedIsAnEvent(t *testing.T) {
+	s := newScene(t).rolling().settled()
+	s.ready("a-0", false).image("v2")
+	for range 10 {
+		s.later(time.Second).moves("a", "b").pass()
+	}
+	blocked := func() (found []string) {
+		for _, e := range s.heard() {
+			if strings.HasPrefix(e, "Warning Blocked: ") {
+				found = append(found, e)
+			}
+		}
+		return found
+	}
+	if got := blocked(); len(got) != 1 || s.status().Rollout.Phase != v1alpha1.RolloutBlocked {
+		t.Fatalf("%q, %+v", got, s.status().Rollout)
+	}
+	s.Annotate(v1alpha1.AnnotationForceUpdate, "web-1")
+	for range 3 {
+		s.later(time.Second).moves("a", "b").pass()
+	}
+	const answer = `; the annotation united.dev/force-update is "web-1", which is not the update revision`
+	if got := s.status().Rollout.Message; strings.Count(got, answer) != 1 {
+		t.Error(got)
+	}
+	if got := blocked(); len(got) != 0 {
+		t.Errorf("again: %q", got)
+	}
+}

@@ -129,6 +129,9 @@ func stripPod(object any) (any, error) {
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime},
 	}
+	if pod.DeletionTimestamp != nil {
+		stripped.Finalizers = pod.Finalizers
+	}
 	if by := adapters.RevisionLabelChangedBy(pod); by != "" {
 		stripped.Annotations = map[string]string{adapters.RevisionLabelChanged: by}
 	}

@@ -116,10 +116,10 @@ b Unavailable: 3/2/2/3/2 of 3; partition 3 lets 0; v1 -> v1; waiting for web-b-2
 `},
 		{"scaling down", func(s *scene) *scene { return s.settled().replicas(2).pass().moves("a", "b").pass() }, `
 InProgress: 4/2/2/2/2 of 2; current v1, update v1
-Ready False Scaling: a: waiting for web-a-1 (terminating); b: waiting for web-b-1 (terminating)
+Ready False Scaling: a: waiting for web-a-1 (terminating since then); b: waiting for web-b-1 (terminating since then)
 Progressing True
-a Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-a-1 (terminating)
-b Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-b-1 (terminating)
+a Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-a-1 (terminating since then)
+b Scaling: 2/1/1/1/1 of 1; partition 1 lets 0; v1 -> v1; waiting for web-b-1 (terminating since then)
 `},
 		{"unavailable", func(s *scene) *scene { return s.settled().ready("b-1", false).pass() }, `
 InProgress: 4/3/3/4/3 of 4; current v1, update v1
@@ -142,10 +142,10 @@ b Unavailable: 2/2/1/2/2 of 2; partition 2 lets 0; v1 -> v1; waiting for web-b-1
 			return s.pass()
 		}, `
 InProgress: 4/3/3/3/3 of 4; current v1, update v1
-Ready False ReplicasUnavailable: a: waiting for web-a-0 (terminating)
+Ready False ReplicasUnavailable: a: waiting for web-a-0 (terminating since then)
 Available False ReplicasUnavailable
 Progressing True
-a Unavailable: 2/1/1/1/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-a-0 (terminating)
+a Unavailable: 2/1/1/1/1 of 2; partition 2 lets 0; v1 -> v1; waiting for web-a-0 (terminating since then)
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"refused", func(s *scene) *scene {
@@ -190,14 +190,23 @@ Progressing True
 a Pending: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; waiting: the garbage collector has yet to delete revision web-a-08f5b of the previous web-a
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
+		{"a third template over a canary that is held", func(s *scene) *scene {
+			return s.settled().image("v2").partition("a", "1").settled().partition("a", "100%").image("v3").settled()
+		}, `
+Current: 4/4/4/0/0 of 4; current v1, update v3
+Ready True RolloutHeld: 0 of 4 replicas run v3 (v3); to release, set manualUpdate.partitions
+Progressing False
+a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partition "100%" holds all replicas; 1 replica (web-a-1) runs web-a-1ef59, which is neither v3 nor v1: to update, set the partition to 1; to get back v1, delete the pod
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; default partition "100%" holds all replicas
+`},
 		{"another's", func(s *scene) *scene { return s.stranger("web-a").pass() }, `
 Failed: 0/0/0/0/0 of 4; current v1, update v1
-Ready False NameConflict: a: StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or delete that StatefulSet
+Ready False NameConflict: a: StatefulSet web-a exists and is not controlled by this UnitedDeployment; United leaves it alone: choose another name for the subset
 Available False ReplicasUnavailable
 Progressing False
 Stalled True NameConflict
 Initialized False WaitingForFirstReplica
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; StatefulSet web-a exists and is not controlled by this UnitedDeployment; rename the subset, or delete that StatefulSet
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; StatefulSet web-a exists and is not controlled by this UnitedDeployment; United leaves it alone: choose another name for the subset
 b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creating web-b on v1
 `},
 		{"gone, and what it protects is lost", func(s *scene) *scene {

@@ -48,7 +48,7 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Hash:        pod.Labels[hashLabel],
 		Created:     pod.CreationTimestamp.Time,
 		Since:       pod.CreationTimestamp.Time,
-		Terminating: pod.DeletionTimestamp != nil,
+		Terminating: pod.DeletionTimestamp != nil, Finalizers: finalizersOf(pod),
 		Placed:      pod.Spec.NodeName != "",
 		Node:        pod.Spec.NodeName,
 		Colocation:  pod.Labels[v1alpha1.LabelColocation],
@@ -169,4 +169,12 @@ func isFailure(reason string) bool {
 	default:
 		return false
 	}
+}
+
+// finalizersOf returns the finalizers of a pod that is being deleted; none of any other.
+func finalizersOf(pod *corev1.Pod) []string {
+	if pod.DeletionTimestamp == nil {
+		return nil
+	}
+	return pod.Finalizers
 }

@@ -70,8 +70,8 @@ func (w *Writer) delegateLeft(ctx context.Context, c *adapters.Child) (left bool
 	case err != nil:
 		return false, fmt.Errorf("look up %s %s: %w", kind, c.Name, err)
 	case live.Labels[delegating.RelatedLabel()] != c.Name:
-		return false, fmt.Errorf("%s %s exists and is %w, and the %s would take it over; rename the subset, or delete that %s",
-			kind, c.Name, subset.ErrNameConflict, w.Adapter.GroupVersionKind().Kind, kind)
+		return false, fmt.Errorf("%s %s exists and is %w, and the %s would take it over; United leaves it alone: choose another name for the subset",
+			kind, c.Name, subset.ErrNameConflict, w.Adapter.GroupVersionKind().Kind)
 	case live.DeletionTimestamp != nil || metav1.GetControllerOf(live) != nil:
 		return false, &subset.WaitError{Reason: fmt.Sprintf("the garbage collector has yet to delete %s %s of the previous %s", kind, c.Name, w.Adapter.GroupVersionKind().Kind)}
 	}

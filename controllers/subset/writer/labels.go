@@ -39,7 +39,7 @@ func (w *Writer) Relabel(ctx context.Context, c *adapters.Child) error {
 		owner != nil && owner.UID != c.Owner.UID && owner.Kind == c.Owner.Kind && owner.Name == c.Owner.Name:
 		return fmt.Errorf("%s %s is %w", gvk.Kind, c.Name, subset.ErrPredecessor)
 	case owner == nil || owner.UID != c.Owner.UID:
-		return fmt.Errorf("%s %s exists and is %w; rename the subset, or delete that %s", gvk.Kind, c.Name, subset.ErrNameConflict, gvk.Kind)
+		return fmt.Errorf("%s %s exists and is %w; United leaves it alone: choose another name for the subset", gvk.Kind, c.Name, subset.ErrNameConflict)
 	}
 	return w.restoreLabels(ctx, c, live)
 }

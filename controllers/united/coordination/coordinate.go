@@ -6,6 +6,7 @@ package coordination
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/unitedworkloads/united/controllers/united/known"
@@ -265,6 +266,7 @@ func earlier(a, b time.Time) time.Time {
 func (c *coordinator) plan() Plan {
 	if c.onRecord() {
 		c.state.Forced = c.rules.forced
+		c.answerForce()
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
 	for _, v := range c.states {
@@ -277,6 +279,15 @@ func (c *coordinator) plan() Plan {
 		p.Subsets = append(p.Subsets, d)
 	}
 	return p
+}
+
+// answerForce says that the annotation that forces a rollout is for another one, while this one does not move.
+func (c *coordinator) answerForce() {
+	stands := c.state.Phase == v1alpha1.RolloutBlocked || c.state.Phase == v1alpha1.RolloutFailed
+	answer := "; the annotation " + v1alpha1.AnnotationForceUpdate + " " + quoted(c.Forced) + ", which is not the update revision"
+	if stands && c.Forced != "" && !c.rules.forced && !strings.HasSuffix(c.state.Message, answer) {
+		c.state.Message += answer
+	}
 }
 
 // raiseReason returns why a partition goes up.

@@ -66,7 +66,7 @@ func TestGroupsGrowOneByOne(t *testing.T) {
 	}{
 		"nothing yet":        {"", "", []int32{2, 1}, "group 1 is created when group 0 is ready: waiting for replica 0 of web-prefill (missing)"},
 		"one is not ready":   {"ru", "r", []int32{2, 1}, "group 1 is created when group 0 is ready: waiting for web-prefill-1 (not ready since 2026-11-23T12:00:00Z)"},
-		"one is terminating": {"rr", "t", []int32{2, 1}, "waiting for web-decode-0 (terminating)"},
+		"one is terminating": {"rr", "t", []int32{2, 1}, "waiting for web-decode-0 (terminating since 2026-11-23T12:00:00Z)"},
 		"one is missing":     {"rr", ".", []int32{2, 1}, "waiting for web-decode-0 (missing)"},
 		"one has no node":    {"rr", "n", []int32{2, 1}, "waiting for web-decode-0 (unschedulable since 2026-11-23T12:00:00Z: 0/2 nodes are available)"},
 		"all are ready":      {"rr", "r", []int32{4, 2}, "group 2 is created when group 1 is ready: waiting for replica 2 of web-prefill (missing)"},

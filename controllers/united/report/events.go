@@ -214,8 +214,10 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 			if c.Reason == v1alpha1.ReasonRolloutComplete && !rolledOut(before, after) {
 				continue // it was scaled, or repaired
 			}
-			if c.Reason == v1alpha1.ReasonUnschedulable && (old == nil || old.Reason != c.Reason) {
+			if begins := old == nil || old.Reason != c.Reason; begins && c.Reason == v1alpha1.ReasonUnschedulable {
 				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Schedule", c.Message, ""})
+			} else if begins && c.Reason == v1alpha1.ReasonBlocked && !meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) {
+				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Rollout", c.Message, ""})
 			}
 			if turned && !bad {
 				list = append(list, Event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})

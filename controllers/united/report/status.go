@@ -207,7 +207,36 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > planner.Floor(in, p, s).Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s)
+	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s) + heldElsewhere(in, s, observed, onUpdate)
+}
+
+// heldElsewhere says which replicas a partition holds on another revision than the update revision and the protected one, and
+// how that ends.
+func heldElsewhere(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) string {
+	protected := cmp.Or(s.ProtectedHash, observed.CurrentHash)
+	if !onUpdate || !observed.SpecObserved || protected == "" || in.Counts() || in.Whole() {
+		return ""
+	}
+	var names []string
+	hash, lowest := "", int32(0)
+	for i := range observed.Pods {
+		r := &observed.Pods[i]
+		if r.Position < 0 || r.Position >= min(observed.Partition, observed.Replicas) || r.Terminating || r.HashChanged != "" || r.Hash == "" || r.Hash == observed.UpdateHash || r.Hash == protected {
+			continue
+		}
+		if names = append(names, r.Name); len(names) == 1 {
+			hash, lowest = r.Hash, r.Position
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	runs := "runs"
+	if len(names) > 1 {
+		runs = "run"
+	}
+	return fmt.Sprintf("; %d %s (%s) %s %s, which is neither %s nor %s: to update, set the partition to %d; to get back %s, delete the pod",
+		len(names), replicasWord(int32(len(names))), shortenTo(names, ", ", "replicas"), runs, hash, in.Update.Name, s.ProtectedRevision, lowest, s.ProtectedRevision)
 }
 
 // whoChooses says, for kinds without ordinals, that a partition does not determine which replicas stay.
