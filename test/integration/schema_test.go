@@ -82,7 +82,7 @@ spec: &spec
       tolerations: [{key: zone, operator: Equal, value: a, effect: NoExecute, tolerationSeconds: 1}]
       patch: {spec: {minReadySeconds: 1}}
     - {name: b, replicas: "50%"}
-  updateStrategy: {type: Manual, manualUpdate: {partitions: {a: 1}, defaultPartition: "50%"}}
+  updateStrategy: {type: Manual, manualUpdate: {revision: web-2, partitions: {a: 1}, defaultPartition: "50%"}}
 status:
   observedGeneration: 1
   replicas: 1
@@ -103,7 +103,7 @@ status:
     partition: 1, expectedUpdatedReplicas: 1, currentRevision: web-1, updateRevision: web-2, phase: Held, message: m,
     cap: {replicas: 1, reserved: 1, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z", message: m},
     conditions: [{type: Schedulable, status: "False", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}],
-    childRecord: {uid: u, generation: 1, hash: web-a-1, checksum: c, annotations: {united.dev/revision: web-2}}}]
+    childRecord: WyJ1IiwiMSIsImgiLCJjIl0}]
   conditions: [{type: Ready, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, `
 apiVersion: apps.united.dev/v1alpha1
@@ -113,7 +113,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: false}}}
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], order: Parallel,
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], rollbackRevisions: 2, order: Parallel,
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
 `, `
 apiVersion: apps.united.dev/v1alpha1

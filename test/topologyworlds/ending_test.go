@@ -185,9 +185,10 @@ func (e *end) look() *breach {
 			e.old += one(p.Exists() && uint8(p.Version) != e.s.Version)
 		}
 	}
-	want, rolling, real := int(e.s.Replicas), e.w.rolling(e.s) != nil, 0
+	want, rolling, real, reserved := int(e.s.Replicas), e.w.rolling(e.s) != nil, 0, 0
 	for i := range e.plan.Subsets {
 		real += int(e.plan.Subsets[i].Desired - e.plan.Subsets[i].Reserved)
+		reserved += int(e.plan.Subsets[i].Reserved)
 	}
 	switch {
 	case real != want:
@@ -206,7 +207,7 @@ func (e *end) look() *breach {
 		return e.afterReserve()
 	case e.top.mode == adaptive && e.ready < want:
 		return e.whyWaiting()
-	case e.top.mode == adaptive && e.waiting+e.ready > want:
+	case e.top.mode == adaptive && e.waiting+e.ready > want+reserved:
 		return &breach{"end", "more than the replicas"}
 	}
 	return nil

@@ -54,6 +54,7 @@ func Adapt(total int32, subsets []State, t Rules, now time.Time) Adaptation {
 		return out
 	}
 	a.start(out.Caps)
+	out.Reserved = a.substitute(out.Caps, t, now)
 	switch left := a.left(); {
 	case left > 0:
 		a.grow(left)
@@ -93,6 +94,24 @@ func (a *adapting) start(caps []*v1alpha1.SubsetCap) {
 		a.granted, a.most = append(a.granted, granted), append(a.most, most)
 		a.replicas[i] = min(max(a.subsets[i].Last, granted), most)
 	}
+}
+
+// substitute adds to the total what stands in for replicas without a node that cannot be removed, because replicas above them
+// have one, as far as other subsets have room. It returns how many these are of each subset.
+func (a *adapting) substitute(caps []*v1alpha1.SubsetCap, t Rules, now time.Time) []int32 {
+	reserved, room := make([]int32, len(caps)), -int64(a.total)
+	for _, most := range a.most {
+		room += int64(most)
+	}
+	for i := range caps {
+		if caps[i] == nil || a.subsets[i].Cap == nil { // it is not on record yet
+			continue
+		}
+		reserved[i] = int32(max(0, min(room, int64(a.subsets[i].below(t, now)))))
+		room -= int64(reserved[i])
+		a.total += reserved[i]
+	}
+	return reserved
 }
 
 // left is how many replicas of the total nobody has; negative if they have more than that.

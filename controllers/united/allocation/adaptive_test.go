@@ -4,6 +4,7 @@
 package allocation_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -140,21 +141,36 @@ func TestAdaptiveCountsWhatIsPlaced(t *testing.T) {
 	w.is(t, "2,3") // the positive control
 }
 
-// A lower one that has no node stays where it is: what has a node above it would go.
+// A lower one that has no node stays where it is, for what has a node above it would go; its substitute comes up elsewhere.
+// In order, it is only waited for.
 func TestAdaptiveGap(t *testing.T) {
+	for ordered, want := range map[bool][2]string{false: {"3(1),1", "3(1),2"}, true: {"3(1),0", "3(1),1"}} {
+		t.Run(fmt.Sprint("ordered ", ordered), func(t *testing.T) { testAdaptiveGap(t, ordered, want[0], want[1]) })
+	}
+}
+
+func testAdaptiveGap(t *testing.T, ordered bool, atThree, atFour string) {
 	w := newWorld(t, 10, 10, one("a", "-", 3), one("b", "-", roomy))
 	w.scale(3)
 	w.wait(1)
+	w.named("a").child.Ordered = ordered
 	low := &w.named("a").child.Pods[1]
 	w.named("a").room = 2
 	low.Placed, low.Unschedulable, low.UnschedulableSince = false, "0/6 nodes are available", w.now
 	w.wait(100)
-	w.is(t, "3(1),0")
+	w.is(t, atThree)
 	if c := w.named("a").cap; c == nil || c.Replicas != 3 {
 		t.Errorf("%+v", c)
 	}
 	w.scale(4)
-	w.is(t, "3(1),1")
+	w.wait(1)
+	w.is(t, atFour)
+	if ordered {
+		return
+	}
+	w.named("a").room = 3
+	w.wait(1)
+	w.is(t, "3,1") // it has a node: its substitute goes
 }
 
 // Of a kind that does not number its replicas those without a node go, wherever they are.

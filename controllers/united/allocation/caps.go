@@ -137,6 +137,21 @@ func (s *State) kept(of int32, t Rules, now time.Time) int32 {
 	return max(s.placed(s.Last), of-s.top(of, func(r *adapters.Replica) bool { return t.unplaceable(r, now) }, s.Observed.Ordered))
 }
 
+// below is how many replicas have had no node for too long, and are below one that has a node, so that they cannot be removed.
+// In order, nothing is above one that is not ready, except for a moment.
+func (s *State) below(t Rules, now time.Time) int32 {
+	if s.Observed == nil || !s.numbered() || s.Observed.Ordered {
+		return 0
+	}
+	below, top := int32(0), s.placed(s.Last)
+	for _, r := range s.replicas() {
+		if r.Position < top && t.unplaceable(r, now) {
+			below++
+		}
+	}
+	return below
+}
+
 // placed is how many of so many replicas must be there so that all that have a node stay: where they have
 // numbers, the highest such number + 1.
 func (s *State) placed(of int32) int32 {

@@ -54,8 +54,8 @@ func capEvents(before, after *v1alpha1.SubsetStatus) []Event {
 	switch {
 	case after.Cap != nil && !was:
 		return []Event{{corev1.EventTypeWarning, v1alpha1.EventSubsetCapped, "Schedule",
-			fmt.Sprintf("%s: no node fits %s; the subset keeps %d %s, and the others are created elsewhere",
-				after.Name, after.Cap.Message, after.Cap.Replicas, replicasWord(after.Cap.Replicas)), after.Workload}}
+			fmt.Sprintf("%s: no node fits %s; the subset keeps %d of %d %s, and gets no more; others are created where there is room",
+				after.Name, after.Cap.Message, after.Cap.Replicas, max(after.Cap.Replicas, after.DesiredReplicas), replicasWord(after.DesiredReplicas)), after.Workload}}
 	case was && after.Cap == nil:
 		return []Event{{corev1.EventTypeNormal, v1alpha1.EventSubsetUncapped, "Schedule",
 			after.Name + ": the subset may get more replicas again when spec.replicas grows", after.Workload}}

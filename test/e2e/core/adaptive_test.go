@@ -66,3 +66,29 @@ func TestAdaptiveOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestAdaptiveGap checks that a replica without a node below one that runs stays, for removing it would remove that one, and that
+// its substitute comes up in another subset, until it has a node.
+func TestAdaptiveGap(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range AdaptiveStrategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := NewEnv(t)
+			a := e.Pool("a")
+			a.Open()
+			w := e.Create(NewDraft("web", Policy(appsv1.ParallelPodManagement), Replicas(6), Adaptive(5, 10), strategy,
+				Between("a", "..3", a), Between("b", "..3", nil), Between("c", "", nil)))
+			w.ComeTo("3,3,0")
+			w.Settle()
+			a.Close()
+			w.DeletePod("a", 1)
+			w.ComeTo("3(1),3,0")
+			w.ComeTo("3(1),3,1")
+			w.IsContent()
+			a.Open()
+			w.ComeTo("3,3,0")
+			w.Settle()
+		})
+	}
+}

@@ -65,10 +65,15 @@ func (e *Env) Pool(name string) *NodePool {
 }
 
 // Open sets the label on a node.
-func (p *NodePool) Open() {
+func (p *NodePool) Open() { p.label(`"yes"`) }
+
+// Close removes the label: pods that run there stay.
+func (p *NodePool) Close() { p.label("null") }
+
+func (p *NodePool) label(value string) {
 	p.T.Helper()
 	node := slices.Sorted(maps.Keys(p.Zones))[0]
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"yes"}}}`, p.Label))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, p.Label, value))
 	p.Expect(p.Client.Patch(p.Ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch)).To(Succeed())
 }
 

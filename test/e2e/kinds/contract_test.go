@@ -27,7 +27,7 @@ func TestKindsAdmission(t *testing.T) {
 	}{
 		{"a partition that divides", Partitions(Parts{"zone-a": 1}), []string{"spec.updateStrategy.manualUpdate.partitions", `"100%"`}},
 		{"a percentage that divides", Partitions(Parts{"zone-a": "50%"}), []string{"spec.updateStrategy.manualUpdate.partitions", `"100%"`}},
-		{"a step that divides", Rolling(`{"steps":[{"partition":"50%"}]}`), []string{"spec.updateStrategy.rollingUpdate.steps", `"100%"`}},
+		{"a step that divides", Rolling(`{"steps":[{"subsets":["*"],"partition":"50%"}]}`), []string{"spec.updateStrategy.rollingUpdate.steps", `"100%"`}},
 		{"a floor that divides", Rolling(`{"partition":3}`), []string{"spec.updateStrategy.rollingUpdate.partition"}},
 		{"skew", Rolling(`{"maxSkew":"10%"}`), []string{"spec.updateStrategy.rollingUpdate.maxSkew", "Sequential"}},
 		{"replicas", TemplateField(int64(3), "spec", "replicas"), []string{"spec.template.deploymentTemplate.spec.replicas"}},
