@@ -155,7 +155,9 @@ func TestCurrentRecordTaken(t *testing.T) {
 			s := newScene(t).rolling()
 			s.Edit("history", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = ptr.To[int32](5) })
 			s.settled().image("v2").settled().stepwise().image("v3").settled()
-			s.Edit("rollback", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.RollingUpdate.RollbackRevisions = ptr.To[int32](0) })
+			s.Edit("rollback", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.UpdateStrategy.RollingUpdate.RollbackRevisions = ptr.To[int32](0)
+			})
 			cr := s.API.Live.Revisions[s.status().CurrentRevision].DeepCopy()
 			if cr.Annotations[v1alpha1.AnnotationCurrent] = record; record == "" {
 				delete(cr.Annotations, v1alpha1.AnnotationCurrent)

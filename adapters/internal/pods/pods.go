@@ -49,12 +49,12 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Created:     pod.CreationTimestamp.Time,
 		Since:       pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil, Finalizers: finalizersOf(pod),
-		Placed:      pod.Spec.NodeName != "",
-		Node:        pod.Spec.NodeName,
-		Colocation:  pod.Labels[v1alpha1.LabelColocation],
-		Gated:       slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.GateColocation}),
-		Failure:     failureOf(pod),
-		Crashed:     hasCrashed(pod),
+		Placed:     pod.Spec.NodeName != "",
+		Node:       pod.Spec.NodeName,
+		Colocation: pod.Labels[v1alpha1.LabelColocation],
+		Gated:      slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.GateColocation}),
+		Failure:    failureOf(pod),
+		Crashed:    hasCrashed(pod),
 	}
 	if r.Placed {
 		r.Zone = pod.Labels[corev1.LabelTopologyZone]

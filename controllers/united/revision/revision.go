@@ -360,7 +360,9 @@ func (r *Revision) WasCurrent(parent types.UID) bool {
 // RanBefore returns the revisions of the parent that were the current one before current, the last one first, and at most
 // so many.
 func RanBefore(revisions []*Revision, parent types.UID, current string, most int) []*Revision {
-	number := func(r *Revision) int64 { return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent) }
+	number := func(r *Revision) int64 {
+		return currentNumber(r.Object.Annotations[v1alpha1.AnnotationCurrent], parent)
+	}
 	before := slices.DeleteFunc(slices.Clone(revisions), func(r *Revision) bool { return number(r) == 0 || r.Name == current })
 	slices.SortFunc(before, func(a, b *Revision) int { return cmp.Compare(number(b), number(a)) })
 	return before[:min(len(before), most)]

@@ -54,7 +54,9 @@ func TestNoRevision(t *testing.T) {
 			},
 			{
 				"no strategy again",
-				func() { w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null,"defaultPartition":0}}}}`) },
+				func() {
+					w.Patch(`{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null,"defaultPartition":0}}}}`)
+				},
 				func(s *appsv1.StatefulSet) bool { return *s.Spec.UpdateStrategy.RollingUpdate.Partition == 0 },
 			},
 			{
