@@ -357,9 +357,9 @@ bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a
 # would stay. The demo installs United without helm, which takes long to build.
 PREPARE := BIN=$(BIN) hack/prepare.sh $(K8S_BINARIES) etcd kwok
 .PHONY: playground demo build-playground build-demo build-united-manager
-playground: ## Start a cluster with United in it, until you press Ctrl-C
+playground: $(if $(filter all,$(KINDS)),kind-managers) ## Start a cluster with United in it, until you press Ctrl-C (KINDS=all: with OpenKruise and LeaderWorkerSet)
 	@$(PREPARE) helm united-manager playground
-	@UNITED_BIN_DIR=$(BIN) exec $(BIN)/playground
+	@KINDS=$(KINDS) UNITED_BIN_DIR=$(BIN) exec $(BIN)/playground
 
 demo: ## Show a canary over three zones, step by step
 	@$(PREPARE) united-manager demo

@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
@@ -22,6 +25,7 @@ import (
 // half a cluster behind. (Under make one Ctrl-C arrives twice anyway, from the terminal and from make.)
 // SIGPIPE is among the signals, because `make demo | head` must be cleaned up too.
 func Main(name string, run func(ctx context.Context) error) {
+	log.SetLogger(logr.Discard()) // of the libraries, which would print a stack otherwise
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx)
 	interrupted := ctx.Err() != nil

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,6 +46,14 @@ func run(ctx context.Context) (err error) {
 		}
 		fmt.Println("stopped; the logs are in", filepath.Join(c.Dir(), "logs"))
 	}()
+	if kinds := os.Getenv("KINDS"); kinds == "all" {
+		fmt.Println("Starting the managers of OpenKruise and LeaderWorkerSet.")
+		if err := errors.Join(c.StartKruise(ctx), c.StartLWS(ctx)); err != nil {
+			return err
+		}
+	} else if kinds != "" {
+		return fmt.Errorf("KINDS=%s: it can be all", kinds)
+	}
 	// Write it last: its existence means that everything is ready.
 	if err := ground.publish(c.Kubeconfig()); err != nil {
 		return err
@@ -52,10 +61,11 @@ func run(ctx context.Context) (err error) {
 	fmt.Printf(welcome, bin, ground.kubeconfig(), filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
 	select {
 	case <-ctx.Done():
-		return nil
-	case <-manager.Done():
-		return fmt.Errorf("the manager ended by itself; see %s", manager.LogPath())
+	case <-manager.Done(): // for example because United was uninstalled
+		fmt.Printf("The manager of United has ended, see %s. The cluster stays until Ctrl-C.\n", manager.LogPath())
+		<-ctx.Done()
 	}
+	return nil
 }
 
 const welcome = `

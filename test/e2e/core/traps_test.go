@@ -164,3 +164,37 @@ func TestBoundRelease(t *testing.T) {
 	w.IsReady(v1alpha1.ReasonRolloutHeld)
 	still.Holds()
 }
+
+// TestRollbackAfterCompletion goes back from a version that is complete: without steps and approvals. The version that is left
+// must go through the steps again, also if it was forced before, and then it is a version like any other.
+func TestRollbackAfterCompletion(t *testing.T) {
+	EachPolicy(t, func(e *Env, p appsv1.PodManagementPolicyType) {
+		w := e.Create(NewDraft("web", Replicas(4), Policy(p), Zones("", ""), Rolling(`{maxUnavailable: 2, steps: [{subsets: [zone-a], partition: "50%", pause: {}}]}`)))
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		w.SetImage("v2")
+		w.Approve(w.AwaitApproval(0))
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		isComplete(w, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete)
+		second := w.Parent().Status.CurrentRevision
+		w.Force(second)
+
+		w.SetImage("v1")
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		e.Expect(w.Images()).To(Equal(Images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
+
+		line := e.History.Forbid(Protect("zone-b", Everything, "v1"), Protect("zone-a", 1, "v1"))
+		w.SetImage("v2")
+		key := w.AwaitApproval(0)
+		e.Expect(w.Rollout().Forced).To(BeFalse(), "it is spent")
+		e.Expect(w.Images()).To(Equal(Images{"zone-a": "v1 v2", "zone-b": "v1 v1"}))
+		line.Holds()
+		w.Approve(key)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		line.Fires()
+
+		w.SetRolling(`{rollbackRevisions: 0}`)
+		w.SetImage("v1")
+		w.AwaitApproval(0)
+		e.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v1", "zone-b": "v2 v2"}))
+	})
+}
