@@ -44,6 +44,28 @@ func TestRestart(t *testing.T) {
 		e.Expect(e.Writes(mark)).To(HaveLen(2*len(all)), "those of expectRest")
 	})
 
+	e.Step("kubectl wait does not return because of an earlier status", func() { // docs/ci.md
+		wait := func(condition string) error {
+			_, err := e.Cluster.Kubectl(e.Ctx, "-n", e.Namespace, "wait", "--for=condition="+condition, "united/"+all[0].Name, "--timeout=3s")
+			return err
+		}
+		held := func() {
+			e.Expect(wait("Ready")).To(Succeed())
+			e.Expect(wait("Complete")).To(MatchError(ContainSubstring("timed out")))
+			e.Expect(wait("Stalled")).To(MatchError(ContainSubstring("timed out")))
+		}
+		held()
+		e.RestartManager(func() {
+			all[0].Disturbed()
+			all[0].Patch(`{"spec":{"minReadySeconds":1}}`)
+			e.Expect(wait("Ready")).To(MatchError(ContainSubstring("timed out")), "the status is of an earlier spec")
+		})
+		all[0].Settle()
+		held()
+		all[0].Patch(`{"spec":{"minReadySeconds":0}}`)
+		all[0].Settle()
+	})
+
 	e.Step("what happened meanwhile is put right", func() {
 		e.RestartManager(func() {
 			for _, w := range all {
