@@ -118,8 +118,12 @@ func (g *Goal) releasedThen(c *adapters.Child, o *adapters.Observed) (from, befo
 	back := c.Revision == g.ProtectedRevision && g.Update.Revision == g.ProtectedRevision
 	switch {
 	case c.Revision == g.Revision && back:
+		opened := *g.Recorded
+		if g.Asked != nil && g.Asked.Value != known.Coordinated {
+			opened = max(opened, g.Asked.Partition) // while it goes back, the partition releases nothing
+		}
 		for _, m := range o.Pods {
-			if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= *g.Recorded {
+			if m.Hash != c.ProtectedHash && m.HashChanged == "" && m.Position >= opened {
 				from = min(from, m.Position)
 			}
 		}

@@ -23,7 +23,7 @@ func (w *game) Look(s *state) worlds.Look {
 		}
 		l.Total += c.count()
 		l.AllReady = l.AllReady && c.count(not(isReady)) == 0
-		l.Arrived = l.Arrived && c.count(of(s.Version)) >= c.count()-w.Partition(&s.Core, k)
+		l.Arrived = l.Arrived && c.count(of(s.Version)) >= c.count()-w.Kept(&s.Core, k)
 		if l.Wrong == "" {
 			l.Wrong = w.keeps(s, k)
 		}

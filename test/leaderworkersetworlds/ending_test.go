@@ -24,7 +24,7 @@ func (w *game) Look(s *state) worlds.Look {
 		}
 		l.Total += c.count()
 		l.AllReady = l.AllReady && c.count(func(i int) bool { return !w.ready(c, i) }) == 0
-		for i := w.Partition(&s.Core, k); i < int(c.Replicas); i++ {
+		for i := w.Kept(&s.Core, k); i < int(c.Replicas); i++ {
 			l.Arrived = l.Arrived && c.in(worlds.Bit(s.Version), i)
 		}
 		if l.Wrong == "" {

@@ -72,6 +72,25 @@ func (w *World) Partition(s *Core, k int) int {
 	return w.number(s, k, u.ManualUpdate.DefaultPartition)
 }
 
+// Kept is Partition, or more if that is a percentage: "scaling releases nothing". What stays protected then depends on the
+// history, which the tests of coordination have; here it is what the status says.
+func (w *World) Kept(s *Core, k int) int {
+	partition, m := w.Partition(s, k), w.StrategyOf(s).ManualUpdate
+	if w.Rolling(s) || m == nil || partition >= All {
+		return partition
+	}
+	value, named := m.Partitions[SubsetName(k)]
+	if !named || value.Type == intstr.Int {
+		return partition
+	}
+	for _, sub := range w.Status(s).Subsets {
+		if sub.Name == SubsetName(k) {
+			return max(partition, int(sub.Partition))
+		}
+	}
+	return partition
+}
+
 // number converts a partition: "ceil(p * R / 100) of the subset's own allocated replicas".
 func (w *World) number(s *Core, k int, v *intstr.IntOrString) int {
 	switch {

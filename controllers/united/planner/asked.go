@@ -71,8 +71,13 @@ func (s *SubsetPlan) undoes(in *Input, p *Plan) bool {
 		return in.Update.Name == p.CurrentRevision
 	}
 	onUpdate := s.onUpdate(in)
-	if !onUpdate && in.Traits().Protection == adapters.Withheld {
+	switch {
+	case !onUpdate && in.Traits().Protection == adapters.Withheld:
 		return true // it is in the middle of the other revision
+	case onUpdate && !o.SpecObserved && *s.Recorded == 0:
+		return true // it is not known yet whether that has ended
+	case onUpdate && o.SpecObserved && in.Traits().Protection == adapters.Remembered && o.CurrentHash != o.UpdateHash && o.Replicas > 0:
+		return true // a protected replica would come back on the other one
 	}
 	return slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool {
 		returned := onUpdate && o.SpecObserved && r.Hash == o.UpdateHash || s.ProtectedHash != "" && r.Hash == s.ProtectedHash

@@ -102,7 +102,9 @@ func (j *judged) findTargets() {
 	for k, replicas := range j.allotted {
 		if j.rolling == nil {
 			j.floor[k] = manualPartition(j.strategy.ManualUpdate, k, replicas)
-			j.target[k] = j.floor[k]
+			if j.target[k] = j.floor[k]; initialized(j.s) && j.back {
+				j.target[k] = 0 // "partition and bound revision protect nothing from it"
+			}
 			continue
 		}
 		j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, &none), replicas)
@@ -491,6 +493,9 @@ func (j *judged) judgeGrowth(k, grown int) {
 // change by somebody else.
 func (j *judged) judgeRise(k int) {
 	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
+	if j.rolling == nil && j.back {
+		return // it is as asked again when nothing is left to go back
+	}
 	if kid.meddled || kid.forgot || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
 		return // a frozen child closes over replicas that are not updated yet; one that has forgotten, over all until it remembers
 	}
