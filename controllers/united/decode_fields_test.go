@@ -92,7 +92,7 @@ status:
     phase: Held
     message: m
     cap: {replicas: 1, reserved: 1, message: m, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z"}
-    childRecord: WyJ1IiwiMSIsImgiLCJjIl0
+    childRecord: {uid: u, generation: 1, hash: h, checksum: c, annotations: {k: v}}
     conditions: [{type: Schedulable, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 

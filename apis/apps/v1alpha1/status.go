@@ -234,7 +234,7 @@ type SubsetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ChildRecord is a copy of the annotations that the controller keeps on the child
-	// workload, in case somebody removes or changes them there. Only the controller reads it.
+	// workload, in case somebody removes or changes them there.
 	// +optional
 	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
 }
@@ -265,24 +265,28 @@ type SubsetCap struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ChildRecord is a copy of the annotations that the controller keeps on a child workload. It is stored as one opaque string,
-// because nobody but the controller reads it.
-// +kubebuilder:validation:Type=string
+// ChildRecord is a copy of the annotations that the controller keeps on a child workload.
 type ChildRecord struct {
 	// UID is the UID of the child workload that the record belongs to.
+	// +required
 	UID string `json:"uid"`
 
 	// Generation is metadata.generation of the child workload when the copy was made.
+	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
 	// Hash identifies the template of the child workload in its own status, once it is known.
+	// +optional
 	Hash string `json:"hash,omitempty"`
 
 	// Annotations are those annotations of the child workload that name its revision and the
 	// one of its protected replicas.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// Checksum is a checksum of the other fields. If it does not match, somebody changed the
 	// copy, and the controller ignores it.
+	// +optional
 	Checksum string `json:"checksum,omitempty"`
 }
