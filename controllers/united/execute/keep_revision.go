@@ -144,9 +144,7 @@ func (e *Executor) addNamedByChildren(ctx context.Context, in *planner.Input, in
 		return fmt.Errorf("list children: %w", err)
 	}
 	for i := range list.Items {
-		annotations := list.Items[i].GetAnnotations()
-		inUse[annotations[v1alpha1.AnnotationRevision]] = true
-		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
+		planner.AddNamed(inUse, list.Items[i].GetAnnotations())
 	}
 	return nil
 }

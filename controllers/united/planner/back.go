@@ -47,16 +47,13 @@ func (in *Input) UnrecordedLeft(p *Plan) (*revision.Revision, string) {
 			return current, leftForced
 		}
 		return current, "true"
-	case in.Update.Left() == leftForced && forced != in.Update.Name && kept(in.Update):
+	case in.Update.Left() == leftForced && forced != in.Update.Name && revision.ByName(in.Kept(), in.Update.Name) != nil:
 		return in.Update, "true"
 	}
 	return nil, ""
 }
 
 const leftForced = "forced"
-
-// kept reports whether the API server has a revision.
-func kept(r *revision.Revision) bool { return r.Object.UID != "" }
 
 // force returns the annotation that forces a rollout; "" if it is spent.
 func (in *Input) force() string {

@@ -114,13 +114,18 @@ func (in *Input) InUse() map[string]bool {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true
 	}
 	for _, annotations := range in.Records() {
-		inUse[annotations[v1alpha1.AnnotationRevision]] = true
-		inUse[annotations[v1alpha1.AnnotationProtectedRevision]] = true
-		if asked := known.ReadAsked(annotations[v1alpha1.AnnotationAsked]); asked != nil {
-			inUse[asked.Update] = true
-		}
+		AddNamed(inUse, annotations)
 	}
 	return inUse
+}
+
+// AddNamed adds the revisions that the record of a child names.
+func AddNamed(inUse map[string]bool, record map[string]string) {
+	inUse[record[v1alpha1.AnnotationRevision]] = true
+	inUse[record[v1alpha1.AnnotationProtectedRevision]] = true
+	if asked := known.ReadAsked(record[v1alpha1.AnnotationAsked]); asked != nil {
+		inUse[asked.Update] = true
+	}
 }
 
 // InUseAfter is InUse with the results of a plan.
