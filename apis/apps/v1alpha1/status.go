@@ -15,59 +15,59 @@ import (
 //
 // +structType=atomic
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the metadata.generation that this status belongs to; -1
+	// observedGeneration is the metadata.generation that this status belongs to; -1
 	// before the controller has seen the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	ReplicaCounts `json:",inline"`
 
-	// Selector selects the pods, in the form the scale subresource asks for.
+	// selector selects the pods, in the form the scale subresource asks for.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// CurrentRevision is the last revision that every replica of every subset ran while
+	// currentRevision is the last revision that every replica of every subset ran while
 	// ready, as the name of a ControllerRevision. Subsets that have no protected revision of
 	// their own protect this one.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// UpdateRevision is the revision that the spec asks for, as the name of a
+	// updateRevision is the revision that the spec asks for, as the name of a
 	// ControllerRevision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// LastProgressTime is when a replica last got closer to what the spec asks for, or
+	// lastProgressTime is when a replica last got closer to what the spec asks for, or
 	// when the spec last changed. The progress deadline starts then.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// PausedTime is when spec.paused became true; absent if it is false.
+	// pausedTime is when spec.paused became true; absent if it is false.
 	// +optional
 	PausedTime *metav1.Time `json:"pausedTime,omitempty"`
 
-	// ResumedTime is when spec.paused last became false. For each replica,
+	// resumedTime is when spec.paused last became false. For each replica,
 	// spec.progressDeadlineSeconds starts at this time or later.
 	// +optional
 	ResumedTime *metav1.Time `json:"resumedTime,omitempty"`
 
-	// Rollout is the state of the rollout, with type RollingUpdate.
+	// rollout is the state of the rollout, with type RollingUpdate.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// Summary describes the subsets in one line, such as "zone-a 1/1 · zone-b 1/3 held":
+	// summary describes the subsets in one line, such as "zone-a 1/1 · zone-b 1/3 held":
 	// for each, how many replicas run the update revision, how many it gets, and its phase
 	// unless it is complete. If there are many subsets, it describes the first ones.
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
-	// Subsets has the state of each subset, in the order of the spec; subsets that are
+	// subsets has the state of each subset, in the order of the spec; subsets that are
 	// being removed come last. Names are unique.
 	// +listType=atomic
 	// +optional
 	Subsets []SubsetStatus `json:"subsets,omitempty"`
 
-	// Conditions are Ready, Available, Progressing, Stalled, Initialized and
+	// conditions are Ready, Available, Progressing, Stalled, Initialized and
 	// ReplicasHonored.
 	// +listType=map
 	// +listMapKey=type
@@ -103,55 +103,56 @@ const (
 // RolloutStatus is the state of a coordinated rollout. After a restart, the controller
 // continues from it.
 type RolloutStatus struct {
-	// Revision is the update revision that this belongs to.
+	// revision is the update revision that this belongs to.
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Revision string `json:"revision"`
+	Revision string `json:"revision,omitempty"`
 
-	// Phase is the state in one word.
+	// phase is the state in one word.
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 
-	// Message says what the rollout waits for.
+	// message says what the rollout waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Step is the current step, counted from 0. After the last step, it is the number of
+	// step is the current step, counted from 0. After the last step, it is the number of
 	// spec.updateStrategy.rollingUpdate.steps.
 	// +optional
 	Step int32 `json:"step"`
 
-	// StepKey is a hash of what the steps before the current one did to each subset. If
+	// stepKey is a hash of what the steps before the current one did to each subset. If
 	// you edit those steps, the rollout starts over with the first one. Editing the current
 	// step or a later one, or removing a subset, does not change it.
 	// +optional
 	StepKey string `json:"stepKey,omitempty"`
 
-	// StartTime is when the rollout started, or when steps that had passed were last
+	// startTime is when the rollout started, or when steps that had passed were last
 	// edited.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// ReachedTime is when the current step was reached, that is, when everything it releases
+	// reachedTime is when the current step was reached, that is, when everything it releases
 	// was released and available. It is absent while the step is not reached.
 	// +optional
 	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
 
-	// SoakedSeconds is how long the current step had already been reached before ReachedTime.
+	// soakedSeconds is how long the current step had already been reached before reachedTime.
 	// A timed pause counts only the time in which its step is reached; a failure resets this
 	// to 0.
 	// +optional
 	SoakedSeconds int64 `json:"soakedSeconds,omitempty"`
 
-	// LastProgressTime is when a replica was last released, or became available
+	// lastProgressTime is when a replica was last released, or became available
 	// on the update revision.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// Forced is true if the annotation united.dev/force-update names this revision.
+	// forced is true if the annotation united.dev/force-update names this revision.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// ApprovalKey is the value of the annotation united.dev/approved that lets the rollout
+	// approvalKey is the value of the annotation united.dev/approved that lets the rollout
 	// continue; empty if it does not wait for approval. It is valid only for this revision
 	// and step.
 	// +optional
@@ -161,79 +162,80 @@ type RolloutStatus struct {
 // ReplicaCounts counts replicas. A replica that is being deleted is counted in
 // Replicas only.
 type ReplicaCounts struct {
-	// Replicas is how many replicas exist, including those being deleted.
+	// replicas is how many replicas exist, including those being deleted.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is how many are ready.
+	// readyReplicas is how many are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// AvailableReplicas is how many have been ready for minReadySeconds.
+	// availableReplicas is how many have been ready for minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
-	// UpdatedReplicas is how many run the update revision.
+	// updatedReplicas is how many run the update revision.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
-	// UpdatedReadyReplicas is how many run the update revision and are ready.
+	// updatedReadyReplicas is how many run the update revision and are ready.
 	// +optional
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
 }
 
 // SubsetStatus is the state of one subset that the controller last observed.
 type SubsetStatus struct {
-	// Name is the name of the subset.
+	// name is the name of the subset.
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
-	// Workload is the name of the child workload.
+	// workload is the name of the child workload.
 	// +optional
 	Workload string `json:"workload,omitempty"`
 
-	// DesiredReplicas is how many of spec.replicas the subset gets.
+	// desiredReplicas is how many of spec.replicas the subset gets.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
 	ReplicaCounts `json:",inline"`
 
-	// Partition is the partition in effect, as a number: replicas below it are protected. A
+	// partition is the partition in effect, as a number: replicas below it are protected. A
 	// percentage is converted to the number of replicas that it protects. A number is kept
 	// as it is, even if it exceeds the number of replicas.
 	// +optional
 	Partition int32 `json:"partition"`
 
-	// ExpectedUpdatedReplicas is how many replicas the partition releases to the update
+	// expectedUpdatedReplicas is how many replicas the partition releases to the update
 	// revision.
 	// +optional
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 
-	// CurrentRevision is the revision that protected replicas run.
+	// currentRevision is the revision that protected replicas run.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// UpdateRevision is the revision that released replicas are updated to.
+	// updateRevision is the revision that released replicas are updated to.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// Phase is the state of the subset in one word.
+	// phase is the state of the subset in one word.
 	// +optional
 	Phase SubsetPhase `json:"phase,omitempty"`
 
-	// Message says what the subset waits for, what holds it, or why it is stalled.
+	// message says what the subset waits for, what holds it, or why it is stalled.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Cap is there while the subset gets no more replicas, because some of its replicas fitted
+	// cap is there while the subset gets no more replicas, because some of its replicas fitted
 	// on no node. With schedule strategy Adaptive only.
 	// +optional
 	Cap *SubsetCap `json:"cap,omitempty"`
 
-	// Conditions is Schedulable, with schedule strategy Adaptive only: False while the subset is
+	// conditions is Schedulable, with schedule strategy Adaptive only: False while the subset is
 	// capped. The message quotes the scheduler.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ChildRecord is a copy of the annotations that the controller keeps on the child
+	// childRecord is a copy of the annotations that the controller keeps on the child
 	// workload, in case somebody removes or changes them there.
 	// +optional
 	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
@@ -241,51 +243,52 @@ type SubsetStatus struct {
 
 // SubsetCap is how many replicas a subset gets that has no room for more, and for how long.
 type SubsetCap struct {
-	// Replicas is how many replicas the subset gets, if its minimum is not more: those that
+	// replicas is how many replicas the subset gets, if its minimum is not more: those that
 	// have a node.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// Reserved is how many of the desiredReplicas of the subset have no node, and are in
+	// reserved is how many of the desiredReplicas of the subset have no node, and are in
 	// addition to spec.replicas (reserveUnschedulablePods).
 	// +optional
 	Reserved int32 `json:"reserved,omitempty"`
 
-	// SinceTime is when the subset was capped.
+	// sinceTime is when the subset was capped.
 	// +required
-	SinceTime metav1.Time `json:"sinceTime"`
+	SinceTime metav1.Time `json:"sinceTime,omitzero"`
 
-	// ClearedTime is when no replica was left that fits on no node; absent as long as there is
+	// clearedTime is when no replica was left that fits on no node; absent as long as there is
 	// one. The cap is over retryAfterSeconds later.
 	// +optional
 	ClearedTime *metav1.Time `json:"clearedTime,omitempty"`
 
-	// Message names a replica that fitted on no node, and quotes the scheduler.
+	// message names a replica that fitted on no node, and quotes the scheduler.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // ChildRecord is a copy of the annotations that the controller keeps on a child workload.
 type ChildRecord struct {
-	// UID is the UID of the child workload that the record belongs to.
+	// uid is the UID of the child workload that the record belongs to.
+	// +kubebuilder:validation:MinLength=1
 	// +required
-	UID string `json:"uid"`
+	UID string `json:"uid,omitempty"`
 
-	// Generation is metadata.generation of the child workload when the copy was made.
+	// generation is metadata.generation of the child workload when the copy was made.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Hash identifies the template of the child workload in its own status, once it is known.
+	// hash identifies the template of the child workload in its own status, once it is known.
 	// +optional
 	Hash string `json:"hash,omitempty"`
 
-	// Annotations are those annotations of the child workload that name its revision and the
+	// annotations are those annotations of the child workload that name its revision and the
 	// one of its protected replicas.
 	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Checksum is a checksum of the other fields. If it does not match, somebody changed the
+	// checksum is a checksum of the other fields. If it does not match, somebody changed the
 	// copy, and the controller ignores it.
 	// +optional
 	Checksum string `json:"checksum,omitempty"`

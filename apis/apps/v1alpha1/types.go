@@ -37,17 +37,17 @@ type UnitedDeployment struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
-	Spec UnitedDeploymentSpec `json:"spec"`
+	Spec UnitedDeploymentSpec `json:"spec,omitzero"`
 
-	// Status is the state that the controller last observed.
+	// status is the state that the controller last observed.
 	//
 	// Because of the default, kstatus reports an object that no controller has observed as
 	// InProgress.
 	// +default={"observedGeneration": -1}
 	// +optional
-	Status UnitedDeploymentStatus `json:"status,omitempty"`
+	Status UnitedDeploymentStatus `json:"status,omitzero"`
 }
 
 // UnitedDeploymentList is a list of UnitedDeployments.
@@ -83,15 +83,15 @@ type UnitedDeploymentList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.template.deploymentTemplate) || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.maxSkew)",fieldPath=".updateStrategy.rollingUpdate.maxSkew",message="cannot be used with Deployments, because each is released as a whole: use order Sequential, or steps"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology.colocation) || !has(self.template.deploymentTemplate) && !has(self.template.cloneSetTemplate)",fieldPath=".topology.colocation",message="is only for kinds whose pods have ordinals, from which the group follows: statefulSetTemplate, advancedStatefulSetTemplate and leaderWorkerSetTemplate"
 type UnitedDeploymentSpec struct {
-	// Replicas is the number of replicas of all subsets together. The scale
+	// replicas is the number of replicas of all subsets together. The scale
 	// subresource sets it, so a HorizontalPodAutoscaler can scale it.
-	// +kubebuilder:default=1
+	// +default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector selects the pods. It must match the labels of the pod template, must not
+	// selector selects the pods. It must match the labels of the pod template, must not
 	// be empty, and is immutable. It may have matchLabels and matchExpressions, up to 50
 	// of each, with up to 50 values in an expression. The child workloads select pods by
 	// it and by the labels united.dev/name and united.dev/subset.
@@ -111,9 +111,9 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !e.key.startsWith('united.dev/colocation'))",fieldPath=".matchExpressions",message="must not have the labels of spec.topology.colocation, which differ between pods"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: create a UnitedDeployment with another name instead"
 	// +required
-	Selector *metav1.LabelSelector `json:"selector"`
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// MinReadySeconds is how many seconds a replica must be ready before it is
+	// minReadySeconds is how many seconds a replica must be ready before it is
 	// available. With 0, the default, it is available as soon as it is ready.
 	// minReadySeconds in a template takes precedence.
 	// +kubebuilder:validation:Minimum=0
@@ -121,52 +121,52 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many old revisions are kept, in addition to those in
+	// revisionHistoryLimit is how many old revisions are kept, in addition to those in
 	// use, which are those that the status or a child workload names. Fewer are kept if
 	// they would exceed 4 MiB in total.
-	// +kubebuilder:default=10
+	// +default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// ProgressDeadlineSeconds is how many seconds may pass without progress, although
+	// progressDeadlineSeconds is how many seconds may pass without progress, although
 	// something should change, before the condition Stalled becomes True. The controller
 	// keeps trying. It is also how long a replica may take to become available.
-	// +kubebuilder:default=600
+	// +default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// Paused freezes the rollout: no new template reaches a child workload, and no replica
+	// paused freezes the rollout: no new template reaches a child workload, and no replica
 	// is released or deleted for an update, not by scaling either. Scaling and repair
 	// continue.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Template is the template of the child workloads. The controller sets the name,
+	// template is the template of the child workloads. The controller sets the name,
 	// namespace, owner, replicas, partition and selector, and the labels united.dev/name
 	// and united.dev/subset.
 	// +required
 	Template WorkloadTemplate `json:"template"`
 
-	// VersionLabel determines whether the pods carry the label united.dev/version, which a
+	// versionLabel determines whether the pods carry the label united.dev/version, which a
 	// Service or a router can select: None (default), or TemplateHash. Turning it on or off
 	// changes the pods, so it is a rollout like any other.
-	// +kubebuilder:default=None
+	// +default="None"
 	// +optional
 	VersionLabel VersionLabel `json:"versionLabel,omitempty"`
 
-	// Topology has the subsets over which the replicas are spread.
-	// +kubebuilder:default={}
+	// topology has the subsets over which the replicas are spread.
+	// +default={}
 	// +optional
-	Topology Topology `json:"topology,omitempty"`
+	Topology Topology `json:"topology,omitzero"`
 
-	// UpdateStrategy determines which replicas may run a new revision.
-	// +kubebuilder:default={type: Manual}
+	// updateStrategy determines which replicas may run a new revision.
+	// +default={"type": "Manual"}
 	// +optional
-	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitzero"`
 }
 
 // VersionLabel names what the label united.dev/version of the pods holds.
@@ -189,7 +189,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.deploymentTemplate), has(self.cloneSetTemplate), has(self.advancedStatefulSetTemplate), has(self.leaderWorkerSetTemplate)].exists_one(x, x)",message="must hold exactly one template: statefulSetTemplate, deploymentTemplate, cloneSetTemplate, advancedStatefulSetTemplate or leaderWorkerSetTemplate"
 // +kubebuilder:validation:XValidation:rule="has(self.statefulSetTemplate) == has(oldSelf.statefulSetTemplate) && has(self.deploymentTemplate) == has(oldSelf.deploymentTemplate) && has(self.cloneSetTemplate) == has(oldSelf.cloneSetTemplate) && has(self.advancedStatefulSetTemplate) == has(oldSelf.advancedStatefulSetTemplate) && has(self.leaderWorkerSetTemplate) == has(oldSelf.leaderWorkerSetTemplate)",message="the kind of the template is immutable: create a UnitedDeployment with another name instead"
 type WorkloadTemplate struct {
-	// StatefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
+	// statefulSetTemplate makes the child workloads StatefulSets. It has the metadata (labels,
 	// annotations) and spec of an apps/v1 StatefulSet, stored and passed to the API server
 	// as you write them. The API server rejects unknown fields. Do not set what the
 	// controller sets: replicas, the partition, and a selector other than spec.selector.
@@ -198,7 +198,7 @@ type WorkloadTemplate struct {
 	// +optional
 	StatefulSetTemplate *runtime.RawExtension `json:"statefulSetTemplate,omitempty"`
 
-	// DeploymentTemplate makes the child workloads Deployments. It has the metadata (labels,
+	// deploymentTemplate makes the child workloads Deployments. It has the metadata (labels,
 	// annotations) and spec of an apps/v1 Deployment, stored and passed to the API server as
 	// you write them. A Deployment is released as a whole: partitions are 0, "0%" or
 	// "100%". Do not set what the controller sets: replicas, paused, and a selector other
@@ -209,7 +209,7 @@ type WorkloadTemplate struct {
 	// +optional
 	DeploymentTemplate *runtime.RawExtension `json:"deploymentTemplate,omitempty"`
 
-	// CloneSetTemplate makes the child workloads CloneSets of OpenKruise. It has the metadata
+	// cloneSetTemplate makes the child workloads CloneSets of OpenKruise. It has the metadata
 	// (labels, annotations) and spec of an apps.kruise.io/v1alpha1 CloneSet, stored and passed
 	// to the API server as you write them. A partition is the number of pods that stay on
 	// the earlier version; the CloneSet chooses which. Do not set what the controller sets:
@@ -221,7 +221,7 @@ type WorkloadTemplate struct {
 	// +optional
 	CloneSetTemplate *runtime.RawExtension `json:"cloneSetTemplate,omitempty"`
 
-	// AdvancedStatefulSetTemplate makes the child workloads Advanced StatefulSets of OpenKruise.
+	// advancedStatefulSetTemplate makes the child workloads Advanced StatefulSets of OpenKruise.
 	// It has the metadata (labels, annotations) and spec of an apps.kruise.io/v1beta1
 	// StatefulSet, stored and passed to the API server as you write them. Reserved ordinals
 	// do not count in a partition. Do not set what the controller sets: replicas, the
@@ -232,7 +232,7 @@ type WorkloadTemplate struct {
 	// +optional
 	AdvancedStatefulSetTemplate *runtime.RawExtension `json:"advancedStatefulSetTemplate,omitempty"`
 
-	// LeaderWorkerSetTemplate makes the child workloads LeaderWorkerSets. It has the metadata (labels,
+	// leaderWorkerSetTemplate makes the child workloads LeaderWorkerSets. It has the metadata (labels,
 	// annotations) and spec of a leaderworkerset.x-k8s.io/v1 LeaderWorkerSet, stored and passed
 	// to the API server as you write them. A replica is a group of pods: a leader and its workers.
 	// Do not set what the controller sets (replicas and the partition), nor maxSurge, nor,
@@ -253,7 +253,7 @@ type WorkloadTemplate struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.subsets) || self.subsets.all(s, !(s.name in self.colocation.ratios) || !has(s.replicas) && !has(s.minReplicas) && !has(s.maxReplicas))",fieldPath=".subsets",message="a subset in colocation.ratios cannot have replicas, minReplicas or maxReplicas, because its replicas come in whole groups: set spec.replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.colocation) || !has(self.subsets) || self.subsets.all(s, s.name in self.colocation.ratios || has(s.replicas) || has(s.maxReplicas))",fieldPath=".subsets",message="a subset that is not in colocation.ratios must have replicas or maxReplicas, because the groups take the rest"
 type Topology struct {
-	// Subsets are the parts of the workload. If an even split leaves a remainder, the
+	// subsets are the parts of the workload. If an even split leaves a remainder, the
 	// first ones get it. Adding a subset creates its child workload, and removing a subset
 	// deletes it. The last one cannot be removed while spec.replicas is above 0.
 	// ---
@@ -261,19 +261,19 @@ type Topology struct {
 	// would be compared with the first one as it was: that one is refused as a duplicate.
 	//
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf || [oldSelf.map(o, o.name)].all(names, self.all(s, !(s.name in names) || (has(s.nodeSelector) ? has(oldSelf[names.indexOf(s.name)].nodeSelector) && s.nodeSelector == oldSelf[names.indexOf(s.name)].nodeSelector : !has(oldSelf[names.indexOf(s.name)].nodeSelector)) || !self.exists_one(d, d.name == s.name)))",message="the nodeSelector of an existing subset is immutable: remove the subset, or add one with another name",messageExpression="'the nodeSelector of the existing subset ' + self.map(s, !oldSelf.all(o, o.name != s.name || (has(s.nodeSelector) == has(o.nodeSelector) && (!has(s.nodeSelector) || s.nodeSelector == o.nodeSelector))) && self.exists_one(d, d.name == s.name) ? s.name : '').filter(n, n != '')[0] + ' is immutable: remove the subset, or add one with another name'"
-	// +kubebuilder:default={}
+	// +default=[]
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Subsets []Subset `json:"subsets,omitempty"`
 
-	// ScheduleStrategy determines what happens to replicas that the scheduler finds no node for.
+	// scheduleStrategy determines what happens to replicas that the scheduler finds no node for.
 	// Without it they wait in their subset.
 	// +optional
 	ScheduleStrategy *ScheduleStrategy `json:"scheduleStrategy,omitempty"`
 
-	// Colocation places replicas of several subsets, such as roles, in groups, each in one domain
+	// colocation places replicas of several subsets, such as roles, in groups, each in one domain
 	// of the nodes. Turning it on or off changes the pods, so it is a rollout like any other.
 	// +optional
 	Colocation *Colocation `json:"colocation,omitempty"`
@@ -286,7 +286,7 @@ type Topology struct {
 // united.dev/colocation-group of new pods and removes the scheduling gate
 // united.dev/colocation. Without that policy, these pods are not scheduled.
 type Colocation struct {
-	// TopologyKey is the label of nodes whose values are the domains, such as
+	// topologyKey is the label of nodes whose values are the domains, such as
 	// kubernetes.io/hostname or topology.kubernetes.io/zone.
 	// ---
 	// The API server checks that a key of pods is a label's.
@@ -294,9 +294,9 @@ type Colocation struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be the name of a label of nodes, such as kubernetes.io/hostname"
 	// +required
-	TopologyKey string `json:"topologyKey"`
+	TopologyKey string `json:"topologyKey,omitempty"`
 
-	// Ratios has, for each member, how many of its replicas are in one group. It is immutable.
+	// ratios has, for each member, how many of its replicas are in one group. It is immutable.
 	// Members get their replicas in whole groups, so they cannot have replicas, minReplicas or
 	// maxReplicas. Other subsets must have replicas or maxReplicas, and get theirs first; the rest
 	// is dealt in groups, and what is left of that is one incomplete group, which is filled in list
@@ -305,21 +305,21 @@ type Colocation struct {
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable, because every replica would belong to another group: create a UnitedDeployment with another name instead"
 	// +required
-	Ratios map[string]ColocationRatio `json:"ratios"`
+	Ratios map[string]ColocationRatio `json:"ratios,omitempty"`
 
-	// Order is Sequential, to create a group when all pods of the previous one are ready, or
+	// order is Sequential, to create a group when all pods of the previous one are ready, or
 	// Parallel, to create all groups at once.
-	// +kubebuilder:default=Sequential
+	// +default="Sequential"
 	// +optional
 	Order ColocationOrder `json:"order,omitempty"`
 
-	// Exclusive allows only one group of this UnitedDeployment in a domain.
+	// exclusive allows only one group of this UnitedDeployment in a domain.
 	// +optional
 	Exclusive bool `json:"exclusive,omitempty"`
 
-	// TimeoutSeconds is how long the scheduler may find no node for a pod of a group before the
+	// timeoutSeconds is how long the scheduler may find no node for a pod of a group before the
 	// condition Stalled becomes True. No running pod is removed because of that.
-	// +kubebuilder:default=60
+	// +default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
@@ -359,7 +359,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.adaptive) || self.type == 'Adaptive'",fieldPath=".adaptive",message="is only for type Adaptive: remove it, or set type to Adaptive"
 type ScheduleStrategy struct {
-	// Type is Fixed, to let such replicas wait in their subset, or Adaptive, to create them in
+	// type is Fixed, to let such replicas wait in their subset, or Adaptive, to create them in
 	// other subsets.
 	//
 	// With Adaptive, the replicas fill the subsets in list order, within minReplicas and
@@ -369,11 +369,11 @@ type ScheduleStrategy struct {
 	// subset is filled again as soon as spec.replicas grows. A replica that has a node never
 	// moves to another subset because of this. When spec.replicas falls, replicas without a node
 	// are removed first.
-	// +kubebuilder:default=Fixed
+	// +default="Fixed"
 	// +optional
 	Type ScheduleStrategyType `json:"type,omitempty"`
 
-	// Adaptive has the times of type Adaptive. Without it, they have their defaults.
+	// adaptive has the times of type Adaptive. Without it, they have their defaults.
 	// +optional
 	Adaptive *AdaptiveScheduling `json:"adaptive,omitempty"`
 }
@@ -381,21 +381,21 @@ type ScheduleStrategy struct {
 // AdaptiveScheduling has the times of schedule strategy Adaptive. (The fields follow the adaptive
 // scheduling of the UnitedDeployment of OpenKruise, with other names.)
 type AdaptiveScheduling struct {
-	// RescheduleAfterSeconds is how long the scheduler must have found no node for a replica
+	// rescheduleAfterSeconds is how long the scheduler must have found no node for a replica
 	// before its subset is capped. An autoscaler that adds nodes needs this time.
-	// +kubebuilder:default=30
+	// +default=30
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	RescheduleAfterSeconds *int32 `json:"rescheduleAfterSeconds,omitempty"`
 
-	// RetryAfterSeconds is how long a subset stays capped after its last replica without a node
+	// retryAfterSeconds is how long a subset stays capped after its last replica without a node
 	// is gone or has one.
-	// +kubebuilder:default=300
+	// +default=300
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
 
-	// ReserveUnschedulablePods keeps the replicas of a capped subset that have no node, in addition
+	// reserveUnschedulablePods keeps the replicas of a capped subset that have no node, in addition
 	// to spec.replicas, and creates substitutes in other subsets. When a node has room for them
 	// and they are available, as many substitutes are removed, from the end of the list, and the
 	// subset is filled again. It requires StatefulSets with podManagementPolicy Parallel, since
@@ -408,15 +408,15 @@ type AdaptiveScheduling struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",fieldPath=".minReplicas",message="must not be above maxReplicas"
 type Subset struct {
-	// Name is a DNS label, unique among the subsets. The name of the child workload is
+	// name is a DNS label, unique among the subsets. The name of the child workload is
 	// "<metadata.name>-<name>", with at most 52 characters, or 63 for a Deployment.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label: lower-case letters, digits and '-'"
 	// +required
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
-	// NodeSelector determines on which nodes the replicas of this subset run. Each of its
+	// nodeSelector determines on which nodes the replicas of this subset run. Each of its
 	// terms is ANDed with each term of the node affinity that the template requires; the
 	// result must not exceed 1 MiB. It may have up to 100 terms, and is immutable for an
 	// existing subset.
@@ -425,13 +425,13 @@ type Subset struct {
 	// +optional
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
 
-	// Tolerations are appended to those of the template.
+	// tolerations are appended to those of the template.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// Replicas is how many replicas this subset asks for: a number, a percentage of
+	// replicas is how many replicas this subset asks for: a number, a percentage of
 	// spec.replicas from "0%" to "100%", or absent for an even share of the rest. The
 	// subsets always get spec.replicas in total: if their requests do not add up to that,
 	// the replicas are split in proportion, and the condition ReplicasHonored is False.
@@ -441,7 +441,7 @@ type Subset struct {
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
 
-	// MinReplicas is how many replicas this subset gets before any subset gets more than its
+	// minReplicas is how many replicas this subset gets before any subset gets more than its
 	// minimum: a number, or a percentage of spec.replicas, rounded up. If any subset has a
 	// minimum or a maximum, the replicas are not split evenly, but fill the subsets in list
 	// order: first the minimums, then up to the maximums, and the rest goes to the first subset
@@ -454,7 +454,7 @@ type Subset struct {
 	// +optional
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is how many replicas this subset gets at most: a number, or a percentage of
+	// maxReplicas is how many replicas this subset gets at most: a number, or a percentage of
 	// spec.replicas, rounded down. At least one subset must have none.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
@@ -462,7 +462,7 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// Patch is a strategic merge patch on the workload template {metadata, spec} for this
+	// patch is a strategic merge patch on the workload template {metadata, spec} for this
 	// subset. Lists with a merge key, such as containers, merge by it; others, such as
 	// tolerations and volumeClaimTemplates, are replaced whole. Patch directives are
 	// supported only inside spec.template. Of the metadata, set labels and annotations alone.
@@ -493,16 +493,16 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",fieldPath=".rollingUpdate",message="is only for type RollingUpdate: remove it, or set type to RollingUpdate"
 // +kubebuilder:validation:XValidation:rule="has(self.rollingUpdate) || self.type != 'RollingUpdate'",fieldPath=".rollingUpdate",message="is required with type RollingUpdate: {} rolls out without steps"
 type UpdateStrategy struct {
-	// Type is the way to roll out a new revision.
-	// +kubebuilder:default=Manual
+	// type is the way to roll out a new revision.
+	// +default="Manual"
 	// +optional
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// ManualUpdate has the partitions. Without it every subset is held: no replica is updated.
+	// manualUpdate has the partitions. Without it every subset is held: no replica is updated.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
 
-	// RollingUpdate determines how the controller moves the partitions. It is required with
+	// rollingUpdate determines how the controller moves the partitions. It is required with
 	// type RollingUpdate; {} rolls out without steps.
 	// +optional
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
@@ -510,37 +510,37 @@ type UpdateStrategy struct {
 
 // RollingUpdate coordinates a rollout over all subsets. First the new revision is staged,
 // with everything protected. Then replicas are released, in each subset from the highest
-// one down, as long as at most MaxUnavailable replicas of all subsets together are
-// unavailable, and at most MaxUnavailablePerSubset of each. A replica counts as unavailable while it is missing, not ready, not yet
+// one down, as long as at most maxUnavailable replicas of all subsets together are
+// unavailable, and at most maxUnavailablePerSubset of each. A replica counts as unavailable while it is missing, not ready, not yet
 // available, terminating, or released and not updated yet. An updated replica that fails
 // stops the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSkew) || !has(self.order) || self.order != 'Sequential'",fieldPath=".maxSkew",message="cannot be used with order Sequential, which updates one subset after the other"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSkewSubsets) || has(self.maxSkew)",fieldPath=".maxSkewSubsets",message="is only for maxSkew: set maxSkew, or remove it, because it limits nothing by itself"
 type RollingUpdate struct {
-	// Partition is the floor in every subset: replicas below it are never updated. It is
+	// partition is the floor in every subset: replicas below it are never updated. It is
 	// a number of replicas, or a percentage of the subset's replicas, rounded up. "100%"
 	// holds everything.
-	// +kubebuilder:default="0%"
+	// +default="0%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// MaxUnavailable is how many replicas of all subsets together the rollout may make
+	// maxUnavailable is how many replicas of all subsets together the rollout may make
 	// unavailable: a number from 1, or a percentage of spec.replicas from "1%", rounded down
 	// but at least 1 replica. It also limits scaling down, moving replicas between subsets,
 	// and removing subsets.
-	// +kubebuilder:default=1
+	// +default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9][0-9]?)%$')",message="must be a whole number from 1 to 2147483647 or a percentage from \"1%\" to \"100%\": with 0 no replica could ever be updated"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// MaxUnavailablePerSubset is how many replicas of one subset the rollout may make
-	// unavailable, in addition to the limit over all subsets, MaxUnavailable: a number from 1,
+	// maxUnavailablePerSubset is how many replicas of one subset the rollout may make
+	// unavailable, in addition to the limit over all subsets, maxUnavailable: a number from 1,
 	// or a percentage of the subset's replicas from "1%", rounded down but at least 1 replica.
 	// Replicas of the subset that are unavailable for other reasons count. It also limits
 	// scaling the subset down. Without it, there is no limit for a single subset.
@@ -563,9 +563,9 @@ type RollingUpdate struct {
 	// +optional
 	MaxSkew string `json:"maxSkew,omitempty"`
 
-	// MaxSkewSubsets are the names of the subsets that MaxSkew limits; all if absent. They wait
+	// maxSkewSubsets are the names of the subsets that maxSkew limits; all if absent. They wait
 	// only for each other: a subset that is not named neither waits for them nor holds them.
-	// Only subsets in spec.topology.subsets may be named, and only together with MaxSkew.
+	// Only subsets in spec.topology.subsets may be named, and only together with maxSkew.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=50
@@ -573,25 +573,25 @@ type RollingUpdate struct {
 	// +optional
 	MaxSkewSubsets []string `json:"maxSkewSubsets,omitempty"`
 
-	// Order is Parallel, to update all subsets at the same time, or Sequential, to update one
+	// order is Parallel, to update all subsets at the same time, or Sequential, to update one
 	// after the other in the order of spec.topology.subsets.
-	// +kubebuilder:default=Parallel
+	// +default="Parallel"
 	// +optional
 	Order RolloutOrder `json:"order,omitempty"`
 
-	// RollbackRevisions is for how many of the revisions that all replicas ran before the
+	// rollbackRevisions is for how many of the revisions that all replicas ran before the
 	// current one going back is the way back: it skips steps and approvals, and replaces
 	// unavailable replicas at once. A revision that was itself left on the way back must go
 	// through the steps again first.
-	// +kubebuilder:default=1
+	// +default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	RollbackRevisions *int32 `json:"rollbackRevisions,omitempty"`
 
-	// Steps are the waves in which a new revision is released. After the last one, every
-	// subset is released down to Partition. Going back to the revision that all replicas ran
-	// last, or to one of RollbackRevisions before it, skips them.
+	// steps are the waves in which a new revision is released. After the last one, every
+	// subset is released down to partition. Going back to the revision that all replicas ran
+	// last, or to one of rollbackRevisions before it, skips them.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
@@ -617,7 +617,7 @@ const AllSubsets = "*"
 // RolloutStep is one wave of a rollout. It is reached when its subsets are released down to
 // its partition, and all released replicas are available.
 type RolloutStep struct {
-	// Subsets are the names of the subsets that the step releases, or "*" alone for all. The
+	// subsets are the names of the subsets that the step releases, or "*" alone for all. The
 	// others stay as the earlier steps left them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -627,7 +627,7 @@ type RolloutStep struct {
 	// +required
 	Subsets []string `json:"subsets,omitempty"`
 
-	// Partition is how far the step releases its subsets, but never below
+	// partition is how far the step releases its subsets, but never below
 	// rollingUpdate.partition: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. A percentage below "100%" releases at least one replica of each
 	// subset that has one to release.
@@ -637,19 +637,20 @@ type RolloutStep struct {
 	// +required
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// Pause holds the rollout when the step is reached.
+	// pause holds the rollout when the step is reached.
 	// +optional
 	Pause *RolloutPause `json:"pause,omitempty"`
 }
 
-// RolloutPause ends after Duration, or, without one, when you set the annotation
+// RolloutPause ends after duration, or, without one, when you set the annotation
 // united.dev/approved of the object to status.rollout.approvalKey.
 type RolloutPause struct {
-	// Duration of the pause, such as "10m" or "1h30m", from when the step is reached.
+	// duration of the pause, such as "10m" or "1h30m", from when the step is reached.
 	// Without it, the pause lasts until you approve the step.
 	// ---
 	// A string, since an object whose duration Go cannot read would keep the controller from
 	// reading any.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) > duration('0s')",message="must be a positive duration such as \"10m\" or \"1h30m\""
 	// +optional
@@ -660,15 +661,16 @@ type RolloutPause struct {
 // subset are protected: they are never updated to, re-created on or created on the update
 // revision. All others are released: they are updated to the update revision.
 type ManualUpdate struct {
-	// Revision is the name of the update revision that Partitions and DefaultPartition are for
+	// revision is the name of the update revision that partitions and defaultPartition are for
 	// (status.updateRevision). They hold everything from any other, so a template that changes
 	// between looking and releasing is not released. Without it they are for every revision. It
 	// is not in effect before the condition Initialized is True.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Partitions by subset name: a number of replicas, or a percentage of the subset's
+	// partitions by subset name: a number of replicas, or a percentage of the subset's
 	// replicas, rounded up. "100%" holds the whole subset however it scales; a number does
 	// not, because the subset can grow beyond it. With spec.ordinals.start in the template, 0
 	// is still the first replica. Only subsets in spec.topology.subsets may be named.
@@ -680,10 +682,10 @@ type ManualUpdate struct {
 	// +optional
 	Partitions map[string]intstr.IntOrString `json:"partitions,omitempty"`
 
-	// DefaultPartition is the partition of all subsets that are not in Partitions: a number or
-	// a percentage, as in Partitions. By default it holds them, so that adding a subset to
-	// Partitions, or removing it, never releases another.
-	// +kubebuilder:default="100%"
+	// defaultPartition is the partition of all subsets that are not in partitions: a number or
+	// a percentage, as in partitions. By default it holds them, so that adding a subset to
+	// partitions, or removing it, never releases another.
+	// +default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : type(self) == string && self.matches('^(100|[1-9]?[0-9])%$')",message="must be a whole number from 0 to 2147483647 or a percentage from \"0%\" to \"100%\""

@@ -123,7 +123,7 @@ func TestAlertsFire(t *testing.T) {
 	})
 	e.Step("a step waits for approval", func() {
 		e.Expect(p.firing()).NotTo(HaveKey("UnitedApprovalForgotten"))
-		e.Expect(Patch(e.Ctx, namespace, WebName, `{"spec":{"updateStrategy":{"rollingUpdate":{"steps":[{"partition":"50%%","pause":{}}]}}}}`)).To(Succeed())
+		e.Expect(Patch(e.Ctx, namespace, WebName, `{"spec":{"updateStrategy":{"rollingUpdate":{"steps":[{"subsets":["*"],"partition":"50%%","pause":{}}]}}}}`)).To(Succeed())
 		e.Expect(SetImage(e.Ctx, namespace, WebName, "v6")).To(Succeed())
 		e.Eventually(p.firing).Should(And(HaveKeyWithValue("UnitedApprovalForgotten", HavePrefix(web+" has been waiting for approval")),
 			HaveKeyWithValue("UnitedReleaseForgotten", HavePrefix(web+" has been partly released"))))
