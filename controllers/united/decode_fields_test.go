@@ -92,7 +92,7 @@ status:
     phase: Held
     message: m
     cap: {replicas: 1, reserved: 1, message: m, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z"}
-    childRecord: {uid: u, generation: 1, hash: h, checksum: c, annotations: {k: v}}
+    record: eyJ1aWQiOiJ1IiwiZ2VuZXJhdGlvbiI6MSwiaGFzaCI6ImgiLCJhbm5vdGF0aW9ucyI6eyJrIjoidiJ9LCJjaGVja3N1bSI6ImMifQ==
     conditions: [{type: Schedulable, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 

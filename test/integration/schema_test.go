@@ -103,7 +103,7 @@ status:
     partition: 1, expectedUpdatedReplicas: 1, currentRevision: web-1, updateRevision: web-2, phase: Held, message: m,
     cap: {replicas: 1, reserved: 1, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z", message: m},
     conditions: [{type: Schedulable, status: "False", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}],
-    childRecord: {uid: u, generation: 1, hash: web-a-1, checksum: c, annotations: {united.dev/revision: web-2}}}]
+    record: eyJ1aWQiOiJ1IiwiZ2VuZXJhdGlvbiI6MSwiaGFzaCI6ImgiLCJjaGVja3N1bSI6ImMifQ==}]
   conditions: [{type: Ready, status: "True", reason: R, message: m, observedGeneration: 1, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, `
 apiVersion: apps.united.dev/v1alpha1

@@ -235,10 +235,10 @@ type SubsetStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// childRecord is a copy of the annotations that the controller keeps on the child
-	// workload, in case somebody removes or changes them there.
+	// record is a copy of the annotations that the controller keeps on the child
+	// workload, in case somebody removes or changes them there. Only the controller reads it.
 	// +optional
-	ChildRecord *ChildRecord `json:"childRecord,omitempty"`
+	ChildRecord *ChildRecord `json:"record,omitempty"`
 }
 
 // SubsetCap is how many replicas a subset gets that has no room for more, and for how long.
@@ -267,11 +267,12 @@ type SubsetCap struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ChildRecord is a copy of the annotations that the controller keeps on a child workload.
+// ChildRecord is a copy of the annotations that the controller keeps on a child workload. It is stored as one opaque string,
+// because nobody but the controller reads it.
+// +kubebuilder:validation:Type=string
 type ChildRecord struct {
 	// uid is the UID of the child workload that the record belongs to.
-	// +kubebuilder:validation:MinLength=1
-	// +required
+	// +optional
 	UID string `json:"uid,omitempty"`
 
 	// generation is metadata.generation of the child workload when the copy was made.
@@ -284,7 +285,6 @@ type ChildRecord struct {
 
 	// annotations are those annotations of the child workload that name its revision and the
 	// one of its protected replicas.
-	// +kubebuilder:validation:MaxProperties=16
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 

@@ -47,7 +47,7 @@ type UnitedDeployment struct {
 	// InProgress.
 	// +default={"observedGeneration": -1}
 	// +optional
-	Status UnitedDeploymentStatus `json:"status,omitzero"`
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
 }
 
 // UnitedDeploymentList is a list of UnitedDeployments.
