@@ -16,6 +16,9 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
+// volumes is how many static volumes the playground has of each StorageClass.
+const volumes = 20
+
 func main() { install.Main("playground", run) }
 
 func run(ctx context.Context) (err error) {
@@ -46,6 +49,9 @@ func run(ctx context.Context) (err error) {
 		}
 		fmt.Println("stopped; the logs are in", filepath.Join(c.Dir(), "logs"))
 	}()
+	if err := c.Furnish(ctx, volumes); err != nil {
+		return err
+	}
 	if kinds := os.Getenv("KINDS"); kinds == "all" {
 		fmt.Println("Starting the managers of OpenKruise and LeaderWorkerSet.")
 		if err := errors.Join(c.StartKruise(ctx), c.StartLWS(ctx)); err != nil {
@@ -58,7 +64,7 @@ func run(ctx context.Context) (err error) {
 	if err := ground.publish(c.Kubeconfig()); err != nil {
 		return err
 	}
-	fmt.Printf(welcome, bin, ground.kubeconfig(), filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
+	fmt.Printf(welcome, volumes, bin, ground.kubeconfig(), filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
 	select {
 	case <-ctx.Done():
 	case <-manager.Done(): // for example because United was uninstalled
@@ -69,7 +75,8 @@ func run(ctx context.Context) (err error) {
 }
 
 const welcome = `
-A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is running, with United in it. In another terminal:
+A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is running, with United in it.
+Every sample in config/samples comes up in it; there are %d volumes of each of the StorageClasses standard and fast. In another terminal:
 
   export PATH=%s:$PATH KUBECONFIG=%s
   kubectl apply -f %s

@@ -14,13 +14,12 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 	"github.com/unitedworkloads/united/test/install"
 )
@@ -165,7 +164,7 @@ func testSampleSpot(t *testing.T) {
 	w := applySample(t, "spot.yaml", "worker")
 	// The nodes come after the pods, as with an autoscaler.
 	taints := map[string][]corev1.Taint{
-		"spot": {{Key: "example.com/spot", Effect: corev1.TaintEffectNoSchedule}}, "on-demand": {{Key: w.Namespace, Effect: corev1.TaintEffectNoSchedule}},
+		"spot": {cluster.SpotTaint}, "on-demand": {{Key: w.Namespace, Effect: corev1.TaintEffectNoSchedule}},
 	}
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/0/tolerations","value":[{"key":%q,"operator":"Exists"}]}]`, w.Namespace)
 	for pool, taints := range taints {
@@ -201,7 +200,7 @@ func testSampleSpotFirst(t *testing.T) {
 	addNode("on-demand", "ON_DEMAND", w.Namespace)
 	w.ComeTo("0,6")
 	w.Settle()
-	addNode("spot", "SPOT", "example.com/spot")
+	addNode("spot", "SPOT", cluster.SpotTaint.Key)
 	w.CapsAreOver()
 	w.ScaleTo(8, "2,6")
 	w.Settle()
@@ -241,23 +240,8 @@ func testSampleDisruptionBudget(t *testing.T) {
 func testSampleVolumeClaims(t *testing.T) {
 	e := NewEnv(t)
 	// Volumes of the two classes, one for each replica in each zone.
-	wait := storagev1.VolumeBindingWaitForFirstConsumer
-	for class, volumes := range map[string][]string{"standard": {"a-0"}, "fast": {"b-0", "b-1"}} {
-		e.Expect(e.Client.Create(e.Ctx, &storagev1.StorageClass{
-			ObjectMeta:  metav1.ObjectMeta{Name: class},
-			Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &wait,
-		})).To(Succeed())
-		for _, name := range volumes {
-			e.Expect(e.Client.Create(e.Ctx, &corev1.PersistentVolume{
-				ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-" + name},
-				Spec: corev1.PersistentVolumeSpec{
-					StorageClassName:       class,
-					AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")},
-					PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
-				},
-			})).To(Succeed())
-		}
+	for class, volumes := range map[string]int{"standard": 1, "fast": 2} {
+		e.Expect(e.Cluster.AddVolumes(e.Ctx, class, e.Namespace+"-"+class, volumes)).To(Succeed())
 	}
 	e.Kubectl("apply", "-f", filepath.Join(SamplesDir(t), "volume-claims.yaml"))
 	w := e.Workload("store")
