@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -83,13 +84,51 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 // 1.5 MB, for each of a hundred subsets, and the status has no room for more than this.
 const MaxMessage = 8 << 10
 
-// MessageOf returns the message of an error for users.
+// MessageOf returns the message of an error for users: what the API server says is wrong with a field comes before the value that it
+// quotes, which can be a whole list of volume claims.
 func MessageOf(err error) string {
-	text := err.Error()
+	text := quotesLast(err)
 	if len(text) <= MaxMessage {
 		return text
 	}
 	return strings.ToValidUTF8(text[:MaxMessage], "") + "..."
+}
+
+// maxQuoted bounds the size of a value that the API server quotes.
+const maxQuoted = 200
+
+// ImmutableDocs says what to do about a field of a child workload that cannot be changed.
+const ImmutableDocs = "https://github.com/unitedworkloads/united/blob/main/docs/workloads.md#fields-that-cannot-be-changed"
+
+func quotesLast(err error) string {
+	text := err.Error()
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return text
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if value, said, ok := quotation(cause.Message); ok {
+			if len(value) > maxQuoted {
+				value = strings.ToValidUTF8(value[:maxQuoted], "") + "..."
+			}
+			text = strings.Replace(text, cause.Message, said+": "+value, 1)
+		}
+		if strings.HasSuffix(cause.Message, apivalidation.FieldImmutableErrorMsg) || strings.Contains(cause.Message, "updates to statefulset spec for fields other than") {
+			text += "; see " + ImmutableDocs
+			break
+		}
+	}
+	return text
+}
+
+// quotation splits what the API server says of a field, "Invalid value: <JSON>: <what is wrong>".
+func quotation(message string) (value, said string, ok bool) {
+	for _, end := range []string{"]: ", "}: "} {
+		if at := strings.LastIndex(message, end); at > 0 && strings.HasPrefix(message, "Invalid value: ") {
+			return message[:at+1], message[at+len(end):], true
+		}
+	}
+	return "", "", false
 }
 
 // Succeeded removes a failure.

@@ -6,12 +6,15 @@ package undone
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -247,3 +250,21 @@ func TestFailedKeepsAPart(t *testing.T) {
 
 // epoch is a time.
 func epoch() time.Time { return time.Unix(1_700_000_000, 0) }
+
+// The API server quotes a whole list before it says what is wrong with it.
+func TestMessageOfAnImmutableField(t *testing.T) {
+	templates := make([]corev1.PersistentVolumeClaim, 9)
+	path := field.NewPath("spec")
+	err := apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(), "web-a", field.ErrorList{
+		field.Invalid(path.Child("volumeClaimTemplates"), templates, "field is immutable"), field.Required(path.Child("selector"), ""),
+	})
+	message := MessageOf(fmt.Errorf("apply: %w", err))
+	want := `^apply: StatefulSet.apps "web-a" is invalid: \[spec.volumeClaimTemplates: field is immutable: Invalid value: \[\{.{150,220}\.\.\., spec.selector: Required value\]; see https://.*docs/workloads.md#fields-that-cannot-be-changed$`
+	if !regexp.MustCompile(want).MatchString(message) {
+		t.Errorf("%s, want %s", message, want)
+	}
+	short := apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(), "web-a", field.ErrorList{field.Invalid(path.Child("replicas"), -1, "must not be negative")})
+	if got := MessageOf(short); got != short.Error() {
+		t.Errorf("%s, want %s", got, short)
+	}
+}

@@ -256,6 +256,18 @@ func testSampleVolumeClaims(t *testing.T) {
 	w.Expect(got).To(Equal(map[string]string{
 		"data-store-zone-a-0": "standard 10Gi Bound", "data-store-zone-b-0": "fast 20Gi Bound", "data-store-zone-b-1": "fast 20Gi Bound",
 	}))
+	// As in docs/workloads.md, "Fields that cannot be changed".
+	none := e.History.Forbid(AnyNewPod)
+	w.JSONPatch(`[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/volumeClaimTemplates/0/spec/resources/requests/storage","value":"15Gi"}]`)
+	w.Stalls("zone-a", v1alpha1.ReasonApplyRefused, "spec.volumeClaimTemplates: field is immutable: Invalid value: [", "docs/workloads.md#fields-that-cannot-be-changed")
+	e.Kubectl("delete", "statefulset", "store-zone-a", "--cascade=orphan")
+	w.Settle()
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Expect(w.Kubectl("get", "statefulset", "store-zone-a", "-o", "jsonpath={.spec.volumeClaimTemplates[0].spec.resources.requests.storage}")).To(Equal("15Gi"))
+	none.Holds()
+	w.SetImage("v2") // the control: the subsets are not held
+	w.Settle()
+	none.Fires()
 }
 
 func testSampleRoles(t *testing.T) {
