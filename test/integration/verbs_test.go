@@ -56,25 +56,25 @@ func authors(t *testing.T, verbs ...string) map[string]dynamic.ResourceInterface
 	return all
 }
 
-// installVerbs installs the policy of the chart for one namespace.
-func installVerbs(t *testing.T) {
+// installOfChart installs a policy of the chart for the namespaces with a label.
+func installOfChart(t *testing.T, file, action, label string) {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
 	chart, err := install.ChartDir("united")
 	g.Expect(err).NotTo(HaveOccurred())
-	rendered, err := install.Helm(ctx, fixture.cluster, "template", "united", chart, "--set", "authorization.verbs=true", "--show-only", "templates/authorization.yaml")
+	rendered, err := install.Helm(ctx, fixture.cluster, "template", "united", chart, "--set", "authorization.verbs=true", "--show-only", "templates/"+file)
 	g.Expect(err).NotTo(HaveOccurred())
-	const actions = "  validationActions: [Deny]\n"
+	actions := "  validationActions: [" + action + "]\n"
 	g.Expect(rendered).To(ContainSubstring(actions))
-	rendered = strings.Replace(rendered, actions, actions+"  matchResources: {namespaceSelector: {matchLabels: {verbs: \"true\"}}}\n", 1)
-	file := filepath.Join(t.TempDir(), "verbs.yaml")
-	g.Expect(os.WriteFile(file, []byte(rendered), 0o600)).To(Succeed())
-	g.Expect(fixture.cluster.Apply(ctx, file)).To(Succeed())
+	rendered = strings.Replace(rendered, actions, actions+"  matchResources: {namespaceSelector: {matchLabels: {"+label+": \"true\"}}}\n", 1)
+	path := filepath.Join(t.TempDir(), file)
+	g.Expect(os.WriteFile(path, []byte(rendered), 0o600)).To(Succeed())
+	g.Expect(fixture.cluster.Apply(ctx, path)).To(Succeed())
 }
 
 // TestVerbs checks with ServiceAccounts who may release, approve and force, and that nothing else needs a verb.
 func TestVerbs(t *testing.T) {
-	installVerbs(t)
+	installOfChart(t, "authorization.yaml", "Deny", "verbs")
 	by := authors(t, "approve", "force", "release")
 	g := NewWithT(t)
 	needs := func(verb string) string { return "you need the verb " + verb + " on uniteddeployments to " }
@@ -170,7 +170,7 @@ func TestVerbs(t *testing.T) {
 	g.Expect(patch("release", merge, `{"spec":{"paused":false}}`)).To(Succeed())
 
 	// The largest object is within the budget.
-	largest := with(t, "l", all(setSubsets2(100), put(open, "spec", "updateStrategy")))
+	largest := with(t, "l", all(setReleased(100), put(open, "spec", "updateStrategy")))
 	largest.SetNamespace(verbsNamespace)
 	_, err = admin.Create(t.Context(), largest, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -180,8 +180,8 @@ func TestVerbs(t *testing.T) {
 
 const newImage = `{"spec":{"template":{"statefulSetTemplate":{"spec":{"template":{"metadata":{"annotations":{"a":"b"}}}}}}}}`
 
-// setSubsets2 sets so many subsets, each with a patch.
-func setSubsets2(n int) edit {
+// setReleased sets so many subsets, each with a patch.
+func setReleased(n int) edit {
 	list := subsets(n, "zone-")
 	for _, s := range list {
 		s.(map[string]any)["patch"] = parse(`{spec: {template: {metadata: {labels: {a: b}}}}}`)
