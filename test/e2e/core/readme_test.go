@@ -6,7 +6,6 @@ package core
 import (
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,7 +35,7 @@ func TestReadmeTour(t *testing.T) {
 	tour, after, found := strings.Cut(tour, "\n## ")
 	e.Expect(found).To(BeTrue())
 
-	shell := shell(e, root)
+	shell := Shell(e, root)
 	commands := 0
 	tour = consoleFence.ReplaceAllStringFunc(tour, func(fence string) string {
 		said := readSession(consoleFence.FindStringSubmatch(fence)[1])
@@ -80,10 +79,9 @@ func TestReadmeEquivalents(t *testing.T) {
 			}
 		}
 	}
-	undo := readSession(consoleFence.FindStringSubmatch(section)[1])[0].command
 	e.Expect(commands).To(And(HaveLen(5), HaveKey("status"), HaveKey("history"), HaveKey("restart"), HaveKey("pause"), HaveKey("resume")))
 
-	shell := shell(e, root)
+	shell := Shell(e, root)
 	shell("sed 's/100%/0/' config/samples/web.yaml | kubectl apply -f -") // nothing is held
 	w := e.Workload("web")
 	w.Settle()
@@ -111,8 +109,7 @@ func TestReadmeEquivalents(t *testing.T) {
 	e.Step("history and undo", func() {
 		history := revisionName.FindAllString(shell(commands["history"]), -1)
 		w.Expect(history).To(HaveLen(3))
-		w.Expect(revisionName.FindAllString(undo, -1)).To(HaveLen(1))
-		shell(revisionName.ReplaceAllString(undo, history[0]))
+		w.GoBackByHand(history[0])
 		shell(commands["status"])
 		w.Expect(w.Images()).To(Equal(Images{"zone-a": "v1", "zone-b": "v1 v1 v1", "zone-c": "v1 v1"}))
 		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(history[0]), "the same revision, and no new one")
@@ -169,37 +166,6 @@ func answers(e *Env, shell func(command string) string, said exchange) string {
 		e.Expect(shape(shell(said.command))).To(Equal(shape(said.output)), said.command)
 	}
 	return said.output
-}
-
-// alsoMatches is a warning that kubectl prints for sts if another test of this cluster has installed
-// OpenKruise, which has StatefulSets too.
-var alsoMatches = regexp.MustCompile(`(?m)^Warning: short name "sts" could also match .*\n`)
-
-// shell runs commands with the tools of bin/, in the namespace. A command that waits has the timeout of a
-// rollout, since some of them wait for several replicas, one after the other.
-func shell(e *Env, dir string) func(command string) string {
-	e.T.Helper()
-	bin, err := cluster.BinDir()
-	e.Expect(err).NotTo(HaveOccurred())
-	home := e.T.TempDir()
-	config, err := os.ReadFile(e.Cluster.Kubeconfig())
-	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(os.WriteFile(filepath.Join(home, "config"), config, 0o600)).To(Succeed())
-	run := func(command string) string {
-		e.T.Helper()
-		if !strings.Contains(command, "--timeout") {
-			command = strings.ReplaceAll(command, "kubectl wait ", "kubectl wait --timeout="+RolloutTimeout.String()+" ")
-		}
-		cmd := exec.CommandContext(e.Ctx, "bash", "-c", command)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-			"KUBECONFIG="+filepath.Join(home, "config"), "KUBECACHEDIR="+filepath.Join(home, "cache"))
-		out, err := cmd.CombinedOutput()
-		e.Expect(err).NotTo(HaveOccurred(), "%s: %s", command, out)
-		return strings.TrimSpace(alsoMatches.ReplaceAllString(string(out), ""))
-	}
-	run("kubectl config set-context --current --namespace=" + e.Namespace)
-	return run
 }
 
 var shapes = []struct {
