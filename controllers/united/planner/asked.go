@@ -38,12 +38,12 @@ func (s *SubsetPlan) recordAsked(in *Input, now coordination.DesiredPartition) {
 }
 
 // runsUpdate returns whether a replica runs the update revision, by position. Of a kind that counts its replicas, those that
-// do not run it come first.
+// do not run it come first. One that is going runs nothing: it may have come up unreleased.
 func (s *SubsetPlan) runsUpdate(in *Input) func(position int32) bool {
 	updated := map[int32]bool{}
 	if o := s.Observed; o != nil && o.SpecObserved && s.onUpdate(in) {
 		for i := range o.Pods {
-			if r := &o.Pods[i]; r.Hash == o.UpdateHash && r.HashChanged == "" && r.Position >= 0 && r.Position < o.Replicas {
+			if r := &o.Pods[i]; r.Hash == o.UpdateHash && r.HashChanged == "" && !r.Terminating && r.Position >= 0 && r.Position < o.Replicas {
 				updated[r.Position] = true
 			}
 		}

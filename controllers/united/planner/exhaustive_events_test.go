@@ -392,7 +392,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 	var changed [maxKids + 1]bool
 	for k := range before.kids {
 		was, is := before.kids[k], after.kids[k]
-		was.set.Pods, was.protects, was.forgot = is.set.Pods, is.protects, is.forgot
+		was.set.Pods, was.protects, was.forgot, was.asked = is.set.Pods, is.protects, is.forgot, is.asked
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent

@@ -216,10 +216,12 @@ func (c *smallConfig) missed(e *seam, s *smallState, n *kindness) string {
 func (j *judged) missedPod(k, i int, n *kindness) string {
 	kid := &j.s.kids[k]
 	pod := &kid.set.Pods[i]
-	protected := i < int(j.floor[k])
+	protected := i < int(max(j.floor[k], j.most[k]))
 	switch {
 	case !pod.Exists():
 		return "a replica is missing"
+	case j.undoes(k) && !j.updated(k, i):
+		return "undo: a replica is left on what nobody asks for or holds"
 	case protected && (n.scarred || j.available(k, i)):
 		if pod.Marks&markStray != 0 {
 			return "a protected replica is left on what its subset does not protect"

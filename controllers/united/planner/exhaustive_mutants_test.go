@@ -13,6 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // mutant is a wrong controller: the real one with a corrupted plan.
@@ -33,6 +34,18 @@ func lowers(w *planner.Input, p *planner.Plan, f func(s *planner.SubsetPlan, now
 		}
 	}
 }
+
+// lowersShare lowers every partition to its share of the replicas.
+func lowersShare(w *planner.Input, p *planner.Plan, percent int32) {
+	for _, s := range p.Subsets {
+		if observed(w, s.Name) != nil && s.Step.Action == subset.ActionApply {
+			s.Step.Child.Partition = min(s.Step.Child.Partition, (percent*s.Decision.Replicas+99)/100)
+		}
+	}
+}
+
+// firstOf returns the revision of v1.
+func firstOf(w *planner.Input) *revision.Revision { return w.Revisions[0] }
 
 func mutants() []mutant {
 	quiet := smallConfig{replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()}, edits: templates(2), budget: budget{budgetEdit: 1}.whole()}
@@ -71,6 +84,18 @@ func mutants() []mutant {
 	held := quiet
 	held.variants = []v1alpha1.UpdateStrategy{manual(*intOf(1), *intOf(1)), manual(all, all)}
 	held.edits, held.budget = edits(templates(1, 2), these(variant(1, "hold"))), budget{budgetEdit: 3}.whole()
+	scaledHalf := quiet
+	scaledHalf.subsets, scaledHalf.variants = one, []v1alpha1.UpdateStrategy{manual(*percentOf(50)), manual(*percentOf(25))}
+	scaledHalf.edits, scaledHalf.budget = edits(templates(2), these(scaleTo(2), variant(1, "25%"))), budget{budgetEdit: 3}.whole()
+	bound := quiet
+	bound.replicas, bound.subsets, bound.variants = 2, one, []v1alpha1.UpdateStrategy{boundManual(2, none)}
+	bound.edits, bound.budget = templates(2, 3), budget{budgetEdit: 2}.whole()
+	undone := quiet
+	undone.subsets, undone.variants = one, []v1alpha1.UpdateStrategy{manual(none), manual(all)}
+	undone.edits, undone.budget = edits(templates(1, 2), these(variant(1, "hold"))), budget{budgetEdit: 3}.whole()
+	left := quiet
+	left.replicas, left.subsets, left.variants, left.records = 2, one, []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))}, true
+	left.edits, left.budget = templates(1, 2), budget{budgetEdit: 3}.whole()
 	return []mutant{
 		{"releases one replica too many", "I2", quiet, func(w *planner.Input, p *planner.Plan) {
 			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) {
@@ -149,6 +174,74 @@ func mutants() []mutant {
 				if now := observed(w, s.Name); now != nil && !now.SpecObserved && s.Step.Child.Revision == subset.RevisionOf(now) {
 					s.Step = subset.Step{Action: subset.ActionWait}
 				}
+			}
+		}},
+		{"releases by scaling", "scaling", scaledHalf, func(w *planner.Input, p *planner.Plan) {
+			lowersShare(w, p, 50)
+		}},
+		{"protects new replicas only by number", "scaling", scaledHalf, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil && s.Decision.Replicas < now.Replicas && s.Step.Action == subset.ActionApply {
+					s.Step.Child.Partition = min(s.Step.Child.Partition, 1)
+				}
+			}
+		}},
+		{"forgets that the value has changed", "I6", scaledHalf, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil && s.Step.Action == subset.ActionApply {
+					s.Step.Child.Partition = max(s.Step.Child.Partition, min(now.Partition, s.Decision.Replicas))
+				}
+			}
+		}},
+		{"ignores what the partitions are bound to", "bound", bound, func(w *planner.Input, p *planner.Plan) {
+			parent := w.Parent.DeepCopy()
+			parent.Spec.UpdateStrategy.ManualUpdate.Revision = ""
+			in := *w
+			in.Parent = parent
+			*p = *planner.Make(&in)
+		}},
+		{"never undoes", "I6: undo", undone, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				if now := observed(w, s.Name); now != nil && w.Update == firstOf(w) {
+					s.Deletes, s.Step.Child.Partition = nil, now.Partition
+				}
+			}
+		}},
+		{"undoes all at once", "undo", undone, func(w *planner.Input, p *planner.Plan) {
+			for _, s := range p.Subsets {
+				now := observed(w, s.Name)
+				if now == nil || w.Update != firstOf(w) {
+					continue
+				}
+				s.Deletes = nil
+				for _, r := range now.Pods {
+					if strings.HasSuffix(r.Hash, "-2") {
+						s.Deletes = append(s.Deletes, planner.Deletion{Replica: r})
+					}
+				}
+			}
+		}},
+		{"forgets what it has left", "left: position", left, func(w *planner.Input, p *planner.Plan) {
+			in := *w
+			in.Revisions = nil
+			for _, r := range w.Revisions {
+				object := r.Object.DeepCopy()
+				delete(object.Annotations, v1alpha1.AnnotationLeft)
+				if again, err := revision.Parse(object); err == nil {
+					in.Revisions = append(in.Revisions, again)
+				}
+			}
+			in.Update = revision.ByName(in.Revisions, w.Update.Name)
+			*p = *planner.Make(&in)
+		}},
+		{"takes what was never current for proven", "approval", left, func(w *planner.Input, p *planner.Plan) {
+			if w.Parent.Status.CurrentRevision != w.Update.Name && p.Rollout != nil && p.Rollout.State.Phase == v1alpha1.RolloutAwaitingApproval {
+				p.Rollout.State.Step++
+			}
+		}},
+		{"waits on the way back", "back", left, func(_ *planner.Input, p *planner.Plan) {
+			if p.GoesBack && p.Rollout != nil && p.Rollout.State.Phase == v1alpha1.RolloutProgressing {
+				p.Rollout.State.Phase = v1alpha1.RolloutAwaitingApproval
 			}
 		}},
 		{"makes children without a seed", "I1", comes, func(w *planner.Input, p *planner.Plan) {

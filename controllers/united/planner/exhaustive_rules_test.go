@@ -51,6 +51,7 @@ type judged struct {
 	allotted [maxKids]uint8
 	floor    [maxKids]uint8
 	target   [maxKids]uint8
+	most     [maxKids]uint8 // how many may be protected
 	total    int
 	// mode
 	back, forced, failed, midway bool
@@ -64,6 +65,9 @@ type judged struct {
 }
 
 func (j *judged) complain(rule, format string, args ...any) {
+	if j.rolling != nil && j.s.parent.left&bit(j.version) != 0 {
+		rule = "left: " + rule
+	}
 	j.said = append(j.said, rule+": "+fmt.Sprintf(format, args...))
 }
 
@@ -75,6 +79,9 @@ func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
 	}
 	current := e.currentOf(s)
 	j.back = current == j.version
+	if c.records && j.rolling != nil {
+		j.back = j.isWayBack(current)
+	}
 	j.midway = initialized(s) && !j.back
 	j.forced = j.rolling != nil && s.parent.forced == j.version
 	for k := range s.kids {
@@ -101,8 +108,9 @@ func (j *judged) rollout() *v1alpha1.RolloutStatus {
 func (j *judged) findTargets() {
 	for k, replicas := range j.allotted {
 		if j.rolling == nil {
-			j.floor[k] = manualPartition(j.strategy.ManualUpdate, k, replicas)
-			if j.target[k] = j.floor[k]; initialized(j.s) && j.back {
+			asked := j.ask(k)
+			j.floor[k], j.most[k] = asked.partition, asked.most
+			if j.target[k] = j.floor[k]; j.undoes(k) {
 				j.target[k] = 0 // "partition and bound revision protect nothing from it"
 			}
 			continue
@@ -117,16 +125,6 @@ func cmpOr[T any](a, b *T) *T {
 		return a
 	}
 	return b
-}
-
-func manualPartition(m *v1alpha1.ManualUpdate, k int, replicas uint8) uint8 {
-	if m == nil {
-		return resolveSmall(&all, replicas)
-	}
-	if value, named := m.Partitions[subsetName(k)]; named {
-		return resolveSmall(&value, replicas)
-	}
-	return resolveSmall(cmpOr(m.DefaultPartition, &all), replicas)
 }
 
 // stepTarget returns how far the running step lets a subset go.
@@ -265,6 +263,7 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 			j.judgeDeletions(k)
 		}
 		j.judgeLeft(k)
+		j.judgeUndo(k)
 	}
 	return j.said
 }
@@ -369,6 +368,10 @@ func (j *judged) judgeLeft(k int) {
 
 func (j *judged) judgeTarget(k, i int, how string) {
 	if i < int(j.target[k]) {
+		if rule := j.manualRule(k, i); rule != "" {
+			j.complain(rule, "%s-%d is %s on the update revision, below the partition %d", subsetName(k), i, how, j.target[k])
+			return
+		}
 		j.complain("I1", "%s-%d is %s on the update revision, below the target %d", subsetName(k), i, how, j.target[k])
 	}
 }
@@ -493,14 +496,14 @@ func (j *judged) judgeGrowth(k, grown int) {
 // change by somebody else.
 func (j *judged) judgeRise(k int) {
 	was, is, kid := &j.before[k], &j.after[k], &j.s.kids[k]
-	if j.rolling == nil && j.back {
+	if j.rolling == nil && j.undoes(k) {
 		return // it is as asked again when nothing is left to go back
 	}
 	if kid.meddled || kid.forgot || is.Replicas > was.Replicas || j.staging() || j.s.parent.paused || j.failed {
 		return // a frozen child closes over replicas that are not updated yet; one that has forgotten, over all until it remembers
 	}
 	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
-		if i >= int(j.target[k]) {
+		if i >= int(max(j.target[k], j.most[k])) {
 			j.complain("I4", "the partition of %s rises over %s-%d, the target is %d", subsetName(k), subsetName(k), i, j.target[k])
 			return
 		}
@@ -647,6 +650,7 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		}
 	}
 	if j.rolling != nil {
+		j.judgeWayBack(told.Rollout)
 		j.judgePosition(was.Rollout, told.Rollout)
 	}
 	return j.said
@@ -694,7 +698,8 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 		j.complain("position", "the rollout is forgotten at step %d", was.Step)
 		return
 	}
-	if is.Step < was.Step && !j.back && !j.positionLost() {
+	left := j.s.parent.left&bit(j.version) != 0 // it may have been left before the status said so: then it begins anew
+	if is.Step < was.Step && !j.back && !left && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
 	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() || j.allRun(j.version) {

@@ -126,6 +126,7 @@ type seam struct {
 	children  map[childKey]*world.Child
 	replicas  map[replicaKey]adapters.Replica
 	built     map[string]uint32
+	recorded  map[recordedKey]*revision.Revision
 	// passes are those that were decided, by what they see of a state; asked counts how often one was found there.
 	passes map[smallHash]*smallPass
 	asked  int
@@ -164,9 +165,9 @@ func newSeam(config *smallConfig) *seam {
 	e := &seam{
 		config: config, registry: adapters.Registry{statefulsets.New()}, versions: map[string]statefulset.Version{},
 		parents: map[parentKey]*parentParts{}, children: map[childKey]*world.Child{}, replicas: map[replicaKey]adapters.Replica{},
-		built: map[string]uint32{}, passes: map[smallHash]*smallPass{},
+		built: map[string]uint32{}, recorded: map[recordedKey]*revision.Revision{}, passes: map[smallHash]*smallPass{},
 	}
-	for v := statefulset.Version(1); v <= 3; v++ {
+	for v := statefulset.Version(1); v <= versions; v++ {
 		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
 		r, err := revision.Parse(revision.New(parts.object, world.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
 		if err != nil {
@@ -176,6 +177,7 @@ func newSeam(config *smallConfig) *seam {
 		e.versions[r.Name] = v
 		namesOfVersions.Store(r.Name, v)
 	}
+	clear(e.parents) // they were made before bind knew the names
 	return e
 }
 
@@ -213,6 +215,7 @@ func (e *seam) parts(key parentKey) *parentParts {
 	if err != nil {
 		panic(err)
 	}
+	e.bind(object)
 	parts := &parentParts{object, read}
 	e.parents[key] = parts
 	return parts
@@ -247,6 +250,7 @@ func (e *seam) world(s *smallState) *planner.Input {
 		Revisions: slices.Clone(e.revisions),
 	}, Update: e.revisionOf(p.version),
 	}
+	e.readRecords(w, s)
 	for k := range s.kids {
 		if s.kids[k].set.Exists {
 			w.Children[subsetName(k)] = e.child(s, k, &s.kids[k])
@@ -306,7 +310,7 @@ func (e *seam) child(s *smallState, k int, kid *smallKid) *world.Child {
 // strips reports whether somebody may remove annotations from children, or children from their pods. Otherwise the
 // copy of them in the status is not used, and left out.
 func (e *seam) strips() bool {
-	return e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0
+	return e.config.copies || e.config.budget[budgetStrip] > 0 || e.config.budget[budgetOrphan] > 0
 }
 
 // missing returns the annotations that the child lacks.
@@ -543,10 +547,10 @@ func (s *smallState) seen() smallState {
 	seen := *s
 	seen.budget = [budgets]uint8{}
 	p := &seen.parent
-	p.told, p.asked, p.approval, p.soaked = 0, 0, smallApproval{}, false
+	p.told, p.asked, p.approval, p.soaked, p.left = 0, 0, smallApproval{}, false, 0
 	for k := range seen.kids {
 		kid := &seen.kids[k]
-		kid.protects, kid.forgot, kid.meddled, kid.stripped = 0, false, false, 0
+		kid.protects, kid.forgot, kid.meddled, kid.stripped, kid.asked = 0, false, false, 0, smallAsked{}
 		for i := range kid.set.Pods {
 			kid.set.Pods[i].Marks &= markBefore
 		}
@@ -685,10 +689,23 @@ func sorted(m map[string]string) string {
 // written, and a pod that is gone is not deleted; changed has the former, and the parent in its last element. It
 // returns the status that is written in the end, or nil if the pass dies before that or the parent has changed.
 func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [maxKids + 1]bool) *v1alpha1.UnitedDeploymentStatus {
-	carried := smallCarried{}
+	carried, wrote, refused := smallCarried{}, uint8(0), uint8(0)
 	for _, write := range pass.writes[:first] {
 		carried.changed[write.k] = changed[write.k]
+		switch {
+		case changed[write.k] || write.remove:
+			refused |= 1 << write.k
+		case write.deletedPods == 0 && write.remind == 0:
+			wrote |= 1 << write.k
+		}
 		carried.deleted[write.k] = e.carryOne(pass.p.CurrentRevision, write, read, s, changed[write.k])
+	}
+	for _, write := range pass.writes[first:] {
+		refused |= 1 << write.k
+	}
+	e.config.remember(e, read, s, wrote, refused)
+	if first == len(pass.writes) {
+		e.recordLeft(pass, read, s)
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()
@@ -763,7 +780,7 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 		kid.set.Current = write.remind
 	case write.remove:
 		kid.remove()
-		kid.protects = 0
+		kid.protects, kid.asked = 0, smallAsked{}
 	default:
 		if !kid.set.Exists && kid.protects == 0 && initialized(read) {
 			kid.protects = bit(e.versions[current]) // a new subset protects what the whole parent runs
@@ -778,6 +795,7 @@ func (e *seam) carryOne(current string, write smallWrite, read, s *smallState, c
 // publish writes the status.
 func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
 	before, status := statuses.at(s.parent.status), outcome.status
+	e.recordCurrent(before, read, s, status)
 	if startOf(before) != startOf(status) {
 		for k := range s.kids {
 			for i := range s.kids[k].set.Pods {

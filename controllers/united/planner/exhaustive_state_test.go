@@ -57,7 +57,14 @@ type smallParent struct {
 	now uint8
 	// soaked: a long time has passed in which the running step stood.
 	soaked bool
+	// recorded is what is recorded on the revisions of v1, v2 and v3, and left has a bit for each version that was left
+	// by the way back, and not rolled out since (smallConfig.records).
+	recorded [versions]smallRecord
+	left     uint8
 }
+
+// versions is how many versions there are.
+const versions = 3
 
 type smallApproval struct {
 	version       statefulset.Version
@@ -73,6 +80,8 @@ type smallKid struct {
 	// protects has a bit for each version on which the subset's protected ordinals may be created: one, except
 	// between the end of a rollout and the status that reports it; none means not known yet.
 	protects uint8
+	// asked is what the user last asked of the subset, as the last pass that was carried out had read it.
+	asked smallAsked
 	// forgot: the child's controller was made to forget its current revision.
 	forgot bool
 	// meddled: somebody else has changed the child since it was last written.
@@ -113,6 +122,12 @@ type smallConfig struct {
 	bad uint8
 	// fresh: it begins with nothing, and not with v1 at rest.
 	fresh bool
+	// copies: the copies of what is on the children, which are in the status, are kept, see seam.strips.
+	copies bool
+	// records: what is recorded on revisions is kept, see exhaustive_back_test.go.
+	records bool
+	// known are the beginnings of complaints that are known, and only told.
+	known []string
 	// large: it is for make fuzz.
 	large bool
 	// mutant, if set, corrupts what the controller has planned.
@@ -158,7 +173,7 @@ func (s *smallState) tidy() {
 		kid := &s.kids[k]
 		for i := range kid.set.Pods {
 			if pod := &kid.set.Pods[i]; pod.Terminating {
-				*pod = statefulset.Pod{Phase: statefulset.Unready, Version: pod.Version, Owner: pod.Owner, Terminating: true}
+				*pod = statefulset.Pod{Phase: statefulset.Unready, Version: pod.Version, Owner: pod.Owner, Terminating: true, Marks: pod.Marks & markStray}
 			}
 		}
 		kid.noticeEnd()
@@ -181,11 +196,15 @@ func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
 	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked, p.raisedEach), byte(p.forced), p.now,
 		p.told, p.asked, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
+	for _, r := range p.recorded {
+		b = append(b, r.rank, r.left)
+	}
+	b = append(b, p.left)
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
 		b = append(b, flags(set.Exists, set.Observed, kid.forgot, kid.meddled, kid.stripped != 0), byte(set.Template), set.Replicas, set.Partition, byte(set.Current), byte(set.Update),
-			byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), byte(kid.stripped), byte(kid.stripped>>8), byte(kid.stripped>>16), kid.generation, kid.protects)
+			byte(kid.notes), byte(kid.notes>>8), byte(kid.notes>>16), byte(kid.stripped), byte(kid.stripped>>8), byte(kid.stripped>>16), kid.generation, kid.protects, kid.asked.value, byte(kid.asked.version), kid.asked.partition, kid.asked.replicas, kid.asked.most)
 		for _, owner := range set.Revisions {
 			b = append(b, byte(owner))
 		}
@@ -216,6 +235,11 @@ func (s *smallState) String() string {
 	}
 	if status := statuses.at(p.status); status.Rollout != nil {
 		text += fmt.Sprintf(" (%s step %d)", status.Rollout.Phase, status.Rollout.Step)
+	}
+	for i, r := range p.recorded {
+		if r.left > 0 || p.left&bit(statefulset.Version(i+1)) != 0 {
+			text += fmt.Sprintf(" (v%d left, recorded: %q)", i+1, leftRecords[r.left])
+		}
 	}
 	for k := range s.kids {
 		if s.kids[k].set.Exists || p.has(k) {

@@ -229,8 +229,8 @@ func (w *walker) reach(o *offspring, s *smallState, ev smallEvent) {
 // expandPass expands the pass itself, and the pass that dies after each of its writes.
 func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offspring) {
 	ev := smallEvent{what: happensPass}
-	if said := w.config.judge(e, s, pass); len(said) > 0 {
-		o.complain(ev, said)
+	said := w.config.judge(e, s, pass)
+	if o.complain(ev, said); !w.config.knowsAll(said) {
 		return
 	}
 	after := *s

@@ -162,7 +162,7 @@ func withMore(name string, c smallConfig, more budget) []smallConfig {
 // smallConfigs returns all small worlds.
 func smallConfigs() []smallConfig {
 	var configs []smallConfig
-	for _, some := range [][]smallConfig{manualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), forcedConfigs(), freshConfigs()} {
+	for _, some := range [][]smallConfig{manualConfigs(), moreManualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), backConfigs(), forcedConfigs(), freshConfigs()} {
 		configs = append(configs, some...)
 	}
 	return configs
@@ -252,6 +252,85 @@ func manualConfigs() []smallConfig {
 			replicas: 3, subsets: one, variants: partitions, bad: bit(2),
 			edits:  edits(templates(1, 2, 3), move),
 			budget: budget{budgetEdit: 3, budgetTick: 1, budgetEvict: 1}.whole(),
+		}),
+	)
+}
+
+// boundManual returns a strategy Manual whose partitions are those of a version, see boundTo.
+func boundManual(v statefulset.Version, partitions ...intstr.IntOrString) v1alpha1.UpdateStrategy {
+	s := manual(partitions...)
+	s.ManualUpdate.Revision = "v" + string(rune('0'+v))
+	return s
+}
+
+// moreManualConfigs returns worlds about what scaling keeps, what a bound revision holds, and where undo ends.
+func moreManualConfigs() []smallConfig {
+	half, quarter := *percentOf(50), *percentOf(25)
+	return slices.Concat(
+		withMore("Manual, a percentage, scaled", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half), manual(quarter), manual(*percentOf(75))},
+			edits:  edits(templates(2), these(variant(0, "50%"), variant(1, "25%"), variant(2, "75%"), scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 4}.whole(),
+		}, budget{budgetEvict: 1, budgetUnready: 1}),
+		withMore("Manual, a percentage, scaled while replicas go", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half)},
+			edits:  edits(templates(2), these(scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 3, budgetEvict: 1}.whole(),
+		}, budget{budgetUnready: 1}),
+		kinds("Manual, a percentage, scaled while paused", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half), manual(quarter)},
+			edits:  edits(templates(2), these(variant(0, "50%"), variant(1, "25%"), scaleTo(2), scaleTo(4), pausing())),
+			budget: budget{budgetEdit: 4}.whole(),
+		}),
+		kinds("Manual, a percentage, scaled, and late", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half), manual(quarter)},
+			edits:  edits(templates(2), these(variant(0, "50%"), variant(1, "25%"), scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 3, budgetDie: 1, budgetStale: 1}.whole(),
+		}),
+		kinds("Manual, a percentage, scaled, and somebody meddles", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half)}, copies: true,
+			edits:  edits(templates(2), these(scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 3, budgetMeddle: 1}.whole(),
+			known: []string{
+				"I6: a protected replica is left on what its subset does not protect",
+				"I2: an available replica of a is deleted beside a-2",
+			},
+		}),
+		kinds("Manual, a percentage, scaled, and somebody strips a child", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half)},
+			edits:  edits(templates(2), these(scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 3, budgetStrip: 1, budgetOrphan: 1}.whole(),
+		}),
+		kinds("Manual, a percentage, from Rolling", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(), manual(half), rolling(floorOf(2))},
+			edits:  edits(templates(2), these(variant(0, "Rolling"), variant(1, "Manual 50%"), variant(2, "floor 2"), scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 3}.whole(),
+		}),
+		withMore("Manual, a percentage, and back", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(half)},
+			edits:  edits(templates(1, 2, 3), these(scaleTo(2), pausing())),
+			budget: budget{budgetEdit: 4}.whole(),
+		}, budget{budgetUnready: 1}),
+		kinds("Manual, bound to a revision", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(all), boundManual(2, none), boundManual(3, *intOf(1)), manual(half)},
+			edits:  edits(templates(1, 2, 3), these(variant(1, "0 of v2"), variant(2, "1 of v3"), variant(3, "50%"))),
+			budget: budget{budgetEdit: 4}.whole(),
+		}),
+		withMore("Manual, bound to a revision, scaled", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{boundManual(2, half), manual(half)},
+			edits:  edits(templates(2, 3), these(variant(0, "50% of v2"), variant(1, "50%"), scaleTo(2), scaleTo(4))),
+			budget: budget{budgetEdit: 4}.whole(),
+		}, budget{budgetEvict: 1}),
+		withMore("Manual, subsets apart, and back", smallConfig{
+			replicas: 3, subsets: both,
+			variants: []v1alpha1.UpdateStrategy{manual(all, all), manual(none, all)},
+			edits:    edits(templates(1, 2, 3), these(variant(0, "hold"), variant(1, "release a"))),
+			budget:   budget{budgetEdit: 4}.whole(),
+		}, budget{budgetUnready: 1, budgetCrash: 1}),
+		kinds("Manual, v2 is bad, and back", smallConfig{
+			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{manual(none), manual(all)}, bad: bit(2),
+			edits:  edits(templates(1, 2), these(variant(1, "hold"), pausing())),
+			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
 		}),
 	)
 }
@@ -440,6 +519,26 @@ func stepConfigs() []smallConfig {
 			edits:  edits(templates(1, 2), these(scaleTo(4), pausing())),
 			budget: budget{budgetEdit: 2, budgetEvict: 1}.whole(),
 		}),
+	)
+}
+
+// upTo sets rollbackRevisions.
+func upTo(n int32) func(*v1alpha1.RollingUpdate) {
+	return func(r *v1alpha1.RollingUpdate) { r.RollbackRevisions = &n }
+}
+
+// backConfigs returns worlds that go back after a rollout has ended.
+func backConfigs() []smallConfig {
+	back := func(budget budget, subsets uint8, versions []smallEdit, change ...func(*v1alpha1.RollingUpdate)) smallConfig {
+		strategy := rolling(append(change, step(canary, "approval"))...)
+		return smallConfig{replicas: 2, subsets: subsets, variants: []v1alpha1.UpdateStrategy{strategy}, records: true, edits: versions, budget: budget.whole()}
+	}
+	return slices.Concat(
+		withMore("Back after the end", back(budget{budgetEdit: 4}, one, templates(1, 2, 3)), budget{budgetUnready: 1}),
+		withMore("Back after the end, two subsets", back(budget{budgetEdit: 3}, both, templates(1, 2)), budget{budgetUnready: 1}),
+		kinds("Back after the end, never", back(budget{budgetEdit: 3}, one, templates(1, 2), upTo(0))),
+		kinds("Back after the end, by two", back(budget{budgetEdit: 4}, one, templates(1, 2, 3), upTo(2))),
+		kinds("Back after the end, dies", back(budget{budgetEdit: 3, budgetDie: 1}, one, templates(1, 2))),
 	)
 }
 
