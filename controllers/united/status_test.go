@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -254,6 +256,28 @@ Progressing False
 a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: the partition stays at 2 instead of 0
 b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
 `},
+		{"paused while it is held, and back", func(s *scene) *scene {
+			return s.settled().image("v2").partition("a", "1").settled().paused(true).image("v1").settled()
+		}, `
+Current: 4/4/4/3/3 of 4; current v1, update v1
+Ready True Paused: 3 of 4 replicas run v1; the rollout is paused
+Progressing False
+a Paused: 2/2/2/1/1 of 2; partition 1 lets 1; v1 -> v1; paused; going back to v1: partitions protect nothing from it
+b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
+`},
+		{"a third template over a canary, and the partitions are for another", func(s *scene) *scene {
+			s.settled().image("v2").partition("a", "1").settled()
+			s.Edit("bound", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.UpdateStrategy.ManualUpdate.Revision = s.status().UpdateRevision
+			})
+			return s.image("v3").settled()
+		}, `
+Current: 4/4/4/0/0 of 4; current v1, update v3
+Ready True RolloutHeld: 0 of 4 replicas run v3 (v3); partitions are for web-94fcf7424b, so v3 is held
+Progressing False
+a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-94fcf7424b, so v3 is held; 1 replica (web-a-1) runs web-a-1ef59, which is neither v3 nor v1: to update, set manualUpdate.revision to v3 and the partition to 1; to get back v1, delete the pod
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-94fcf7424b, so v3 is held
+`},
 		{"no progress", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass()
 		}, `
@@ -304,7 +328,7 @@ b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v1;
 `},
 		{"no replicas any more", func(s *scene) *scene { return s.settled().image("v2").replicas(0).settled() }, `
 Current: 0/0/0/0/0 of 0; current v1, update v2
-Ready True RolloutComplete: 0 of 0 replicas run v2 (v2)
+Ready True RolloutHeld: There are no replicas, so the rollout of v2 (v2) continues when there are
 Progressing False
 a Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;
 b Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v2;

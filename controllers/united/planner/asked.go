@@ -65,7 +65,7 @@ func (s *SubsetPlan) onUpdate(in *Input) bool {
 func (s *SubsetPlan) undoes(in *Input, p *Plan) bool {
 	o := s.Observed
 	switch {
-	case in.Coordinates() || in.Paused() || o == nil || !p.Initialized:
+	case in.Coordinates() || o == nil || !p.Initialized:
 		return false
 	case !s.Proven:
 		return in.Update.Name == p.CurrentRevision

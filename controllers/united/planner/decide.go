@@ -56,10 +56,12 @@ func desiredPartition(in *Input, p *Plan, s *SubsetPlan, asked coordination.Desi
 	case s.FirstRolloutPending:
 		return openPartition(*s.Recorded)
 	}
-	if s.undoes(in, p) {
+	switch undoes := s.undoes(in, p); {
+	case undoes && in.Paused():
+		asked.Reason = undoing(in).Reason
+	case undoes:
 		return undoing(in)
-	}
-	if !in.Paused() {
+	case !in.Paused():
 		return asked
 	}
 	return coordination.FreezeChild(asked, s.Observed, ptr.Deref(s.Recorded, 0), s.Desired, in.pause())

@@ -189,6 +189,9 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 	case slices.ContainsFunc(status.Subsets, func(s v1alpha1.SubsetStatus) bool { return s.Phase == v1alpha1.PhaseHeld }):
 		return true, v1alpha1.ReasonRolloutHeld, updated + "; " + howHeld(in, status)
 	}
+	if spec.Replicas(in.Parent) == 0 && status.CurrentRevision != in.Update.Name {
+		return true, v1alpha1.ReasonRolloutHeld, "there are no replicas, so the rollout of " + updateName(in, status.CurrentRevision) + " continues when there are"
+	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
 }
 

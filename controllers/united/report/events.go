@@ -132,6 +132,8 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) [
 		switch {
 		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
 			note = fmt.Sprintf("%s replaces %s, which never had a ready replica", after.UpdateRevision, before.UpdateRevision)
+		case after.UpdateRevision == after.CurrentRevision && !back:
+			note = "rolling out " + after.UpdateRevision + " again"
 		case after.UpdateRevision == after.CurrentRevision:
 			note = fmt.Sprintf("going back to %s, the current revision", after.UpdateRevision)
 		case back:

@@ -235,8 +235,12 @@ func heldElsewhere(in *planner.Input, s *planner.SubsetPlan, observed *adapters.
 	if len(names) > 1 {
 		runs = "run"
 	}
-	return fmt.Sprintf("; %d %s (%s) %s %s, which is neither %s nor %s: to update, set the partition to %d; to get back %s, delete the pod",
-		len(names), replicasWord(int32(len(names))), shortenTo(names, ", ", "replicas"), runs, hash, in.Update.Name, s.ProtectedRevision, lowest, s.ProtectedRevision)
+	remedy := fmt.Sprintf("set the partition to %d", lowest)
+	if m := in.Parent.Spec.UpdateStrategy.ManualUpdate; coordination.Bound(m, in.Update.Name) != "" {
+		remedy = fmt.Sprintf("set manualUpdate.revision to %s and the partition to %d", in.Update.Name, lowest)
+	}
+	return fmt.Sprintf("; %d %s (%s) %s %s, which is neither %s nor %s: to update, %s; to get back %s, delete the pod",
+		len(names), replicasWord(int32(len(names))), shortenTo(names, ", ", "replicas"), runs, hash, in.Update.Name, s.ProtectedRevision, remedy, s.ProtectedRevision)
 }
 
 // whoChooses says, for kinds without ordinals, that a partition does not determine which replicas stay.

@@ -64,7 +64,7 @@ func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *plann
 		return t.withFailure()
 	}
 	onUpdate := onUpdate(in, s, observed)
-	t.count(observed, onUpdate, in.Now)
+	t.count(observed, updatedHash(in, s, observed, onUpdate), in.Now)
 	t.failed = slices.DeleteFunc(failedReplicas(in, p, observed, onUpdate), s.IsReserved)
 	if s.Reserved > 0 {
 		t.unschedulable = t.unschedulable[min(len(t.unschedulable), int(s.Reserved)):]
@@ -122,7 +122,7 @@ func restoring(in *planner.Input, s *planner.SubsetPlan) bool {
 func tallyRemoved(in *planner.Input, s *planner.SubsetPlan, o *planner.Result) *tally {
 	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
 	if observed := in.Observed(s.Name); observed != nil {
-		t.count(observed, false, in.Now)
+		t.count(observed, "", in.Now)
 	} else if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
@@ -158,7 +158,19 @@ func onUpdate(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Obser
 	return has != nil && revision.SamePods(has, in.Update, s.Name, s.Overlay)
 }
 
-func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time) {
+// updatedHash returns the child's own revision of the replicas that run the update revision; "" if none does. A child that has
+// not got its template back yet, because the rollout is paused or the write is refused, may protect that revision.
+func updatedHash(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) string {
+	if onUpdate {
+		return observed.UpdateHash
+	}
+	if protected := revision.ByName(in.Revisions, s.ProtectedRevision); protected != nil && revision.SamePods(protected, in.Update, s.Name, s.Overlay) {
+		return s.ProtectedHash
+	}
+	return ""
+}
+
+func (t *tally) count(observed *adapters.Observed, updatedHash string, now time.Time) {
 	for i := range observed.Pods {
 		r := &observed.Pods[i]
 		t.counts.Replicas++
@@ -168,7 +180,7 @@ func (t *tally) count(observed *adapters.Observed, onUpdate bool, now time.Time)
 		if r.Unschedulable != "" {
 			t.unschedulable = append(t.unschedulable, r)
 		}
-		updated := onUpdate && observed.UpdateHash != "" && r.Hash == observed.UpdateHash
+		updated := updatedHash != "" && r.Hash == updatedHash
 		if updated {
 			t.counts.UpdatedReplicas++
 		}
