@@ -1,0 +1,253 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command has the commands of the plugin.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+)
+
+// Exit codes besides 0 and 1, which is for any other error.
+const (
+	codeTimeout  = 2
+	codeNobody   = 3
+	codeRefused  = 1
+	codeInternal = 1
+)
+
+// exit is an error with an exit code.
+type exit struct {
+	error
+	code int
+}
+
+func (e exit) Unwrap() error { return e.error }
+
+// Run runs the plugin, and returns its exit code.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	log.SetLogger(logr.Discard())
+	root := New(streams)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	_, _ = fmt.Fprintln(streams.ErrOut, "error:", err)
+	if coded := (exit{}); errors.As(err, &coded) {
+		return coded.code
+	}
+	return codeInternal
+}
+
+// options are what all commands share.
+type options struct {
+	genericiooptions.IOStreams
+	config *genericclioptions.ConfigFlags
+	// api is the client; tests may set it.
+	api client.WithWatch
+}
+
+// New returns the root command.
+func New(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:          "kubectl-united",
+		Short:        "See, drive and undo rollouts of UnitedDeployments",
+		Long:         "See, drive and undo rollouts of UnitedDeployments.\n\nEvery command that changes something prints the kubectl command that does the same, and is bound to the revision that you look at.",
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl united"},
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	o.config.AddFlags(root.PersistentFlags())
+	root.AddCommand(o.commands()...)
+	return root
+}
+
+// commands are the commands, in the order of the help.
+func (o *options) commands() []*cobra.Command {
+	return []*cobra.Command{o.status()}
+}
+
+// scheme has the kinds that the plugin reads.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+}
+
+// client returns the client, with the rights of the user.
+func (o *options) client() (client.WithWatch, error) {
+	if o.api != nil {
+		return o.api, nil
+	}
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	// kubectl's own limits.
+	config.QPS, config.Burst = 50, 300
+	kinds, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := o.config.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	o.api, err = client.NewWithWatch(config, client.Options{Scheme: kinds, Mapper: mapper})
+	return o.api, err
+}
+
+func (o *options) namespace() (string, error) {
+	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// one reads the UnitedDeployment of a name.
+func (o *options) one(ctx context.Context, name string) (*v1alpha1.UnitedDeployment, error) {
+	namespace, err := o.namespace()
+	if err != nil {
+		return nil, err
+	}
+	api, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	parent, err := look.One(ctx, api, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, o.notFound(ctx, api, namespace, name)
+	case err != nil:
+		return nil, explained(err)
+	}
+	return parent, nil
+}
+
+// notFound is the error for a name that there is not; it suggests the nearest one.
+func (o *options) notFound(ctx context.Context, api client.Reader, namespace, name string) error {
+	list := &v1alpha1.UnitedDeploymentList{}
+	var names []string
+	if api.List(ctx, list, client.InNamespace(namespace)) == nil {
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return fmt.Errorf("there is no UnitedDeployment %s in the namespace %s%s", name, namespace, suggestion(name, names))
+}
+
+// explained adds to an error of the API what to do about it.
+func explained(err error) error {
+	if meta.IsNoMatchError(err) {
+		return exit{errors.New("United is not installed in this cluster: it has no CustomResourceDefinition uniteddeployments.apps.united.dev"), codeRefused}
+	}
+	return err
+}
+
+// suggestion names the nearest of the names.
+func suggestion(name string, names []string) string {
+	best, least := "", 4
+	for _, n := range names {
+		if d := distance(name, n); d < least {
+			best, least = n, d
+		}
+	}
+	switch {
+	case best != "":
+		return "; did you mean " + best + "?"
+	case len(names) == 0:
+		return ""
+	case len(names) > 8:
+		names = append(names[:8:8], "...")
+	}
+	return "; there is " + strings.Join(names, ", ")
+}
+
+// distance is that of Levenshtein.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		previous := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			previous, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, previous+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// style is how text is written to the output.
+func (o *options) style() view.Style {
+	s := view.Style{ASCII: !utf8Locale()}
+	if file, ok := o.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		_, none := os.LookupEnv("NO_COLOR")
+		s.Color = !none && os.Getenv("TERM") != "dumb"
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+			s.Width = width
+		}
+	}
+	return s
+}
+
+// utf8Locale reports whether the terminal shows more than ASCII, as far as the environment says so.
+func utf8Locale() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := os.Getenv(name); value != "" {
+			value = strings.ToLower(value)
+			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
+		}
+	}
+	return false
+}
+
+// names completes the names of UnitedDeployments.
+func (o *options) names(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	namespace, err := o.namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	api, err := o.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	list := &v1alpha1.UnitedDeploymentList{}
+	if err := api.List(cmd.Context(), list, client.InNamespace(namespace)); err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

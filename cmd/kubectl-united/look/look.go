@@ -1,0 +1,98 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package look reads the world of a UnitedDeployment with the rights of a user, and without a cache. It writes nothing.
+package look
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/observe"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
+)
+
+// World returns the input of a plan for a parent, as the manager would make it now. An error says which read was refused.
+func World(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeployment, now time.Time) (*planner.Input, error) {
+	memory := &observe.Memory{}
+	read, err := spec.Read(parent, all.Registry())
+	if err != nil {
+		return nil, err
+	}
+	reader := byLabel{from}
+	observer := &observe.Observer{Client: reader, Live: from, Writes: unwritten{}, Failures: &undone.Failures{}, Memory: memory}
+	seen, err := observer.Observe(ctx, parent, read, now)
+	if err != nil {
+		return nil, err
+	}
+	return planner.NewInput(seen)
+}
+
+// byLabel reads by labels what the manager reads from its caches, which have an index by the label united.dev/name.
+type byLabel struct{ client.Reader }
+
+// Get returns nothing. The manager waits with it until its caches have its own writes; here there are no caches.
+func (byLabel) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return nil
+}
+
+// List lists by the label instead of the index.
+func (r byLabel) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := &client.ListOptions{}
+	o.ApplyOptions(opts)
+	asked := &client.ListOptions{Namespace: o.Namespace, LabelSelector: o.LabelSelector}
+	if o.FieldSelector != nil {
+		for _, r := range o.FieldSelector.Requirements() {
+			if r.Field != v1alpha1.LabelName {
+				return fmt.Errorf("there is no index by %s", r.Field)
+			}
+			asked.LabelSelector = labels.SelectorFromSet(labels.Set{r.Field: r.Value})
+		}
+	}
+	err := r.Reader.List(ctx, list, asked)
+	if meta.IsNoMatchError(err) {
+		return nil // a kind that is not installed has no objects
+	}
+	return err
+}
+
+// unwritten is what is remembered of writes by somebody who has not written anything.
+type unwritten struct{}
+
+func (unwritten) Intact(types.NamespacedName, *unstructured.Unstructured) bool { return false }
+
+func (unwritten) Contested(types.NamespacedName, *unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
+	return time.Time{}, nil
+}
+
+// Outlived returns nothing: it matters only for writing the child.
+func (unwritten) Outlived(context.Context, string, string, string) ([]corev1.Pod, error) {
+	return nil, nil
+}
+
+// Stripped returns nothing: the manager restores lost labels with its next write.
+func (unwritten) Stripped(context.Context, *adapters.Child) (*unstructured.Unstructured, error) {
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// One returns a UnitedDeployment.
+func One(ctx context.Context, from client.Reader, namespace, name string) (*v1alpha1.UnitedDeployment, error) {
+	parent := &v1alpha1.UnitedDeployment{}
+	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, parent); err != nil {
+		return nil, err
+	}
+	return parent, nil
+}

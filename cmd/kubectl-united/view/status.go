@@ -1,0 +1,341 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view says what one looks at during a rollout, as values: what the command line prints, and under -o json. It is pure.
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+// Status is the state of one UnitedDeployment. What the manager says is in Reason and Message; if Observed is false, it says it
+// of an earlier generation.
+type Status struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Kind      string `json:"kind"`
+	Created   string `json:"created"`
+	// Generation is metadata.generation. Observed: the manager has seen it.
+	Generation int64 `json:"generation"`
+	Observed   bool  `json:"observed"`
+	// State is one of: ok, waiting, failed. Reason and Message are those of the condition that says so.
+	State   string `json:"state"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+
+	Strategy string    `json:"strategy"`
+	Paused   bool      `json:"paused"`
+	Current  *Revision `json:"current,omitempty"`
+	Update   *Revision `json:"update,omitempty"`
+	// BoundTo is manualUpdate.revision.
+	BoundTo string `json:"boundTo,omitempty"`
+
+	Desired   int32 `json:"desired"`
+	Ready     int32 `json:"ready"`
+	Updated   int32 `json:"updated"`
+	Available int32 `json:"available"`
+
+	Rollout *Rollout `json:"rollout,omitempty"`
+	Subsets []Subset `json:"subsets"`
+	// Unseen says why replicas are not shown one by one; "" if they are.
+	Unseen string `json:"unseen,omitempty"`
+}
+
+// Rollout is a rollout of type RollingUpdate.
+type Rollout struct {
+	Phase       string `json:"phase"`
+	Message     string `json:"message,omitempty"`
+	Step        int32  `json:"step"`
+	Steps       int    `json:"steps"`
+	ApprovalKey string `json:"approvalKey,omitempty"`
+	Forced      bool   `json:"forced,omitempty"`
+}
+
+// Revision is a version of the pods.
+type Revision struct {
+	Name   string   `json:"name"`
+	Images []string `json:"images,omitempty"`
+}
+
+// Subset is one subset.
+type Subset struct {
+	Name     string `json:"name"`
+	Workload string `json:"workload"`
+	Phase    string `json:"phase"`
+	Message  string `json:"message,omitempty"`
+
+	Desired   int32 `json:"desired"`
+	Ready     int32 `json:"ready"`
+	Available int32 `json:"available"`
+	// Partition is what is asked for, and Protected how many replicas that protects.
+	Partition string `json:"partition"`
+	Protected int32  `json:"protected"`
+	// Bar counts the replicas; their sum is at least Desired.
+	Bar Bar `json:"bar"`
+	// Replicas are the replicas one by one, if they could be read.
+	Replicas []Replica `json:"replicas,omitempty"`
+}
+
+// Bar counts the replicas of a subset, each once: Updated are on the update revision and available, Updating are released and not
+// yet that, Protected are protected and stay, Broken have failed, in any revision, and Missing do not exist.
+type Bar struct {
+	Updated   int32 `json:"updated"`
+	Updating  int32 `json:"updating"`
+	Protected int32 `json:"protected"`
+	Broken    int32 `json:"broken"`
+	Missing   int32 `json:"missing"`
+}
+
+// Replica is one replica.
+type Replica struct {
+	Name     string `json:"name"`
+	Position int32  `json:"position"`
+	Revision string `json:"revision,omitempty"`
+	// State is one of: updated, updating, protected, broken, missing. Why says why it is not available; "" if it is.
+	State  string   `json:"state"`
+	Why    string   `json:"why,omitempty"`
+	Node   string   `json:"node,omitempty"`
+	Claims []string `json:"claims,omitempty"`
+}
+
+// States of a Status.
+const (
+	OK      = "ok"
+	Waiting = "waiting"
+	Failed  = "failed"
+)
+
+// States of a Replica.
+const (
+	Updated   = "updated"
+	Updating  = "updating"
+	Protected = "protected"
+	Broken    = "broken"
+	Missing   = "missing"
+)
+
+// StatusOf returns the status of a parent. in is its world; nil if it could not be read, and then unseen says why.
+func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen string) *Status {
+	was := &parent.Status
+	s := &Status{
+		Namespace: parent.Namespace, Name: parent.Name, Kind: kindOf(parent), Created: parent.CreationTimestamp.UTC().Format(time.RFC3339),
+		Generation: parent.Generation, Observed: was.ObservedGeneration == parent.Generation, Unseen: unseen,
+		Strategy: string(cmp.Or(parent.Spec.UpdateStrategy.Type, v1alpha1.ManualUpdateStrategy)), Paused: parent.Spec.Paused,
+		Current: revisionOf(in, was.CurrentRevision), Update: revisionOf(in, was.UpdateRevision),
+		Desired: desired(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
+		Rollout: rolloutOf(parent),
+	}
+	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
+		s.BoundTo = m.Revision
+	}
+	s.State, s.Reason, s.Message = headline(parent)
+	for i := range was.Subsets {
+		s.Subsets = append(s.Subsets, subsetOf(parent, in, &was.Subsets[i]))
+	}
+	return s
+}
+
+// headline is what one reads first: what is wrong, otherwise what Ready says.
+func headline(parent *v1alpha1.UnitedDeployment) (state, reason, message string) {
+	conditions := parent.Status.Conditions
+	if parent.Status.ObservedGeneration != parent.Generation {
+		return Waiting, "NotObserved", fmt.Sprintf("no manager has seen generation %d yet; what follows is of generation %d", parent.Generation, parent.Status.ObservedGeneration)
+	}
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled); c != nil && c.Status == "True" {
+		return Failed, c.Reason, c.Message
+	}
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case c == nil:
+		return Waiting, "NotObserved", "no manager has written a status yet"
+	case c.Status == "True":
+		return OK, c.Reason, c.Message
+	}
+	return Waiting, c.Reason, c.Message
+}
+
+func desired(parent *v1alpha1.UnitedDeployment) int32 {
+	if parent.Spec.Replicas == nil {
+		return 1
+	}
+	return *parent.Spec.Replicas
+}
+
+// kindOf is the kind of the children, from the member of the template.
+func kindOf(parent *v1alpha1.UnitedDeployment) string {
+	if adapter, err := all.Registry().For(&parent.Spec.Template); err == nil {
+		return adapter.GroupVersionKind().Kind
+	}
+	return ""
+}
+
+func rolloutOf(parent *v1alpha1.UnitedDeployment) *Rollout {
+	r := parent.Status.Rollout
+	if r == nil {
+		return nil
+	}
+	steps := 0
+	if u := parent.Spec.UpdateStrategy.RollingUpdate; u != nil {
+		steps = len(u.Steps)
+	}
+	return &Rollout{Phase: string(r.Phase), Message: r.Message, Step: r.Step, Steps: steps, ApprovalKey: r.ApprovalKey, Forced: r.Forced}
+}
+
+func revisionOf(in *planner.Input, name string) *Revision {
+	if name == "" {
+		return nil
+	}
+	r := &Revision{Name: name}
+	if in != nil {
+		r.Images = Images(in.Spec.Adapter, revision.ByName(in.Revisions, name))
+	}
+	return r
+}
+
+// Images returns the images of a revision's pods, each once, in the order of its containers; none if the revision is nil.
+func Images(adapter adapters.Adapter, r *revision.Revision) (images []string) {
+	if r == nil {
+		return nil
+	}
+	for _, c := range adapters.Images(adapter, r.Template()) {
+		if c.Image != "" && !slices.Contains(images, c.Image) {
+			images = append(images, c.Image)
+		}
+	}
+	return images
+}
+
+func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha1.SubsetStatus) Subset {
+	s := Subset{
+		Name: was.Name, Workload: was.Workload, Phase: string(was.Phase), Message: was.Message,
+		Desired: was.DesiredReplicas, Ready: was.ReadyReplicas, Available: was.AvailableReplicas,
+		Partition: Asked(parent, was.Name), Protected: min(was.Partition, was.DesiredReplicas),
+	}
+	observed := (*adapters.Observed)(nil)
+	if in != nil {
+		observed = in.Observed(was.Name)
+	}
+	if observed == nil {
+		s.Bar = Bar{
+			Updated: was.UpdatedReadyReplicas, Protected: min(s.Protected, max(0, was.Replicas-was.UpdatedReplicas)),
+			Missing: max(0, was.DesiredReplicas-was.Replicas),
+		}
+		s.Bar.Updating = max(0, was.Replicas-s.Bar.Updated-s.Bar.Protected)
+		return s
+	}
+	s.Replicas = replicasOf(parent, in, observed, &s)
+	for i := range s.Replicas {
+		*map[string]*int32{Updated: &s.Bar.Updated, Updating: &s.Bar.Updating, Protected: &s.Bar.Protected, Broken: &s.Bar.Broken, Missing: &s.Bar.Missing}[s.Replicas[i].State]++
+	}
+	return s
+}
+
+// Asked returns the partition that is asked for in a subset, as it was written.
+func Asked(parent *v1alpha1.UnitedDeployment, name string) string {
+	text := func(p *intstr.IntOrString, absent string) string {
+		if p == nil {
+			return absent
+		}
+		return p.String()
+	}
+	strategy := &parent.Spec.UpdateStrategy
+	if strategy.Type == v1alpha1.RollingUpdateStrategy {
+		if strategy.RollingUpdate == nil {
+			return "0%"
+		}
+		return text(strategy.RollingUpdate.Partition, "0%")
+	}
+	m := strategy.ManualUpdate
+	if m == nil {
+		return "100%"
+	}
+	if p, found := m.Partitions[name]; found {
+		return p.String()
+	}
+	return text(m.DefaultPartition, "100%")
+}
+
+// replicasOf returns the replicas of a child, by position, and those that are missing.
+func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapters.Observed, s *Subset) []Replica {
+	var all []Replica
+	there := map[int32]bool{}
+	claims := claimsOf(in, s.Name)
+	for i := range o.Pods {
+		r := &o.Pods[i]
+		there[r.Position] = true
+		runs := runs(o, r)
+		replica := Replica{Name: r.Name, Position: r.Position, Revision: runs, Node: r.Node, Claims: claims[r.Name]}
+		broken, _ := in.Terms().Broken(r, nil)
+		available := r.Ready && !r.Terminating && !r.ReadySince.Add(time.Duration(o.MinReadySeconds)*time.Second).After(in.Now)
+		updated := runs != "" && runs == parent.Status.UpdateRevision
+		switch {
+		case broken:
+			replica.State = Broken
+		case updated && available:
+			replica.State = Updated
+		case r.Position >= 0 && r.Position < s.Protected:
+			replica.State = Protected
+		default:
+			replica.State = Updating
+		}
+		if !available {
+			replica.Why = strings.TrimSuffix(strings.TrimPrefix(r.Describe(), r.Name+" ("), ")")
+		}
+		all = append(all, replica)
+	}
+	for position := range s.Desired {
+		if !there[position] {
+			all = append(all, Replica{Position: position, State: Missing})
+		}
+	}
+	slices.SortFunc(all, func(a, b Replica) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// runs returns the name of the revision that a replica runs; "" if it is not known.
+func runs(o *adapters.Observed, r *adapters.Replica) string {
+	switch {
+	case r.Hash == "" || r.HashChanged != "":
+		return ""
+	case o.SpecObserved && r.Hash == o.UpdateHash:
+		return subset.RevisionOf(o)
+	case r.Hash == subset.ProtectedHash(o):
+		return o.Meta.Annotations[v1alpha1.AnnotationProtectedRevision]
+	}
+	return ""
+}
+
+// claimsOf returns the names of the claims of the pods of a subset, by pod.
+func claimsOf(in *planner.Input, name string) map[string][]string {
+	claims := map[string][]string{}
+	for _, pod := range in.Pods[name] {
+		for i := range pod.Spec.Volumes {
+			if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+				claims[pod.Name] = append(claims[pod.Name], c.ClaimName)
+			}
+		}
+	}
+	return claims
+}
+
+// Worst orders statuses: what failed first, then what waits, then by name.
+func Worst(a, b *Status) int {
+	rank := map[string]int{Failed: 0, Waiting: 1, OK: 2}
+	return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
