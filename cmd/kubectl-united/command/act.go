@@ -122,3 +122,6 @@ func (o *options) confirmed(a *acting, question string) error {
 
 // quoted quotes a text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// escaped escapes a key for a JSON pointer.
+func escaped(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -88,7 +88,10 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 
 // commands are the commands, in the order of the help.
 func (o *options) commands() []*cobra.Command {
-	return []*cobra.Command{o.status()}
+	return []*cobra.Command{
+		o.status(),
+		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(),
+	}
 }
 
 // scheme has the kinds that the plugin reads.
