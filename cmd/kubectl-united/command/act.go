@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 )
 
 // operation is one operation of a JSON patch.
@@ -83,7 +84,7 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not do that: %w", err)
-	case err != nil && strings.Contains(err.Error(), "testing value /metadata/"):
+	case apierrors.IsInvalid(err) && o.changed(ctx, parent):
 		return fmt.Errorf("somebody has changed %s since: nothing was done; look at it again: kubectl united status %s", parent.Name, parent.Name)
 	case err != nil:
 		return err
@@ -98,6 +99,13 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	}
 	_, err = fmt.Fprintf(o.Out, "%s: %s\n", parent.Name, what)
 	return err
+}
+
+// changed reports whether somebody has changed the spec since the parent was read. The API server does not say which operation of a
+// JSON patch failed.
+func (o *options) changed(ctx context.Context, parent *v1alpha1.UnitedDeployment) bool {
+	now, err := look.One(ctx, o.api, parent.Namespace, parent.Name)
+	return apierrors.IsNotFound(err) || err == nil && (now.UID != parent.UID || now.Generation != parent.Generation)
 }
 
 // confirmed asks on a terminal. Without one, --yes is needed.

@@ -30,10 +30,9 @@ import (
 
 // Exit codes besides 0 and 1, which is for any other error.
 const (
-	codeTimeout  = 2
-	codeNobody   = 3
-	codeRefused  = 1
-	codeInternal = 1
+	codeTimeout = 2
+	codeNobody  = 3
+	codeOther   = 1
 )
 
 // exit is an error with an exit code.
@@ -57,7 +56,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	if coded := (exit{}); errors.As(err, &coded) {
 		return coded.code
 	}
-	return codeInternal
+	return codeOther
 }
 
 // options are what all commands share.
@@ -163,7 +162,7 @@ func (o *options) notFound(ctx context.Context, api client.Reader, namespace, na
 // explained adds to an error of the API what to do about it.
 func explained(err error) error {
 	if meta.IsNoMatchError(err) {
-		return exit{errors.New("United is not installed in this cluster: it has no CustomResourceDefinition uniteddeployments.apps.united.dev"), codeRefused}
+		return exit{errors.New("this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed"), codeOther}
 	}
 	return err
 }

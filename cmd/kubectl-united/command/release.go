@@ -49,9 +49,7 @@ func (o *options) partition() *cobra.Command {
 		Example: `  kubectl united partition web zone-a=0 zone-b=50%`,
 		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.setPartitions(cmd, a, args, func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {
-				return change.Set(parent, subset, value)
-			})
+			return o.setPartitions(cmd, a, args, change.Set)
 		},
 	}
 	a.addTo(cmd)

@@ -72,8 +72,10 @@ func (r byLabel) List(ctx context.Context, list client.ObjectList, opts ...clien
 // unwritten is what is remembered of writes by somebody who has not written anything.
 type unwritten struct{}
 
+// Intact reports that somebody may have changed the child.
 func (unwritten) Intact(types.NamespacedName, *unstructured.Unstructured) bool { return false }
 
+// Contested reports that nobody contests it.
 func (unwritten) Contested(types.NamespacedName, *unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
 	return time.Time{}, nil
 }
