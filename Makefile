@@ -68,7 +68,7 @@ K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
 # The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
 KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml)
-$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck prometheus prometheus-operator,$(eval $(call stamp-rule,$(m))))
+$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck krew prometheus prometheus-operator,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
@@ -80,6 +80,7 @@ $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-too
 $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
+$(eval $(call tool-rule,krew,validate-krew-manifest,sigs.k8s.io/krew/cmd/validate-krew-manifest))
 $(eval $(call tool-rule,prometheus,promtool,github.com/prometheus/prometheus/cmd/promtool))
 $(eval $(call tool-rule,prometheus,prometheus,github.com/prometheus/prometheus/cmd/prometheus))
 
@@ -131,8 +132,19 @@ control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)
 ##### Build and generate ###############################################################################################
 
 .PHONY: build
-build: ## Build bin/united-manager
-	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
+build: build-united-manager build-kubectl-united ## Build bin/united-manager and the plugin bin/kubectl-united
+
+# kubectl calls the second one for completion.
+PLUGIN_FLAGS = -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+.PHONY: build-kubectl-united install-plugin
+build-kubectl-united:
+	$(GO) build $(PLUGIN_FLAGS) -o $(BIN)/kubectl-united ./cmd/kubectl-united
+	@install -m 755 cmd/kubectl-united/kubectl_complete-united $(BIN)/
+
+PLUGIN_DIR ?= $(or $(shell $(GO) env GOBIN),$(shell $(GO) env GOPATH)/bin)
+install-plugin: build-kubectl-united ## Install the plugin, so that kubectl finds it: into PLUGIN_DIR, by default where go install puts programs
+	@mkdir -p '$(PLUGIN_DIR)' && install -m 755 $(BIN)/kubectl-united $(BIN)/kubectl_complete-united '$(PLUGIN_DIR)'
+	@echo 'installed in $(PLUGIN_DIR): kubectl united --help'
 
 # The image and the release have the version of the tag; without one, a development version of that of the chart.
 DIRTY = $(shell test -z "$$(git status --porcelain --untracked-files=no)" || echo .dirty)
@@ -168,14 +180,30 @@ image-push: image ## Build the image, and push it to IMAGE, such as registry.exa
 	@test -n '$(IMAGE)' || { echo 'say where to: make image-push IMAGE=registry.example/united-manager:v1' >&2; exit 1; }
 	$(IMAGE_TOOL) push -layout '$(IMAGE_DIR)' '$(IMAGE)'
 
+# One archive of the plugin for each platform, and the manifest for Krew. The same sources give the same archives.
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+.PHONY: plugin-archives
+plugin-archives:
+	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/kubectl-united-*.tar.gz
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; cp LICENSE cmd/kubectl-united/kubectl_complete-united "$$tmp"; \
+	for platform in $(PLUGIN_PLATFORMS); do \
+		echo "$$platform"; program=kubectl-united; [[ $$platform != windows/* ]] || program+=.exe; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -buildvcs=false $(PLUGIN_FLAGS) -o "$$tmp/$$program" ./cmd/kubectl-united; \
+		chmod 755 "$$tmp"/kubectl*; \
+		tar -C "$$tmp" --sort=name --mtime='@$(SOURCE_DATE_EPOCH)' --owner=0 --group=0 --numeric-owner -cf - LICENSE kubectl_complete-united "$$program" | \
+			gzip -n > '$(DIST)/kubectl-united-$(VERSION)-'"$${platform//\//-}.tar.gz"; \
+	done
+	@VERSION='$(VERSION)' DIST='$(DIST)' hack/krew.sh > '$(DIST)/krew-united.yaml'
+
 RELEASE_CHART = $(DIST)/united-$(VERSION).tgz
-release: image $(BIN)/helm ## Put chart, CRDs, manifests, image and checksums into dist/, with the version of the tag
+release: image $(BIN)/helm ## Put chart, CRDs, manifests, image, plugin and checksums into dist/, with the version of the tag
 	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/*.tgz '$(DIST)'/*.yaml '$(DIST)'/*.tar '$(DIST)/checksums.txt'
+	@$(MAKE) --no-print-directory plugin-archives
 	@$(BIN)/helm package charts/united --version '$(VERSION)' --app-version 'v$(VERSION)' --destination '$(DIST)' >/dev/null
 	@for file in config/crd/*.yaml; do echo ---; cat "$$file"; done > '$(DIST)/crds.yaml'
 	@{ cat config/rbac/00_namespace.yaml; $(BIN)/helm template united '$(RELEASE_CHART)' --namespace united-system; } > '$(DIST)/install.yaml'
 	@$(IMAGE_TOOL) archive -layout '$(IMAGE_DIR)' '$(DIST)/united-manager-$(VERSION).tar'
-	@cd '$(DIST)' && sha256sum *.tgz *.yaml *.tar > checksums.txt && cat checksums.txt
+	@cd '$(DIST)' && sha256sum *.tgz *.tar.gz *.yaml *.tar > checksums.txt && cat checksums.txt
 
 GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md config/argocd
 
@@ -270,7 +298,7 @@ test-part-unit:
 test-unit: ## Run the tests that need no control plane, as make test does
 	@$(call run-tests,-short -timeout 20m $(NO_PLANE))
 
-FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
+FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/validate-krew-manifest $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
 .PHONY: test-full test-part-full test-part-walks test-faults test-hostile test-kinds test-chart test-charts test-alerts test-walks
 test-full: $(FULL_TOOLS) ## Run the tests that make test leaves out: faults, hostile clients, all kinds, the chart, whole walks
 	@$(call in-parts,test-part-full test-part-walks)
@@ -358,14 +386,15 @@ bench: build control-plane kind-managers $(BIN)/helm ## Measure, and fail when a
 PREPARE := BIN=$(BIN) hack/prepare.sh $(K8S_BINARIES) etcd kwok
 .PHONY: playground demo build-playground build-demo build-united-manager
 playground: $(if $(filter all,$(KINDS)),kind-managers) ## Start a cluster with United in it, until you press Ctrl-C (KINDS=all: with OpenKruise and LeaderWorkerSet)
-	@$(PREPARE) helm united-manager playground
+	@$(PREPARE) helm united-manager kubectl-united playground
 	@KINDS=$(KINDS) UNITED_BIN_DIR=$(BIN) exec $(BIN)/playground
 
 demo: ## Show a canary over three zones, step by step
-	@$(PREPARE) united-manager demo
+	@$(PREPARE) united-manager kubectl-united demo
 	@UNITED_BIN_DIR=$(BIN) exec $(BIN)/demo
 
-build-united-manager: build
+build-united-manager:
+	$(GO) build -trimpath -o $(BIN)/united-manager ./cmd/manager
 # With -trimpath like the manager: without it, go would compile all of client-go once more.
 build-playground build-demo:
 	$(GO) build -trimpath -o $(BIN)/$(patsubst build-%,%,$@) ./test/$(patsubst build-%,%,$@)

@@ -18,6 +18,7 @@ about() {
 	kube-controller-manager | united-manager) echo 85 ;;
 	kube-scheduler | kubectl | etcd) echo 25 ;;
 	kwok) echo 70 ;;
+	kubectl-united) echo 30 ;;
 	helm) echo 140 ;;
 	*) echo 15 ;;
 	esac
@@ -28,7 +29,7 @@ in_words() {
 }
 
 # What is built from this module is built each time, because only go knows whether it is up to date; that takes a second then.
-own() { [[ $1 == united-manager || $1 == demo || $1 == playground ]]; }
+own() { [[ $1 == united-manager || $1 == kubectl-united || $1 == demo || $1 == playground ]]; }
 
 current() { if own "$1"; then [[ -e $bin/$1 ]]; else "$make" -q "$bin/$1" >/dev/null 2>&1; fi; }
 

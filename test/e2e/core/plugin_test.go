@@ -1,0 +1,107 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"encoding/json"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	. "github.com/unitedworkloads/united/test/e2e/env"
+)
+
+// TestPluginCanary releases a version zone by zone with the plugin, and stops it.
+func TestPluginCanary(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(6), Policy(appsv1.ParallelPodManagement), Zones("", "", ""), Hold()))
+	w.Settle()
+	first := w.Parent().Status.UpdateRevision
+	w.SetImage("v2")
+	w.Settle()
+	update := w.Parent().Status.UpdateRevision
+
+	e.Step("one replica of zone-a, and the command that does the same", func() {
+		out := e.Does("release", "web", "zone-a", "--canary", "--revision", update)
+		e.Expect(out).To(And(HavePrefix("$ kubectl patch united web -n "+e.Namespace+" --type=json -p '["), ContainSubstring(`partition "50%" releases 1 of 2 replicas of zone-a`)))
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v1 v1", "zone-c": "v1 v1"})
+		e.Expect(w.Parent().Spec.UpdateStrategy.ManualUpdate.Revision).To(Equal(update))
+	})
+	e.Step("the screen, and the same facts as JSON", func() {
+		e.Expect(e.Does("status", "web", "--pods")).To(And(ContainSubstring("RolloutHeld"), ContainSubstring("web:v2"), MatchRegexp(`zone-a +░█ +2/2 +50% = 1`), MatchRegexp(`web-zone-a-1 +updated +`+update)))
+		st := &view.Status{}
+		e.Expect(json.Unmarshal([]byte(e.Does("status", "web", "-o", "json")), st)).To(Succeed())
+		e.Expect(st.Update.Name).To(Equal(update))
+		e.Expect(st.Current.Images).To(Equal([]string{"registry.example/web:v1"}))
+		e.Expect(st.Subsets[0].Bar).To(Equal(view.Bar{Updated: 1, Protected: 1}))
+		e.Expect(st.Subsets[1].Bar).To(Equal(view.Bar{Protected: 2}))
+		e.Expect(e.Does("status")).To(MatchRegexp(`web +6 +1 +6 +RolloutHeld`))
+		e.Expect(e.Does("get", "-o", "name")).To(Equal("uniteddeployment.apps.united.dev/web\n"))
+	})
+	e.Step("what is not so is refused, and changes nothing", func() {
+		before := w.Parent().Generation
+		e.Refuses("did you mean web?", "status", "wen")
+		e.Refuses("did you mean zone-a?", "release", "web", "zone-d")
+		e.Refuses("and not "+first+" any more: nothing was done", "release", "web", "zone-b", "--revision", first)
+		e.Refuses("zone-b=7: the subset has 2 replicas", "release", "web", "zone-b=7")
+		e.Refuses("waits for no approval", "approve", "web")
+		e.Refuses("is of type Manual", "force", "web", "--yes")
+		e.Expect(e.Does("release", "web", "zone-c", "--dry-run")).To(ContainSubstring("dry run: nothing was changed"))
+		e.Expect(w.Parent().Generation).To(Equal(before))
+	})
+	e.Step("paused, nothing is released", func() {
+		e.Does("pause", "web")
+		e.Does("release", "web", "zone-b=1", "-o", "name")
+		w.IsReady(v1alpha1.ReasonPaused)
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v1 v1", "zone-c": "v1 v1"})
+		e.Does("resume", "web")
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v1 v2", "zone-c": "v1 v1"})
+	})
+	e.Step("held, and the next template opens nothing", func() {
+		e.Does("hold", "web", "zone-a")
+		e.Does("partition", "web", "zone-b=0")
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v2 v2", "zone-c": "v1 v1"})
+		w.SetImage("v3")
+		w.Settle()
+		e.Expect(e.Does("status", "web")).To(ContainSubstring("are for " + update + ", so everything else is held"))
+		e.Does("release", "web", "zone-c")
+		w.Settle()
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v2 v2", "zone-c": "v3 v3"})
+	})
+	e.Step("who may only read sees, and may not act", func() {
+		e.Kubectl("create", "serviceaccount", "reader")
+		e.Kubectl("create", "role", "reader", "--verb=get,list", "--resource=uniteddeployments.apps.united.dev")
+		e.Kubectl("create", "rolebinding", "reader", "--role=reader", "--serviceaccount="+e.Namespace+":reader")
+		as := "--as=system:serviceaccount:" + e.Namespace + ":reader"
+		e.Eventually(func() int { return e.Plugin("status", "web", as).Code }).Should(BeZero())
+		e.Expect(e.Does("status", "web", as)).To(And(ContainSubstring("Not seen: replicas: you have no right to list "), MatchRegexp(`zone-c +██ +2/2`)))
+		e.Refuses("you may not do that", "pause", "web", as)
+		e.Expect(w.Parent().Spec.Paused).To(BeFalse())
+	})
+}
+
+// TestPluginSteps approves and forces with the plugin.
+func TestPluginSteps(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(4), Policy(appsv1.ParallelPodManagement), Zones("", ""), Rolling(`{steps: [{subsets: [zone-a], partition: "50%", pause: {}}]}`)))
+	w.Settle()
+	e.Refuses("is of type RollingUpdate, so the controller releases", "release", "web", "zone-a")
+	w.SetImage("v2")
+	w.AwaitApproval(0)
+	e.Expect(e.Does("status", "web")).To(ContainSubstring("AwaitingApproval, step 1 of 1: kubectl united approve web"))
+	e.Does("approve", "web")
+	w.Settle()
+	w.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2"}))
+
+	w.SetImage("broken-v3")
+	w.IsNotReady(v1alpha1.ReasonReplicaFailed)
+	e.Refuses("To do it without a terminal, add --yes", "force", "web")
+	e.Does("force", "web", "--yes")
+	w.Eventually(func() bool { return w.Rollout().Forced }).Should(BeTrue())
+}
