@@ -205,16 +205,17 @@ release: image $(BIN)/helm ## Put chart, CRDs, manifests, image, plugin and chec
 	@$(IMAGE_TOOL) archive -layout '$(IMAGE_DIR)' '$(DIST)/united-manager-$(VERSION).tar'
 	@cd '$(DIST)' && sha256sum *.tgz *.tar.gz *.yaml *.tar > checksums.txt && cat checksums.txt
 
-GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md config/argocd
+GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md docs/cli.md config/argocd
 
 .PHONY: generate
-generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, the CRD, the RBAC role, parts of the charts, the patch for Argo CD, and docs/api.md
+generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deep copies, the CRD, the RBAC role, parts of the charts, the patch for Argo CD, docs/api.md and docs/cli.md
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(BIN)/controller-gen crd paths=./apis/... output:crd:artifacts:config=config/crd
 	$(GO) run ./hack/crd
 	$(BIN)/controller-gen rbac:roleName=united-manager paths=./controllers/... paths=./cmd/... \
 		output:rbac:artifacts:config=config/rbac
 	$(GO) run ./hack/chart
+	$(GO) run ./hack/cli
 	$(GO) run ./hack/gitops
 	$(BIN)/crd-ref-docs --log-level ERROR --renderer markdown --config hack/docs/api/config.yaml --templates-dir hack/docs/api \
 		--max-depth 20 --source-path apis --output-path docs/api.md

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -77,23 +78,25 @@ func checkRelease(e *Env, clone, dist string) {
 	e.T.Helper()
 	// With the tools of the test: the clone has no others.
 	makeIn(e, clone, "release", "BIN="+filepath.Join(repository(e), "bin"), "IMAGE_TOOL="+filepath.Join(clone, "bin", "united-image"),
-		"PLATFORMS=linux/"+runtime.GOARCH, "DIST="+dist)
+		"PLATFORMS=linux/"+runtime.GOARCH, "PLUGIN_PLATFORMS=linux/"+runtime.GOARCH, "DIST="+dist)
 	var files []string
 	entries, err := os.ReadDir(dist)
 	e.Expect(err).NotTo(HaveOccurred())
 	for _, entry := range entries {
 		files = append(files, entry.Name())
 	}
-	e.Expect(files).To(Equal([]string{"checksums.txt", "crds.yaml", "image", "install.yaml", "united-9.8.7.tgz", "united-manager-9.8.7.tar"}))
+	plugin := "kubectl-united-9.8.7-linux-" + runtime.GOARCH + ".tar.gz"
+	e.Expect(files).To(Equal([]string{"checksums.txt", "crds.yaml", "image", "install.yaml", "krew-united.yaml", plugin, "united-9.8.7.tgz", "united-manager-9.8.7.tar"}))
 	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(strings.Split(strings.TrimSpace(string(sums)), "\n")).To(HaveLen(4))
+	e.Expect(strings.Split(strings.TrimSpace(string(sums)), "\n")).To(HaveLen(6))
 	for line := range strings.Lines(string(sums)) {
 		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		content, err := os.ReadFile(filepath.Join(dist, file))
 		e.Expect(err).NotTo(HaveOccurred())
 		e.Expect(sum).To(Equal(fmt.Sprintf("%x", sha256.Sum256(content))), file)
 	}
+	checkPlugin(e, dist, plugin)
 	e.Expect(e.Helm("show", "chart", filepath.Join(dist, "united-9.8.7.tgz"))).To(And(ContainSubstring("\nversion: 9.8.7\n"), ContainSubstring("appVersion: v9.8.7\n")))
 	install := filepath.Join(dist, "install.yaml")
 	text, err := os.ReadFile(install)
@@ -104,4 +107,21 @@ func checkRelease(e *Env, clone, dist string) {
 	kubectl(e, "apply", "-f", filepath.Join(clone, "config", "rbac", "00_namespace.yaml")) // a dry run does not create it for the others
 	e.Expect(kubectl(e, "apply", "--dry-run=server", "-f", install)).To(And(
 		MatchRegexp(`namespace/united-system \S+ \(server dry run\)`), ContainSubstring("deployment.apps/united-manager created (server dry run)")))
+}
+
+// checkPlugin checks that Krew accepts the manifest, and that the program in the archive has the version.
+func checkPlugin(e *Env, dist, archive string) {
+	e.T.Helper()
+	manifest := filepath.Join(dist, "krew-united.yaml")
+	out, err := exec.CommandContext(e.Ctx, filepath.Join(repository(e), "bin", "validate-krew-manifest"), "-skip-install", "-manifest", manifest).CombinedOutput()
+	e.Expect(err).NotTo(HaveOccurred(), string(out))
+	text, err := os.ReadFile(manifest)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(string(text)).To(And(ContainSubstring("version: v9.8.7\n"), ContainSubstring("/v9.8.7/"+archive)))
+	dir := e.T.TempDir()
+	out, err = exec.CommandContext(e.Ctx, "tar", "-xzf", filepath.Join(dist, archive), "-C", dir).CombinedOutput()
+	e.Expect(err).NotTo(HaveOccurred(), string(out))
+	out, err = exec.CommandContext(e.Ctx, filepath.Join(dir, "kubectl-united"), "version", "--client").CombinedOutput()
+	e.Expect(err).NotTo(HaveOccurred(), string(out))
+	e.Expect(string(out)).To(ContainSubstring("9.8.7"))
 }
