@@ -75,6 +75,7 @@ status:
     soakedSeconds: 5
     lastProgressTime: "2026-01-01T00:00:00Z"
     forced: true
+    promoted: true
     approvalKey: k
   subsets:
   - name: a

@@ -98,7 +98,7 @@ status:
   pausedTime: "2026-01-01T00:00:00Z"
   resumedTime: "2026-01-01T00:00:00Z"
   rollout: {revision: web-2, phase: Paused, message: m, step: 0, stepKey: k, startTime: "2026-01-01T00:00:00Z", reachedTime: "2026-01-01T00:00:00Z",
-    soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, approvalKey: k}
+    soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, promoted: true, approvalKey: k}
   subsets: [{name: a, workload: web-a, desiredReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1,
     partition: 1, expectedUpdatedReplicas: 1, currentRevision: web-1, updateRevision: web-2, phase: Held, message: m,
     cap: {replicas: 1, reserved: 1, sinceTime: "2026-01-01T00:00:00Z", clearedTime: "2026-01-01T00:00:00Z", message: m},

@@ -108,6 +108,10 @@ const (
 	// that revision go on whatever the health of the replicas and the skew. The
 	// floor, the steps and their approvals stay in force.
 	AnnotationForceUpdate = "united.dev/force-update"
+
+	// AnnotationPromote, set to status.updateRevision, passes the steps of the rollout to that revision, with
+	// their pauses and approvals. It ignores neither the floor, nor maxUnavailable, nor a failure.
+	AnnotationPromote = "united.dev/promote"
 )
 
 // FieldManager is the field owner of everything the controller applies.

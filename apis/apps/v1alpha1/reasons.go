@@ -179,6 +179,9 @@ const (
 	// EventRolloutForced: A Warning. Type RollingUpdate: the annotation united.dev/force-update is
 	// in effect.
 	EventRolloutForced = "RolloutForced"
+	// EventRolloutPromoted: Type RollingUpdate: the annotation united.dev/promote is in effect, so
+	// the steps are passed.
+	EventRolloutPromoted = "RolloutPromoted"
 	// EventSubsetCapped: A Warning. Schedule strategy Adaptive: replicas of a subset have had no node
 	// for rescheduleAfterSeconds. They are created in other subsets.
 	EventSubsetCapped = "SubsetCapped"

@@ -152,6 +152,11 @@ type RolloutStatus struct {
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
+	// promoted is true if the annotation united.dev/promote names this revision: its steps
+	// are passed.
+	// +optional
+	Promoted bool `json:"promoted,omitempty"`
+
 	// approvalKey is the value of the annotation united.dev/approved that lets the rollout
 	// continue; empty if it does not wait for approval. It is valid only for this revision
 	// and step.

@@ -57,7 +57,7 @@ func (o *options) inView(ctx context.Context, name string, a *acting) (*v1alpha1
 		return nil, fmt.Errorf("no manager has seen the last change of %s yet (generation %d), so its update revision is not known: try again, and see kubectl united status %s", name, parent.Generation, name)
 	}
 	if a.revision != "" && a.revision != parent.Status.UpdateRevision {
-		return nil, fmt.Errorf("the update revision of %s is %s, and not %s any more: nothing was done", name, parent.Status.UpdateRevision, a.revision)
+		return nil, fmt.Errorf("the update revision of %s is %s, and no longer %s: nothing was done", name, parent.Status.UpdateRevision, a.revision)
 	}
 	return parent, nil
 }

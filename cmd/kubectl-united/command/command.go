@@ -89,7 +89,7 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 func (o *options) commands() []*cobra.Command {
 	return []*cobra.Command{
 		o.status(),
-		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(),
+		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(), o.promote(),
 	}
 }
 

@@ -87,23 +87,33 @@ func (o *options) pausing(use, short string, paused bool) *cobra.Command {
 }
 
 func (o *options) force() *cobra.Command {
+	return o.moving("force NAME", "Roll out the update revision even if replicas are unhealthy (type RollingUpdate)", v1alpha1.AnnotationForceUpdate,
+		"Force %s of %s? It ignores failed and unavailable replicas and maxSkew; the floor, the steps and their approvals stay.")
+}
+
+func (o *options) promote() *cobra.Command {
+	return o.moving("promote NAME", "Pass the steps of the update revision, with their pauses and approvals (type RollingUpdate)", v1alpha1.AnnotationPromote,
+		"Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count.")
+}
+
+// moving sets an annotation that moves the rollout to the update revision in view, after a question.
+func (o *options) moving(use, short, annotation, question string) *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
-		Use: "force NAME", Short: "Roll out the update revision whatever the health of replicas (type RollingUpdate)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, err := o.inView(cmd.Context(), args[0], a)
 			if err != nil {
 				return err
 			}
 			if parent.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
-				return fmt.Errorf("%s is of type Manual, so there is nothing to force: release its subsets", parent.Name)
+				return fmt.Errorf("%s is of type Manual, so there is nothing to %s: release its subsets", parent.Name, cmd.Name())
 			}
 			update := parent.Status.UpdateRevision
-			if err := o.confirmed(a, fmt.Sprintf("Force %s of %s? It ignores failed and unavailable replicas, maxUnavailable and maxSkew; the floor, the steps and their approvals stay.", update, parent.Name)); err != nil {
+			if err := o.confirmed(a, fmt.Sprintf(question, update, parent.Name)); err != nil {
 				return err
 			}
-			return o.act(cmd.Context(), parent, a, "forced "+update, annotate(parent, v1alpha1.AnnotationForceUpdate, update))
+			return o.act(cmd.Context(), parent, a, cmd.Name()+" "+update, annotate(parent, annotation, update))
 		},
 	}
 	a.addTo(cmd)

@@ -38,9 +38,9 @@ type Input struct {
 	Subsets []Subset
 	// State is the observed status.rollout; nil before the first rollout.
 	State *v1alpha1.RolloutStatus
-	// Approved and Forced are the annotations united.dev/approved and
-	// united.dev/force-update.
-	Approved, Forced string
+	// Approved, Forced and Promoted are the annotations united.dev/approved, united.dev/force-update and
+	// united.dev/promote.
+	Approved, Forced, Promoted string
 	// Paused is why the rollout is frozen; "" if it is not. The time during which it is paused counts for no
 	// deadline.
 	Paused string
@@ -265,8 +265,11 @@ func earlier(a, b time.Time) time.Time {
 
 func (c *coordinator) plan() Plan {
 	if c.onRecord() {
-		c.state.Forced = c.rules.forced
-		c.answerForce()
+		c.state.Forced, c.state.Promoted = c.rules.forced, c.rules.promoted
+		stands := c.state.Phase == v1alpha1.RolloutBlocked || c.state.Phase == v1alpha1.RolloutFailed
+		c.answer(stands && !c.rules.forced, v1alpha1.AnnotationForceUpdate, c.Forced)
+		stands = c.state.Phase == v1alpha1.RolloutAwaitingApproval || c.state.Phase == v1alpha1.RolloutPaused
+		c.answer(stands && !c.rules.promoted, v1alpha1.AnnotationPromote, c.Promoted)
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
 	for _, v := range c.states {
@@ -281,11 +284,10 @@ func (c *coordinator) plan() Plan {
 	return p
 }
 
-// answerForce says that the annotation that forces a rollout is for another one, while this one does not move.
-func (c *coordinator) answerForce() {
-	stands := c.state.Phase == v1alpha1.RolloutBlocked || c.state.Phase == v1alpha1.RolloutFailed
-	answer := "; the annotation " + v1alpha1.AnnotationForceUpdate + " " + quoted(c.Forced) + ", which is not the update revision"
-	if stands && c.Forced != "" && !c.rules.forced && !strings.HasSuffix(c.state.Message, answer) {
+// answer says that an annotation that would move the rollout is for another one, while this one stands.
+func (c *coordinator) answer(stands bool, annotation, value string) {
+	answer := "; the annotation " + annotation + " " + quoted(value) + ", which is not the update revision"
+	if stands && value != "" && !strings.HasSuffix(c.state.Message, answer) {
 		c.state.Message += answer
 	}
 }

@@ -26,10 +26,10 @@ type rules struct {
 	// skewed are the subsets that maxSkew binds; if it is empty, all of them.
 	skewed     []string
 	sequential bool
-	// steps are the steps of the rollout; none when going back. written is how many the user wrote.
-	steps   []step
-	written int32
-	forced  bool
+	// steps are the steps of the rollout; none when going back, or if it is promoted. written is how many the user wrote.
+	steps            []step
+	written          int32
+	forced, promoted bool
 }
 
 // step is one step in numbers.
@@ -60,6 +60,7 @@ func readRules(in Input) rules {
 		written:        int32(len(s.Steps)),
 		sequential:     s.Order == v1alpha1.SequentialOrder,
 		forced:         in.Forced != "" && in.Forced == in.Update,
+		promoted:       in.Promoted != "" && in.Promoted == in.Update,
 	}
 	if amount, err := percent.Parse(intstr.FromString(s.MaxSkew)); s.MaxSkew != "" {
 		r.maxSkew = 0 // if it cannot be parsed
@@ -67,8 +68,8 @@ func readRules(in Input) rules {
 			r.maxSkew = int64(amount.Value)
 		}
 	}
-	if in.GoesBack {
-		return r // steps guard only what is new
+	if in.GoesBack || r.promoted {
+		return r // steps guard only what is new, and until somebody promotes it
 	}
 	for i := range s.Steps {
 		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, everything, everything)}

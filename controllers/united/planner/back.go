@@ -4,7 +4,9 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -36,29 +38,46 @@ func (in *Input) goesBack(current string) bool {
 	return in.Update.Name == current || slices.ContainsFunc(in.ranBefore(current), func(r *revision.Revision) bool { return r.Name == in.Update.Name })
 }
 
-// UnrecordedLeft returns a revision, and what is to be recorded on it: that the rollout is on the way back from it, or that
-// its force is no longer spent, because somebody has removed it. It returns nil if there is nothing to record.
+// UnrecordedLeft returns a revision, and what is to be recorded on it: that the rollout is on the way back from it, and which
+// annotations are spent with that, or that one is no longer spent, because somebody has removed it. It returns nil if there is
+// nothing to record.
 func (in *Input) UnrecordedLeft(p *Plan) (*revision.Revision, string) {
-	forced := in.Parent.Annotations[v1alpha1.AnnotationForceUpdate]
 	current := revision.ByName(in.Kept(), p.CurrentRevision)
 	switch {
 	case p.Rollout != nil && p.GoesBack && current != nil && current.Name != in.Update.Name && current.Left() == "":
-		if forced == current.Name {
-			return current, leftForced
-		}
-		return current, "true"
-	case in.Update.Left() == leftForced && forced != in.Update.Name && revision.ByName(in.Kept(), in.Update.Name) != nil:
-		return in.Update, "true"
+		return current, in.leftRecord(current.Name, "")
+	case in.Update.Left() == "" || revision.ByName(in.Kept(), in.Update.Name) == nil:
+		return nil, ""
+	}
+	if record := in.leftRecord(in.Update.Name, in.Update.Left()); record != in.Update.Left() {
+		return in.Update, record
 	}
 	return nil, ""
 }
 
-const leftForced = "forced"
+// spendable are the annotations that are spent when their revision is left, and how the record says so.
+var spendable = []struct{ annotation, record string }{{v1alpha1.AnnotationForceUpdate, "forced"}, {v1alpha1.AnnotationPromote, "promoted"}}
 
-// force returns the annotation that forces a rollout; "" if it is spent.
-func (in *Input) force() string {
-	if in.Update.Left() == leftForced {
-		return ""
+// leftRecord returns the record of a revision that is left: the annotations that name it, of those that were spent, if anything
+// was recorded before, and otherwise of all; "true" if there is none.
+func (in *Input) leftRecord(name, was string) string {
+	var spent []string
+	for _, s := range spendable {
+		if in.Parent.Annotations[s.annotation] == name && (was == "" || isSpent(was, s.record)) {
+			spent = append(spent, s.record)
+		}
 	}
-	return in.Parent.Annotations[v1alpha1.AnnotationForceUpdate]
+	return cmp.Or(strings.Join(spent, ","), "true")
+}
+
+func isSpent(left, record string) bool { return slices.Contains(strings.Split(left, ","), record) }
+
+// unspent returns the value of an annotation that moves a rollout; "" if it is spent.
+func (in *Input) unspent(annotation string) string {
+	for _, s := range spendable {
+		if s.annotation == annotation && isSpent(in.Update.Left(), s.record) {
+			return ""
+		}
+	}
+	return in.Parent.Annotations[annotation]
 }

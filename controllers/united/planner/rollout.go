@@ -25,7 +25,8 @@ func coordinate(in *Input, p *Plan) {
 		Update:   in.Update.Name, GoesBack: p.GoesBack,
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
-		Forced:   in.force(),
+		Forced:   in.unspent(v1alpha1.AnnotationForceUpdate),
+		Promoted: in.unspent(v1alpha1.AnnotationPromote),
 		Paused:   in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.Terms().Deadline, Resumed: in.Terms().Resumed,
 	}

@@ -148,7 +148,7 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) [
 	return list
 }
 
-// rolloutEvents returns the events for the steps of a coordinated rollout, and for force. back: it goes back to
+// rolloutEvents returns the events for the steps of a coordinated rollout, for force and promote. back: it goes back to
 // what all replicas run, or they already run it, so the steps are skipped.
 func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []Event {
 	if after == nil {
@@ -159,6 +159,10 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []E
 	if after.Forced && (!same || !before.Forced) {
 		list = append(list, Event{corev1.EventTypeWarning, v1alpha1.EventRolloutForced, "Rollout",
 			"the rollout to " + after.Revision + " is forced: it ignores unhealthy replicas and maxSkew", ""})
+	}
+	if after.Promoted && (!same || !before.Promoted) {
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutPromoted, "Rollout",
+			"the rollout to " + after.Revision + " is promoted: its steps are passed", ""})
 	}
 	phase := meaningOf(after, paused)
 	if phase.stepReached && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {

@@ -47,7 +47,7 @@ func TestPluginCanary(t *testing.T) {
 		before := w.Parent().Generation
 		e.Refuses("did you mean web?", "status", "wen")
 		e.Refuses("did you mean zone-a?", "release", "web", "zone-d")
-		e.Refuses("and not "+first+" any more: nothing was done", "release", "web", "zone-b", "--revision", first)
+		e.Refuses("and no longer "+first+": nothing was done", "release", "web", "zone-b", "--revision", first)
 		e.Refuses("zone-b=7: the subset has 2 replicas", "release", "web", "zone-b=7")
 		e.Refuses("waits for no approval", "approve", "web")
 		e.Refuses("is of type Manual", "force", "web", "--yes")
@@ -97,6 +97,23 @@ func TestPluginSteps(t *testing.T) {
 	e.Expect(e.Does("status", "web")).To(ContainSubstring("AwaitingApproval, step 1 of 1: kubectl united approve web"))
 	e.Does("approve", "web")
 	w.Settle()
+	e.Step("promoted, the steps are passed, but not with the revision of another", func() {
+		w.Patch(`{"metadata":{"annotations":{%q:"web-1"}}}`, v1alpha1.AnnotationPromote)
+		w.SetImage("v4")
+		w.AwaitApproval(0)
+		w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("; the annotation united.dev/promote is \"web-1\", which is not the update revision"))
+		e.Does("promote", "web", "--yes")
+		w.Settle()
+		w.Expect(w.Images()).To(Equal(Images{"zone-a": "v4 v4", "zone-b": "v4 v4"}))
+		w.Expect(w.Rollout().Promoted).To(BeTrue())
+		w.SetImage("v2")
+		w.Settle() // the way back: a promote of the revision that is left is spent
+		w.SetImage("v4")
+		w.AwaitApproval(0)
+		e.Does("promote", "web", "--yes", "--dry-run")
+		w.SetImage("v2")
+		w.Settle()
+	})
 	w.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2"}))
 
 	w.SetImage("broken-v3")
