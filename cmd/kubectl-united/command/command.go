@@ -90,6 +90,7 @@ func (o *options) commands() []*cobra.Command {
 	return []*cobra.Command{
 		o.status(),
 		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(), o.promote(),
+		o.why(),
 	}
 }
 

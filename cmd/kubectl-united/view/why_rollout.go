@@ -1,0 +1,313 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+)
+
+// coordinates reports whether the manager moves the partitions.
+func (q *inquiry) coordinates() bool {
+	return q.parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
+
+// rollout looks at what holds a coordinated rollout.
+func (q *inquiry) rollout() {
+	state := q.status.Rollout
+	if !q.coordinates() || state == nil || q.parent.Spec.UpdateStrategy.RollingUpdate == nil {
+		return
+	}
+	name := q.parent.Name
+	switch state.Phase {
+	case v1alpha1.RolloutFailed:
+		q.add(Fault, name, v1alpha1.ReasonReplicaFailed, state.Message, "")
+	case v1alpha1.RolloutBlocked:
+		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message, "")
+	}
+	switch {
+	case q.parent.Spec.Paused:
+	case state.Phase == v1alpha1.RolloutPaused:
+		q.add(Passing, name, v1alpha1.ReasonStepPaused, strings.ReplaceAll(state.Message, "; continues", ", and continues"), "")
+	case state.Phase == v1alpha1.RolloutAwaitingApproval:
+		approve := annotate(v1alpha1.AnnotationApproved, state.ApprovalKey)
+		detail, _, _ := strings.Cut(state.Message, "; to continue, run: ")
+		q.add(Told, name, v1alpha1.ReasonAwaitingApproval, detail+", and waits for approval; the key is "+state.ApprovalKey, q.certain(approve, func(after *outlook) bool {
+			s := after.Rollout.State
+			return s.Phase != v1alpha1.RolloutAwaitingApproval || s.Step > state.Step
+		}))
+	}
+	q.later(state)
+}
+
+// waits says what the subsets of a coordinated rollout wait for, once for those that wait for the same.
+func (q *inquiry) waits() {
+	if q.plan == nil || q.parent.Spec.UpdateStrategy.RollingUpdate == nil || !q.coordinates() {
+		return
+	}
+	var order []string
+	waiting := map[string][]string{}
+	for _, s := range q.plan.Subsets {
+		why := s.Decision.WaitReason
+		if why == "" || q.refused[s.Name] {
+			continue
+		}
+		if waiting[why] == nil {
+			order = append(order, why)
+		}
+		waiting[why] = append(waiting[why], s.Name)
+	}
+	for _, why := range order {
+		names := waiting[why]
+		word, detail := q.gate(names[0]), why
+		if word == "" {
+			names = slices.DeleteFunc(names, func(name string) bool { return q.said[name] })
+		}
+		if len(names) == 0 {
+			continue
+		}
+		if word == ledgerFull {
+			detail += ", in use by " + shorten(q.inUse(), 4)
+		}
+		q.add(Passing, shorten(names, 3), cmp.Or(word, string(v1alpha1.PhaseWaiting)), strings.TrimPrefix(detail, "waiting: "), "")
+	}
+}
+
+// gates are the rules of the strategy that can make a subset wait, in the order in which the planner checks them, and how each
+// is taken away.
+var gates = []struct {
+	word string
+	open func(*v1alpha1.RollingUpdate)
+}{
+	{outOfTurn, func(r *v1alpha1.RollingUpdate) { r.Order = v1alpha1.ParallelOrder }},
+	{skewed, func(r *v1alpha1.RollingUpdate) { r.MaxSkew, r.MaxSkewSubsets = "", nil }},
+	{ledgerFull, func(r *v1alpha1.RollingUpdate) {
+		r.MaxUnavailable, r.MaxUnavailablePerSubset = ptr.To(intstr.FromString("100%")), nil
+	}},
+}
+
+// gate returns which rule of the strategy makes a subset wait: the one without which the planner would release more of it. If it
+// takes several, it is the first, of which the planner speaks. "" if it is none of them.
+func (q *inquiry) gate(name string) string {
+	if q.opened == nil {
+		q.opened = q.withoutGates()
+	}
+	for _, o := range q.opened {
+		if q.releases(o.outlook, name) {
+			return gates[o.first].word
+		}
+	}
+	return ""
+}
+
+// opened is the outlook without some of the gates, of which first is the first.
+type opened struct {
+	*outlook
+	first int
+}
+
+// withoutGates returns the outlooks without each set of gates, the smallest sets first.
+func (q *inquiry) withoutGates() (list []opened) {
+	var sets []uint
+	for set := range uint(1) << len(gates) {
+		sets = append(sets, set)
+	}
+	slices.SortStableFunc(sets, func(a, b uint) int { return bits.OnesCount(a) - bits.OnesCount(b) })
+	for _, set := range sets[1:] {
+		parent := q.parent.DeepCopy()
+		for i, g := range gates {
+			if set&(1<<i) != 0 {
+				g.open(parent.Spec.UpdateStrategy.RollingUpdate)
+			}
+		}
+		if o := q.outlook(parent); o != nil {
+			list = append(list, opened{o, bits.TrailingZeros(set)})
+		}
+	}
+	return list
+}
+
+// inUse names the replicas that count in the ledger: those that are missing or not available, and those that are released and
+// not replaced yet.
+func (q *inquiry) inUse() (names []string) {
+	for _, s := range q.plan.Subsets {
+		o := s.Observed
+		if s.Removed {
+			continue
+		}
+		if o == nil {
+			names = append(names, fmt.Sprintf("all replicas of %s, which has no child yet", s.Name))
+			continue
+		}
+		for i := range o.Pods {
+			r := &o.Pods[i]
+			available, _ := r.Available(o.MinReadySeconds, q.now)
+			switch {
+			case r.Position < 0 || r.Position >= min(o.Replicas, s.Desired) || s.IsReserved(r):
+			case !available:
+				names = append(names, r.Describe())
+			case r.Position >= o.Partition && r.Hash != o.UpdateHash:
+				names = append(names, r.Name+" (being replaced)")
+			}
+		}
+		if position := o.Missing(); position >= 0 {
+			names = append(names, o.DescribeMissing(s.Name, position))
+		}
+	}
+	return names
+}
+
+// later says which subsets a step of later releases, or releases more of.
+func (q *inquiry) later(state *v1alpha1.RolloutStatus) {
+	steps := q.parent.Spec.UpdateStrategy.RollingUpdate.Steps
+	if q.plan == nil || q.plan.Rollout == nil || state.Phase == v1alpha1.RolloutDone || int(state.Step) >= len(steps) {
+		return
+	}
+	var names []string
+	for _, s := range q.plan.Subsets {
+		if !s.Removed && s.Decision.WaitReason == "" && !s.Proven && min(s.Decision.Partition, s.Desired) > min(planner.Floor(q.in, q.plan, s).Partition, s.Desired) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	kind := Passing
+	if state.Phase == v1alpha1.RolloutAwaitingApproval || q.parent.Spec.Paused {
+		kind = Told
+	}
+	step := steps[state.Step]
+	q.add(kind, shorten(names, 3), laterStep, fmt.Sprintf("step %d of %d runs, which releases %s down to the partition %s; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[%d])",
+		state.Step+1, len(steps), shorten(step.Subsets, 3), step.Partition, state.Step), "")
+}
+
+// holds looks at the partitions that somebody wrote.
+func (q *inquiry) holds() {
+	m := q.parent.Spec.UpdateStrategy.ManualUpdate
+	if b := coordination.Bound(m, q.status.UpdateRevision); b != "" && !q.coordinates() && len(q.held()) > 0 {
+		detail, command := b+" (spec.updateStrategy.manualUpdate.revision)", ""
+		if first := q.held()[0]; q.in != nil && q.releasable(first) && q.in.Update.Name == q.parent.Status.UpdateRevision {
+			if command = q.certain(rebind(q.parent, first, q.in.Update.Name), func(after *outlook) bool { return q.releases(after, first) }); command != "" {
+				detail += fmt.Sprintf("; the command releases %s, and leaves the others held", first)
+			}
+		}
+		q.add(Told, shorten(q.held(), 3), bound, detail, command)
+		return
+	}
+	byField, order := map[string][]string{}, []string{}
+	for _, name := range q.held() {
+		field := q.written(name)
+		if byField[field] == nil {
+			order = append(order, field)
+		}
+		byField[field] = append(byField[field], name)
+	}
+	for _, field := range order {
+		names := byField[field]
+		detail, command := field+" protects "+q.protects(names), ""
+		if len(names) == 1 && Asked(q.parent, names[0]) != "100%" && q.plan != nil {
+			// Scaling can protect more than the share.
+			detail += "; " + planner.Floor(q.in, q.plan, subsetPlan(q.plan, names[0])).Reason
+		}
+		if q.releasable(names[0]) {
+			command = q.certain(release(q.parent, names[0]), func(after *outlook) bool { return q.releases(after, names[0]) })
+		}
+		if command != "" && !q.coordinates() {
+			detail += fmt.Sprintf("; the command releases all of %s", names[0])
+		}
+		q.add(Told, shorten(names, 3), v1alpha1.ReasonRolloutHeld, detail, command)
+	}
+}
+
+// held returns the subsets of which a partition that somebody wrote protects replicas from the update revision.
+func (q *inquiry) held() (names []string) {
+	if q.in == nil {
+		for i := range q.status.Subsets {
+			s := &q.status.Subsets[i]
+			if !q.coordinates() && s.CurrentRevision != s.UpdateRevision && s.UpdateRevision != "" && min(s.Partition, s.DesiredReplicas) > 0 && s.UpdatedReplicas < s.DesiredReplicas {
+				names = append(names, s.Name)
+			}
+		}
+		return names
+	}
+	for i := range q.status.Subsets {
+		j := slices.IndexFunc(q.plan.Subsets, func(s *planner.SubsetPlan) bool { return s.Name == q.status.Subsets[i].Name })
+		s := q.plan.Subsets[j]
+		if s.Removed || s.Observed == nil || !q.plan.Initialized || s.Proven || q.status.Subsets[i].UpdatedReplicas >= s.Desired {
+			continue
+		}
+		if min(planner.Floor(q.in, q.plan, s).Partition, s.Decision.Partition, s.Desired) > 0 {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// releasable reports whether one may be told how to release a subset. What the API server refuses, nobody can release; and while
+// something is wrong or under way, a release by hand would come on top of it, because no ledger keeps it back.
+func (q *inquiry) releasable(name string) bool {
+	return !q.refused[name] && (q.coordinates() || !slices.ContainsFunc(q.findings, func(f Finding) bool { return f.Kind != Told }))
+}
+
+// protects says how many replicas of subsets a partition protects.
+func (q *inquiry) protects(names []string) string {
+	protected, all := int32(0), int32(0)
+	for i := range q.status.Subsets {
+		if s := &q.status.Subsets[i]; slices.Contains(names, s.Name) {
+			protected, all = protected+min(s.Partition, s.DesiredReplicas), all+s.DesiredReplicas
+		}
+	}
+	return fmt.Sprintf("%d of %d replicas", protected, all)
+}
+
+// written says where the partition of a subset is written.
+func (q *inquiry) written(name string) string {
+	value, strategy := Asked(q.parent, name), &q.parent.Spec.UpdateStrategy
+	switch m := strategy.ManualUpdate; {
+	case q.coordinates():
+		return "spec.updateStrategy.rollingUpdate.partition is " + value + ", which"
+	case m != nil && m.Partitions[name] != (intstr.IntOrString{}):
+		return "spec.updateStrategy.manualUpdate.partitions[" + name + "] is " + value + ", which"
+	case m != nil && m.DefaultPartition != nil:
+		return "spec.updateStrategy.manualUpdate.defaultPartition is " + value + ", which"
+	}
+	return "spec.updateStrategy.manualUpdate names no partition, which means " + value + " and"
+}
+
+func (q *inquiry) paused() {
+	if !q.parent.Spec.Paused {
+		return
+	}
+	releases, then := false, ""
+	command := q.certain(resume(), func(after *outlook) bool {
+		releases = slices.ContainsFunc(after.Subsets, func(s *planner.SubsetPlan) bool { return q.releases(after, s.Name) })
+		if after.Rollout != nil && after.Rollout.State != nil {
+			then = after.Rollout.State.Message
+		}
+		return releases && q.releasable("")
+	})
+	detail := "spec.paused is true, which freezes the rollout; scaling and repair go on"
+	if !releases && q.plan != nil {
+		detail += strings.TrimSuffix("; ending the pause alone would release nothing now: "+then, ": ")
+	}
+	q.add(Told, q.parent.Name, v1alpha1.ReasonPaused, detail, command)
+}
+
+// shorten joins the first names.
+func shorten(names []string, most int) string {
+	if rest := len(names) - most; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,377 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/test/simulation"
+)
+
+// scene is a simulated UnitedDeployment with 4 replicas of v1 in the subsets a and b, and what is seen beside it.
+type scene struct {
+	*simulation.World
+	seen view.Evidence
+	// blind: the user may not see replicas. gone: the manager renews its Lease no longer.
+	blind, gone bool
+}
+
+func newScene(t *testing.T) *scene {
+	s := &scene{World: simulation.New(t, "Parallel", "a", "b")}
+	s.seen.Lease = &view.Lease{Namespace: "united-system", Name: "united-manager", Holder: "manager-1", Duration: 15 * time.Second}
+	return s.settled()
+}
+
+func (s *scene) settled() *scene { s.Settle(); return s }
+
+func (s *scene) edit(change func(*v1alpha1.UnitedDeploymentSpec)) *scene {
+	s.Edit("edit", change)
+	return s
+}
+
+func (s *scene) image(image string) *scene {
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Template = simulation.TemplateOf(image, "Parallel") })
+}
+
+func (s *scene) partition(subset, to string) *scene {
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { simulation.SetPartition(spec, subset, intstr.Parse(to)) })
+}
+
+func (s *scene) paused() *scene {
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = true })
+}
+
+func (s *scene) bound(to string) *scene {
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.UpdateStrategy.ManualUpdate.Revision = to })
+}
+
+func (s *scene) rolling(change func(*v1alpha1.RollingUpdate)) *scene {
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) {
+		r := &v1alpha1.RollingUpdate{}
+		change(r)
+		spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: r}
+	}).settled()
+}
+
+// passes runs passes of the manager without the controllers of the children.
+func (s *scene) passes(n int) *scene {
+	for range n {
+		s.API.Refresh()
+		s.Reconcile()
+	}
+	return s
+}
+
+// moves lets the controllers of the children look.
+func (s *scene) moves() *scene {
+	s.Sync("web-a")
+	s.Sync("web-b")
+	return s
+}
+
+// pod changes the status of a pod.
+func (s *scene) pod(name string, change func(*corev1.Pod)) *scene {
+	pod := s.API.Live.Pods[name].DeepCopy()
+	change(pod)
+	s.API.PutPod(pod)
+	return s
+}
+
+func (s *scene) unready(name string) *scene {
+	s.Sets.SetReady(s.API.Live.Pods[name], false)
+	return s
+}
+
+func (s *scene) why() *view.Why {
+	s.T.Helper()
+	parent := s.Parent().DeepCopy()
+	now := s.Clock.Now()
+	if l := s.seen.Lease; l != nil {
+		if l.Renewed = now; s.gone {
+			l.Renewed = now.Add(-time.Minute)
+		}
+	}
+	if s.blind {
+		return view.WhyOf(parent, nil, &s.seen, now)
+	}
+	in, err := look.World(s.T.Context(), s.API.Reader(), parent, now)
+	if err != nil {
+		s.Fail("%v", err)
+	}
+	return view.WhyOf(parent, in, &s.seen, now)
+}
+
+var (
+	clockTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]*Z`)
+	aHash     = regexp.MustCompile(`\b(web-)?[bcdfghjklmnpqrstvwxz2456789]{8,10}\b|\b[0-9a-f]{12}\b`)
+)
+
+// told returns the answer and the findings, one a line, with their commands. Times and hashes are omitted.
+func told(why *view.Why) string {
+	lines := []string{why.Answer}
+	for _, f := range why.Findings {
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", f.Kind, f.Subject, f.Finding, f.Detail))
+		if f.Command != "" {
+			lines = append(lines, "$ "+f.Command)
+		}
+	}
+	for _, unseen := range why.Unseen {
+		lines = append(lines, "not seen: "+unseen)
+	}
+	return aHash.ReplaceAllString(clockTime.ReplaceAllString(strings.Join(lines, "\n"), "then"), "hash")
+}
+
+func TestWhy(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		play func(*scene) *scene
+		want string
+	}{
+		{"nothing to do", func(s *scene) *scene { return s }, `
+web has nothing to do: 4 of 4 replicas run hash.
+nothing web RolloutComplete: 4 of 4 replicas run hash`},
+		{"held", func(s *scene) *scene { return s.image("v2").settled() }, `
+web stands still because it is told to: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'`},
+		{"held in one subset by its own partition", func(s *scene) *scene { return s.partition("a", "0").partition("b", "1").image("v2").settled() }, `
+web stands still because it is told to: b: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas.
+told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1; the command releases all of b
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'`},
+		{"bound to another revision", func(s *scene) *scene { return s.bound("web-other").partition("a", "0").image("v2").settled() }, `
+web stands still because it is told to: a, b: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision).
+told a, b BoundToRevision: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision); the command releases a, and leaves the others held
+$ kubectl patch united web -n shop --type=json -p '[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"partitions":{"a":0},"revision":"hash"}}]'`},
+		{"paused", func(s *scene) *scene { return s.partition("a", "0").paused().image("v2").settled() }, `
+web stands still because it is told to: spec.paused is true, which freezes the rollout.
+told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas; the command releases all of b
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'
+told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false}}'`},
+		{"paused, and held besides", func(s *scene) *scene { return s.paused().image("v2").settled() }, `
+web stands still because it is told to: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'
+told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now`},
+		{"no manager holds the Lease", func(s *scene) *scene {
+			s.seen.Lease.Holder = ""
+			return s.image("v2").settled()
+		}, `
+web does not move, because something is wrong: Lease united-system/united-manager: no manager leads; besides, some of it is told to stand still.
+fault Lease united-system/united-manager NoManager: no manager leads
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+		{"the manager is gone", func(s *scene) *scene {
+			s.gone = true
+			return s.image("v2")
+		}, `
+web does not move, because something is wrong: Lease united-system/united-manager: no manager leads since then, when manager-1 renewed it last; besides, some of it is told to stand still.
+fault Lease united-system/united-manager NoManager: no manager leads since then, when manager-1 renewed it last; see its Deployment and its log
+fault web NotObserved: no manager has observed generation 2; the last one is 1
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+		{"the manager does not observe", func(s *scene) *scene { return s.image("v2") }, `
+web does not move, because something is wrong: no manager has observed generation 2; besides, some of it is told to stand still.
+fault web NotObserved: no manager has observed generation 2; the last one is 1; manager-1 leads: if it stays so for more than a moment, see its log, and whether its --watch-namespaces has shop
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+		{"the API server refuses a child", func(s *scene) *scene {
+			s.API.Refuse = map[string]error{"a": apierrors.NewBadRequest("unknown field (spec; x)")}
+			return s.image("v2").partition("b", "1").passes(3)
+		}, `
+web does not move, because something is wrong: a: unknown field (spec; x); besides, some of it is told to stand still.
+fault a ApplyRefused: unknown field (spec; x)
+passing b Updating: waiting for the controller of web-b to observe its latest spec
+told a RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
+told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1`},
+		{"a released replica crashes", func(s *scene) *scene {
+			s.image("v2").partition("a", "1").settled()
+			s.seen.Logs = map[view.Container]string{{Pod: "web-a-1", Name: "web", Previous: true}: "panic: no database"}
+			return s.unready("web-a-1").pod("web-a-1", func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+					Name: "web", RestartCount: 3,
+					State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
+				}}
+			})
+		}, `
+web does not move, because something is wrong: web-a-1: CrashLoopBackOff since then; besides, some of it is told to stand still.
+fault web-a-1 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff): back-off 40s, ended with exit code 2, 3 restarts; its last line: panic: no database
+told a RolloutHeld: spec.updateStrategy.manualUpdate.partitions[a] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
+told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas`},
+		{"a node is not ready", func(s *scene) *scene {
+			s.seen.Nodes = map[string]*corev1.Node{"node-1": {Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "Kubelet stopped posting node status."}}}}}
+			return s.unready("web-a-1").pod("web-a-1", func(p *corev1.Pod) { p.Spec.NodeName = "node-1" })
+		}, `
+web does not move, because something is wrong: node node-1: it is not ready since then: Kubelet stopped posting node status.
+passing web-a-1 NotReady: not ready since then; it counts as failed from then on
+fault node node-1 NodeNotReady: it is not ready since then: Kubelet stopped posting node status.`},
+		{"a replica cannot be created", func(s *scene) *scene {
+			delete(s.API.Live.Pods, "web-a-1")
+			s.seen.Warnings = map[string]string{"web-a": "exceeded quota"}
+			return s
+		}, `
+web does not move, because something is wrong: web-a-1: it does not exist; web-a says: exceeded quota.
+fault web-a-1 Missing: it does not exist; web-a says: exceeded quota`},
+		{"the ledger is used up by a protected replica", func(s *scene) *scene {
+			s.rolling(func(*v1alpha1.RollingUpdate) {})
+			return s.image("v2").passes(2).moves().unready("web-a-0").passes(1)
+		}, `
+web does not move, because something is wrong: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted.
+passing web-a-0 NotReady: not ready since then; it counts as failed from then on
+passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (not ready since then)
+fault web Blocked: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash`},
+		{"the ledger is used up by a broken replica", func(s *scene) *scene {
+			s.rolling(func(*v1alpha1.RollingUpdate) {})
+			return s.image("v2").passes(2).moves().unready("web-a-0").pod("web-a-0", func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			}).passes(1)
+		}, `
+web does not move, because something is wrong: web-a-0: CrashLoopBackOff since then.
+fault web-a-0 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff); it is protected from the new revision
+passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (CrashLoopBackOff since then)
+fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash`},
+		{"skew", func(s *scene) *scene {
+			s.rolling(func(r *v1alpha1.RollingUpdate) {
+				r.MaxSkew, r.MaxUnavailable = "10%", ptr.To(intstr.FromInt32(3))
+			})
+			return s.image("broken2").settled()
+		}, `
+web is on its way, and waits: a, b: waiting for other subsets, to stay within maxSkew 10%.
+passing web-a-1 NotReady: not ready since then; it counts as failed from then on
+passing a, b MaxSkew: waiting for other subsets, to stay within maxSkew 10%`},
+		{"order", func(s *scene) *scene {
+			s.rolling(func(r *v1alpha1.RollingUpdate) {
+				r.Order, r.MaxUnavailable = v1alpha1.SequentialOrder, ptr.To(intstr.FromInt32(2))
+			})
+			return s.image("broken2").settled()
+		}, `
+web is on its way, and waits: b: waiting for its turn: a is not done yet.
+passing web-a-0 and 1 more of a NotReady: not ready since then; it counts as failed from then on
+passing b Order: waiting for its turn: a is not done yet`},
+		{"approval", func(s *scene) *scene {
+			s.rolling(func(r *v1alpha1.RollingUpdate) {
+				r.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}}
+			})
+			return s.image("v2").settled()
+		}, `
+web stands still because it is told to: step 1 of 1 reached, and waits for approval.
+told web AwaitingApproval: step 1 of 1 reached, and waits for approval; the key is hash
+$ kubectl annotate --overwrite united web -n shop united.dev/approved=hash
+told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])`},
+		{"approval, and paused", func(s *scene) *scene {
+			s.rolling(func(r *v1alpha1.RollingUpdate) {
+				r.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}}
+			})
+			return s.image("v2").settled().paused().settled()
+		}, `
+web stands still because it is told to: spec.paused is true, which freezes the rollout.
+told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])
+told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now: step 1 of 1 reached; to continue, run: kubectl annotate --overwrite united -n shop web united.dev/approved=hash`},
+		{"held by the floor", func(s *scene) *scene {
+			s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) })
+			return s.image("v2").settled()
+		}, `
+web stands still because it is told to: a, b: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas.
+told a, b RolloutHeld: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas
+$ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`},
+		{"no rights to replicas", func(s *scene) *scene {
+			s.blind, s.seen.Lease, s.seen.Unseen = true, nil, []string{"replicas: you may not list pods"}
+			return s.image("v2").partition("a", "0").settled()
+		}, `
+web stands still because it is told to: b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas.
+told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
+not seen: replicas: you may not list pods`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), told(tc.play(newScene(t)).why())); diff != "" {
+				t.Errorf("want -, have +\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every command does what it promises: when it has run, what it ends is not found any more.
+func TestCommandsEnd(t *testing.T) {
+	steps := func(s *scene) *scene {
+		return s.rolling(func(r *v1alpha1.RollingUpdate) {
+			r.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}}
+		})
+	}
+	for name, play := range map[string]func(*scene) *scene{
+		"held":            func(s *scene) *scene { return s.image("v2").settled() },
+		"held by a share": func(s *scene) *scene { return s.partition("a", "50%").partition("b", "0").image("v2").settled() },
+		"bound":           func(s *scene) *scene { return s.bound("web-other").image("v2").settled() },
+		"bound, paused":   func(s *scene) *scene { return s.bound("web-other").paused().image("v2").settled() },
+		"paused":          func(s *scene) *scene { return s.partition("", "0").paused().image("v2").settled() },
+		"paused, held":    func(s *scene) *scene { return s.paused().image("v2").settled() },
+		"approval":        func(s *scene) *scene { return steps(s).image("v2").settled() },
+		"rolling, paused": func(s *scene) *scene { return steps(s).paused().image("v2").settled() },
+		"held by the floor": func(s *scene) *scene {
+			return s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) }).image("v2").settled()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commands := 0
+			for i := range play(newScene(t)).why().Findings {
+				s := play(newScene(t)) // each from the same state
+				f := s.why().Findings[i]
+				if f.Command == "" {
+					continue
+				}
+				commands++
+				updated := s.Parent().Status.UpdatedReplicas
+				s.run(f.Command).settled()
+				if after := s.Parent().Status.UpdatedReplicas; after <= updated {
+					t.Errorf("%s\nreleases nothing:\n%s", f.Command, told(s.why()))
+				}
+				if again := told(s.why()); strings.Contains(again, " "+f.Subject+" "+f.Finding+":") {
+					t.Errorf("%s\nends nothing:\n%s", f.Command, again)
+				}
+			}
+			if commands == 0 {
+				t.Error("there is no command")
+			}
+		})
+	}
+}
+
+// run does what a command of kubectl does to the parent.
+func (s *scene) run(command string) *scene {
+	s.T.Helper()
+	if _, annotation, found := strings.Cut(command, "kubectl annotate --overwrite united web -n shop "); found {
+		key, value, _ := strings.Cut(annotation, "=")
+		s.Annotate(key, value)
+		return s
+	}
+	_, quoted, _ := strings.Cut(command, " -p ")
+	patch := []byte(strings.Trim(quoted, "'"))
+	before, err := json.Marshal(s.Parent())
+	if err == nil && strings.Contains(command, "--type=json") {
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(patch); err == nil {
+			before, err = operations.Apply(before)
+		}
+	} else if err == nil {
+		before, err = jsonpatch.MergePatch(before, patch)
+	}
+	after := &v1alpha1.UnitedDeployment{}
+	if err = errors.Join(err, json.Unmarshal(before, after)); err != nil {
+		s.Fail("%s: %v", command, err)
+	}
+	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { *spec = after.Spec })
+}
