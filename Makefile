@@ -135,7 +135,7 @@ control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)
 build: build-united-manager build-kubectl-united ## Build bin/united-manager and the plugin bin/kubectl-united
 
 # kubectl calls the second one for completion.
-PLUGIN_FLAGS = -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+PLUGIN_FLAGS = -trimpath -ldflags '-s -w -X github.com/unitedworkloads/united/cmd/kubectl-united/command.release=v$(VERSION)'
 .PHONY: build-kubectl-united install-plugin
 build-kubectl-united:
 	$(GO) build $(PLUGIN_FLAGS) -o $(BIN)/kubectl-united ./cmd/kubectl-united

@@ -91,6 +91,7 @@ func (o *options) commands() []*cobra.Command {
 		o.status(),
 		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(), o.promote(),
 		o.why(),
+		o.wait(), o.version(), o.lint(),
 	}
 }
 

@@ -1,0 +1,140 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// with returns a manifest in which nothing is wrong, and then replaces texts in it.
+func with(pairs ...string) string {
+	return strings.NewReplacer(pairs...).Replace(`apiVersion: apps.united.dev/v1alpha1
+kind: UnitedDeployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    statefulSetTemplate:
+      metadata: {labels: {app: web}}
+      spec:
+        serviceName: web
+        template:
+          metadata: {labels: {app: web}}
+          spec: {containers: [{name: web, image: web}]}
+  topology:
+    subsets:
+    - {name: zone-a, replicas: 3, nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Exists}]}]}}
+    - {name: pool}
+  updateStrategy: {type: Manual, manualUpdate: {partitions: {zone-a: 100%}}}
+`)
+}
+
+func said(t *testing.T, manifest string) (lines []string) {
+	t.Helper()
+	findings, _ := File("f", []byte(manifest))
+	for _, f := range findings {
+		lines = append(lines, f.String())
+	}
+	return lines
+}
+
+func TestRules(t *testing.T) {
+	const zone = `nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Exists}]}]}`
+	const pod = "spec.template.statefulSetTemplate.spec.template"
+	for name, tc := range map[string]struct {
+		manifest string
+		want     []string // what each line begins with
+	}{
+		"nothing":            {with(), nil},
+		"an unknown field":   {with("replicas: 6", "replicas: 6\n  replica: 3"), []string{"f: web: spec.replica: a UnitedDeployment has no such field"}},
+		"twice":              {with("replicas: 6", "replicas: 6\n  replicas: 7"), []string{`f: web: document 1, line 6: key "replicas" already set`}},
+		"another type":       {with("replicas: 6", `replicas: "6"`), []string{"f: web: spec.replicas: is a string, and must be of type int32"}},
+		"another version":    {with("v1alpha1", "v1beta1"), []string{"f: web: apiVersion: there is no version apps.united.dev/v1beta1: write apps.united.dev/v1alpha1"}},
+		"a name with a dot":  {with("name: web}\nspec", "name: w.eb}\nspec"), []string{"f: w.eb: metadata.name: "}},
+		"no name":            {with("{name: web}\nspec", "{}\nspec"), []string{"f: metadata.name: is missing"}},
+		"a field of a pod":   {with("image: web}", "image: web, imagePullPolice: Always}"), []string{"f: web: " + pod + ".spec.containers[0].imagePullPolice: a StatefulSet has no such field"}},
+		"a type in a pod":    {with("image: web}", "image: web, tty: 1}"), []string{"f: web: " + pod + ".spec.containers.tty: is a number"}},
+		"labels of the pods": {with("metadata: {labels: {app: web}}\n          spec", "metadata: {}\n          spec"), []string{"f: web: " + pod + ".metadata.labels: "}},
+		"a CloneSet":         {with("statefulSetTemplate", "cloneSetTemplate", "serviceName: web", "scaleStrategy: {maxUnavailabel: 1}"), []string{"f: web: spec.template.cloneSetTemplate.spec.scaleStrategy.maxUnavailabel: a CloneSet has no such field"}},
+		"no template":        {with("statefulSetTemplate", "daemonSetTemplate"), []string{"f: web: spec.template.daemonSetTemplate: a UnitedDeployment has no such field", "f: web: spec.template: Required value"}},
+		"a patch":            {with("name: pool", "name: pool, patch: {spec: {serviceNam: x}}"), []string{"f: web: spec.topology.subsets[pool].patch.spec.serviceNam: a StatefulSet has no such field"}},
+		"a directive":        {with("name: pool", `name: pool, patch: {spec: {template: {spec: {containers: [{name: web, "$patch": replace, image: x}], "$setElementOrder/containers": [{name: web}]}}}}`), nil},
+		"a null in a patch":  {with("name: pool", "name: pool, patch: {spec: {serviceName: null}}"), nil},
+		"replicas by patch":  {with("name: pool", "name: pool, patch: {spec: {replicas: 1}}"), []string{"f: web: spec.topology.subsets[pool].patch.spec.replicas: Forbidden"}},
+		"twice the subset":   {with("name: pool", "name: zone-a, "+zone), []string{`f: web: spec.topology.subsets[zone-a].name: Duplicate value: "zone-a"`}},
+		"OpenKruise's": {with(zone, "nodeSelectorTerm: {matchExpressions: [{key: zone, operator: Exists}]}"), []string{
+			`f: web: spec.topology.subsets[zone-a].nodeSelectorTerm: is a field of OpenKruise's UnitedDeployment: write "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}`}},
+		"for no subset": {with("{zone-a: 100%}", "{zone-b: 0}"), []string{"f: web: spec.updateStrategy.manualUpdate.partitions[zone-b]: there is no such subset"}},
+		"no partition":  {with("{zone-a: 100%}", "{zone-a: 101%}"), []string{"f: web: spec.updateStrategy.manualUpdate: Invalid value"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			lines := said(t, tc.manifest)
+			g.Expect(lines).To(HaveLen(len(tc.want)), "%v", lines)
+			for i, want := range tc.want {
+				g.Expect(lines[i]).To(HavePrefix(want))
+			}
+		})
+	}
+}
+
+// The cases are those of test/integration/advice_test.go, where the policy of the chart warns.
+func TestAdvice(t *testing.T) {
+	g := NewWithT(t)
+	releasesNothing := func(partitions string) []string { return said(t, with("{zone-a: 100%}", partitions)) }
+	g.Expect(releasesNothing(`{zone-a: 3}`)).To(ConsistOf(
+		`f: web: spec.updateStrategy.manualUpdate.partitions[zone-a]: 3 protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%"`))
+	for _, partitions := range []string{`{zone-a: "99%"}`, `{zone-a: "67%"}`, `{zone-a: 2147483647}`, `{pool: 6}`} {
+		g.Expect(releasesNothing(partitions)).To(ConsistOf(ContainSubstring("protects all of the replicas")), partitions)
+	}
+	for _, partitions := range []string{`{}`, `{zone-a: "100%"}`, `{zone-a: "66%"}`, `{zone-a: 2}`, `{zone-a: 0, pool: "99%"}`, `{pool: 5}`} {
+		g.Expect(releasesNothing(partitions)).To(BeEmpty(), partitions)
+	}
+	for _, name := range []string{"zone-b", "zone1", "az-b", "eu-west-1", "eu-west-1a", "europe-west1-b"} {
+		g.Expect(said(t, with("name: pool", "name: "+name))).To(ConsistOf("f: web: spec.topology.subsets["+name+"]: is named like a zone, but has no nodeSelector, so its pods can be on any node"), name)
+	}
+	for _, name := range []string{"prefill", "decode", "spot", "on-demand", "blue", "rest"} {
+		g.Expect(said(t, with("name: pool", "name: "+name))).To(BeEmpty(), name)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	g := NewWithT(t)
+	wrong := with("replicas: 6", "replica: 6")
+	findings, count := File("f", []byte("# a comment\n---\n"+with()+"---\napiVersion: v1\nkind: ConfigMap\n---\n- 1\n---\nx: [1]\n---\n"+wrong))
+	g.Expect(findings).To(HaveLen(1))
+	g.Expect(count).To(Equal(2))
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(wrong), "\n", "\n  ") + "\n"
+	findings, count = File("f", []byte(list))
+	g.Expect(findings).To(ConsistOf(Finding{"f", "web", "spec.replica", "a UnitedDeployment has no such field"}))
+	g.Expect(count).To(Equal(1))
+	// OpenKruise has a UnitedDeployment too.
+	findings, count = File("f", []byte(with("apps.united.dev", "apps.kruise.io")))
+	g.Expect(findings).To(BeEmpty())
+	g.Expect(count).To(BeZero())
+	g.Expect(said(t, with()+"---\n{{ if x }}\n")).To(ConsistOf(HavePrefix("f: document 2: ")))
+	g.Expect(said(t, "")).To(BeEmpty())
+}
+
+// What we show must be clean. Overlays of kustomize are no whole objects.
+func TestSamplesAreClean(t *testing.T) {
+	g := NewWithT(t)
+	files, err := filepath.Glob("../../../config/samples/*.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	total := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		findings, count := File(file, content)
+		g.Expect(findings).To(BeEmpty())
+		total += count
+	}
+	g.Expect(total).To(BeNumerically(">=", len(files)))
+}

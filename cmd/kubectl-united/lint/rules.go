@@ -1,0 +1,248 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/percent"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+)
+
+// Problem is what is wrong in one UnitedDeployment.
+type Problem struct{ Field, Message string }
+
+// source is a UnitedDeployment: as it was decoded, and as it was written.
+type source struct {
+	parent *v1alpha1.UnitedDeployment
+	text   []byte
+}
+
+// object returns what is wrong in a UnitedDeployment, each problem once.
+func object(text []byte) (problems []Problem) {
+	s := &source{&v1alpha1.UnitedDeployment{}, text}
+	own, err := strict(text, s.parent, "UnitedDeployment")
+	if err != nil {
+		return []Problem{fatal("", err)} // what follows would be about half of it
+	}
+	for _, rule := range []func(*source) []Problem{
+		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, partitionsOfNobody, zonesOfNoNodes, releasingNothing,
+	} {
+		for _, p := range rule(s) {
+			if p.Field = withNames(s.parent, p.Field); !slices.Contains(problems, p) {
+				problems = append(problems, p)
+			}
+		}
+	}
+	return problems
+}
+
+// version: there is one version.
+func version(s *source) []Problem {
+	if s.parent.APIVersion == v1alpha1.GroupVersion.String() {
+		return nil
+	}
+	return []Problem{{"apiVersion", fmt.Sprintf("there is no version %s: write %s", s.parent.APIVersion, v1alpha1.GroupVersion)}}
+}
+
+// name: the names of the children begin with it, and must be DNS labels.
+func name(s *source) []Problem {
+	if s.parent.Name == "" {
+		return []Problem{{"metadata.name", "is missing"}}
+	}
+	var problems []Problem
+	for _, message := range validation.IsDNS1123Label(s.parent.Name) {
+		problems = append(problems, Problem{"metadata.name", message})
+	}
+	return problems
+}
+
+// unknown: fields that nothing reads. For the one of OpenKruise's UnitedDeployment it says what to write instead.
+func unknown(s *source, own []Problem) (problems []Problem) {
+	terms := termsOfOpenKruise(s.text)
+	for _, p := range own {
+		at, is := strings.CutSuffix(p.Field, "].nodeSelectorTerm")
+		if term := terms[strings.TrimPrefix(at, "spec.topology.subsets[")]; is && term != nil {
+			p.Message = `is a field of OpenKruise's UnitedDeployment: write "nodeSelector": {"nodeSelectorTerms": [` + string(term) + `]}`
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// termsOfOpenKruise returns the nodeSelectorTerm of each subset that has one, by the index of the subset.
+func termsOfOpenKruise(text []byte) map[string]json.RawMessage {
+	written := struct {
+		Spec struct {
+			Topology struct {
+				Subsets []struct {
+					NodeSelectorTerm json.RawMessage `json:"nodeSelectorTerm"`
+				} `json:"subsets"`
+			} `json:"topology"`
+		} `json:"spec"`
+	}{}
+	if json.Unmarshal(text, &written) != nil {
+		return nil
+	}
+	terms := map[string]json.RawMessage{}
+	for i, s := range written.Spec.Topology.Subsets {
+		if s.NodeSelectorTerm != nil {
+			terms[fmt.Sprint(i)] = s.NodeSelectorTerm
+		}
+	}
+	return terms
+}
+
+// templates: the API server stores them as they are, and rejects the children.
+func templates(s *source) (problems []Problem) {
+	for _, adapter := range all.Registry() {
+		member, raw := adapter.TemplateField(&s.parent.Spec.Template)
+		if raw != nil {
+			problems = append(problems, workload(adapter, raw.Raw, "spec.template."+member)...)
+		}
+	}
+	return problems
+}
+
+// patches are partial workloads.
+func patches(s *source) (problems []Problem) {
+	adapter, err := all.Registry().For(&s.parent.Spec.Template)
+	if err != nil {
+		return nil // refused says so
+	}
+	for _, sub := range s.parent.Spec.Topology.Subsets {
+		if sub.Patch != nil {
+			problems = append(problems, workload(adapter, sub.Patch.Raw, "spec.topology.subsets["+sub.Name+"].patch")...)
+		}
+	}
+	return problems
+}
+
+// refused: what the manager refuses, in the spec and in each child.
+func refused(s *source) (problems []Problem) {
+	read, err := spec.Read(s.parent, all.Registry())
+	if err != nil {
+		return fromErrors(err)
+	}
+	data, err := adapters.RevisionData(read.Adapter, read.Template)
+	if err != nil {
+		return fromErrors(err)
+	}
+	for _, sub := range read.Subsets {
+		_, err := adapters.Build(read.Adapter, &adapters.Child{
+			Namespace: s.parent.Namespace, Name: adapters.ChildName(s.parent.Name, sub.Name), Parent: s.parent.Name, Subset: sub.Name,
+			Selector: s.parent.Spec.Selector, Template: read.Template, Patch: sub.DecodedPatch, RevisionTemplate: data, RevisionPatch: sub.Overlay.Patch,
+			Tolerations: sub.Tolerations, NodeSelector: sub.NodeSelector,
+		})
+		problems = append(problems, fromErrors(err)...)
+	}
+	return problems
+}
+
+// fromErrors returns the problems of an error, which may be several.
+func fromErrors(err error) (problems []Problem) {
+	if err == nil {
+		return nil
+	}
+	if several, ok := err.(utilerrors.Aggregate); ok { //nolint:errorlint // a wrapped one says more than its parts
+		for _, one := range several.Errors() {
+			problems = append(problems, fromErrors(one)...)
+		}
+		return problems
+	}
+	if one := (*field.Error)(nil); errors.As(err, &one) {
+		return []Problem{{one.Field, one.ErrorBody()}}
+	}
+	return []Problem{{"", err.Error()}}
+}
+
+// partitionsOfNobody: the CustomResourceDefinition refuses a partition for a subset that there is not.
+func partitionsOfNobody(s *source) (problems []Problem) {
+	for _, key := range slices.Sorted(maps.Keys(partitionsOf(s))) {
+		if !slices.ContainsFunc(s.parent.Spec.Topology.Subsets, func(sub v1alpha1.Subset) bool { return sub.Name == key }) {
+			problems = append(problems, Problem{partitionsPath + "[" + key + "]", "there is no such subset in spec.topology.subsets"})
+		}
+	}
+	return problems
+}
+
+const partitionsPath = "spec.updateStrategy.manualUpdate.partitions"
+
+func partitionsOf(s *source) map[string]intstr.IntOrString {
+	if m := s.parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
+		return m.Partitions
+	}
+	return nil
+}
+
+// The next two are the rules of charts/united/templates/advice.yaml, which warns of the same when the object is applied.
+
+// zonesOfNoNodes: a subset that is named like a zone, and whose pods can be in any zone.
+func zonesOfNoNodes(s *source) (problems []Problem) {
+	zone := regexp.MustCompile(`^(zone|az)-?[a-z0-9]*$|^[a-z]{2,12}-[a-z]+-?[0-9]+-?[a-z]?$`)
+	terms := termsOfOpenKruise(s.text)
+	for i, sub := range s.parent.Spec.Topology.Subsets {
+		if sub.NodeSelector == nil && terms[fmt.Sprint(i)] == nil && zone.MatchString(sub.Name) {
+			problems = append(problems, Problem{"spec.topology.subsets[" + sub.Name + "]", "is named like a zone, but has no nodeSelector, so its pods can be on any node"})
+		}
+	}
+	return problems
+}
+
+// releasingNothing: partitions that protect every replica, but would not if there were more.
+func releasingNothing(s *source) (problems []Problem) {
+	partitions, replicas := partitionsOf(s), spec.Replicas(s.parent)
+	counts := map[string]int32{}
+	for _, sub := range s.parent.Spec.Topology.Subsets {
+		if sub.Replicas != nil && sub.Replicas.Type == intstr.Int {
+			counts[sub.Name] = sub.Replicas.IntVal
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(partitions)) {
+		written := partitions[key]
+		if protectsAll(written, counts[key], replicas) {
+			problems = append(problems, Problem{partitionsPath + "[" + key + "]", fmt.Sprintf(
+				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())})
+		}
+	}
+	return problems
+}
+
+// protectsAll reports whether a partition is no hold, and yet protects all replicas of a subset. count is how many it has; 0 if that
+// is not a number. all is how many there are in all subsets.
+func protectsAll(partition intstr.IntOrString, count, all int32) bool {
+	p, err := percent.Parse(partition)
+	switch {
+	case err != nil:
+		return false
+	case !p.IsPercent:
+		return all > 0 && p.Value >= all || count > 0 && p.Value >= count
+	}
+	return count > 0 && p.Value < 100 && percent.Ceil(p.Value, count) >= count
+}
+
+// withNames returns a path with the names of subsets, instead of their numbers.
+func withNames(parent *v1alpha1.UnitedDeployment, path string) string {
+	for i, sub := range parent.Spec.Topology.Subsets {
+		before := fmt.Sprintf("spec.topology.subsets[%d]", i)
+		if rest, is := strings.CutPrefix(path, before); is && sub.Name != "" {
+			return "spec.topology.subsets[" + sub.Name + "]" + rest
+		}
+	}
+	return path
+}

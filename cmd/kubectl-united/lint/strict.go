@@ -1,0 +1,85 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	kruisev1alpha1 "github.com/openkruise/kruise-api/apps/v1alpha1"
+	kruisev1beta1 "github.com/openkruise/kruise-api/apps/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/json"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/unitedworkloads/united/adapters"
+)
+
+// strict decodes an object, and returns the fields that its type does not have, or that are there twice.
+func strict(text []byte, into any, kind string) ([]Problem, error) {
+	errs, err := json.UnmarshalStrict(text, into)
+	if err != nil {
+		return nil, err
+	}
+	var problems []Problem
+	for _, err := range errs {
+		p := Problem{Message: err.Error()}
+		if at := json.FieldError(nil); errors.As(err, &at) {
+			p.Field, p.Message = at.FieldPath(), "a "+kind+" has no such field"
+			if strings.HasPrefix(err.Error(), "duplicate") {
+				p.Message = "is there twice"
+			}
+		}
+		problems = append(problems, p)
+	}
+	return problems, nil
+}
+
+// fatal is the problem of a value of a wrong type.
+func fatal(at string, err error) Problem {
+	wrong := (*stdjson.UnmarshalTypeError)(nil)
+	if !errors.As(err, &wrong) || wrong.Field == "" {
+		return Problem{at, trimmed(err)}
+	}
+	return Problem{strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, wrong.Type)}
+}
+
+// workload returns the problems of a template, or of a patch, at a path. The directives of a strategic merge patch are no fields.
+func workload(adapter adapters.Adapter, text []byte, at string) (problems []Problem) {
+	into := typed(adapter.GroupVersionKind())
+	if into == nil {
+		return nil
+	}
+	found, err := strict(text, into, adapter.GroupVersionKind().Kind)
+	if err != nil {
+		return []Problem{fatal(at, err)}
+	}
+	for _, p := range found {
+		if !strings.Contains("."+p.Field, ".$") {
+			p.Field = at + "." + p.Field
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+// typed returns an empty workload of a kind; nil if there is no type of it.
+func typed(kind schema.GroupVersionKind) any {
+	switch kind {
+	case appsv1.SchemeGroupVersion.WithKind("StatefulSet"):
+		return &appsv1.StatefulSet{}
+	case appsv1.SchemeGroupVersion.WithKind("Deployment"):
+		return &appsv1.Deployment{}
+	case kruisev1alpha1.SchemeGroupVersion.WithKind("CloneSet"):
+		return &kruisev1alpha1.CloneSet{}
+	case kruisev1beta1.SchemeGroupVersion.WithKind("StatefulSet"):
+		return &kruisev1beta1.StatefulSet{}
+	case lwsv1.GroupVersion.WithKind("LeaderWorkerSet"):
+		return &lwsv1.LeaderWorkerSet{}
+	}
+	return nil
+}
