@@ -84,11 +84,11 @@ func merged(a Adapter, c *Child, where paths) (map[string]any, error) {
 	if err := CheckPatch(a, c.Patch, c.Selector, where.patch); err != nil {
 		return nil, err
 	}
-	template, err := withRevisionData(a, c.Template, c.RevisionTemplate, where.template)
+	template, err := WithRevisionData(a, c.Template, c.RevisionTemplate, where.template)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := withRevisionData(a, c.Patch, c.RevisionPatch, where.patch)
+	patch, err := WithRevisionData(a, c.Patch, c.RevisionPatch, where.patch)
 	if err != nil {
 		return nil, err
 	}

@@ -84,10 +84,10 @@ func PodTemplatesInRevision(a Adapter) [][]string {
 	return below
 }
 
-// withRevisionData returns workload with part, a result of RevisionData, in place of what makes its pods, or without
+// WithRevisionData returns workload with part, a result of RevisionData, in place of what makes its pods, or without
 // that if part is nil. The result shares data with workload and part. An error names the field, relative to at, that
 // is not an object.
-func withRevisionData(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
+func WithRevisionData(a Adapter, workload, part map[string]any, at *field.Path) (map[string]any, error) {
 	paths := a.RevisionPaths()
 	if len(paths) == 1 {
 		return withPart(workload, paths[0], part, at)

@@ -53,7 +53,7 @@ func TestSeveralRevisionPaths(t *testing.T) {
 			if diff := cmp.Diff(decoded(t, tc.part), part); err != nil || diff != "" {
 				t.Fatal(err, diff)
 			}
-			got, err := withRevisionData(twoParts{}, into, part, nil)
+			got, err := WithRevisionData(twoParts{}, into, part, nil)
 			if diff := cmp.Diff(decoded(t, tc.want), got); err != nil || diff != "" {
 				t.Error(err, diff)
 			}
@@ -65,7 +65,7 @@ func TestSeveralRevisionPaths(t *testing.T) {
 	if _, err := RevisionData(twoParts{}, decoded(t, "spec: {network: [x]}")); err == nil || err.Error() != `spec.network: Invalid value: "array": must be an object` {
 		t.Error(err)
 	}
-	_, err := withRevisionData(twoParts{}, decoded(t, "spec: {group: x}"), decoded(t, "spec: {group: {leader: {}}}"), field.NewPath("here"))
+	_, err := WithRevisionData(twoParts{}, decoded(t, "spec: {group: x}"), decoded(t, "spec: {group: {leader: {}}}"), field.NewPath("here"))
 	if err == nil || err.Error() != `here.spec.group: Invalid value: "string": must be an object` {
 		t.Error(err)
 	}

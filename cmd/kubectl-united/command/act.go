@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
 // operation is one operation of a JSON patch.
@@ -49,17 +51,34 @@ func (a *acting) ask(cmd *cobra.Command) {
 
 // inView reads a UnitedDeployment on which a command acts: the manager must have seen what the user sees.
 func (o *options) inView(ctx context.Context, name string, a *acting) (*v1alpha1.UnitedDeployment, error) {
-	parent, err := o.one(ctx, name)
+	parent, err := o.observed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if parent.Status.ObservedGeneration != parent.Generation || parent.Status.UpdateRevision == "" {
-		return nil, fmt.Errorf("no manager has seen the last change of %s yet (generation %d), so its update revision is not known: try again, and see kubectl united status %s", name, parent.Generation, name)
+	if parent.Status.UpdateRevision == "" {
+		_, _, message := view.Headline(parent)
+		return nil, fmt.Errorf("%s has no update revision: %s", name, message)
 	}
 	if a.revision != "" && a.revision != parent.Status.UpdateRevision {
 		return nil, fmt.Errorf("the update revision of %s is %s, and no longer %s: nothing was done", name, parent.Status.UpdateRevision, a.revision)
 	}
 	return parent, nil
+}
+
+// observed reads a UnitedDeployment, and gives the manager a moment to see its last change, such as that of the command before.
+func (o *options) observed(ctx context.Context, name string) (*v1alpha1.UnitedDeployment, error) {
+	for range 5 {
+		parent, err := o.one(ctx, name)
+		if err != nil || parent.Status.ObservedGeneration == parent.Generation {
+			return parent, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookEvery / 2):
+		}
+	}
+	return nil, fmt.Errorf("no manager has seen the last change of %s yet, so its update revision is not known: see kubectl united why %s", name, name)
 }
 
 // act makes a change, if nobody has changed the spec since the parent was read, and prints the kubectl command that does the same.
@@ -84,7 +103,8 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not do that: %w", err)
-	case apierrors.IsInvalid(err) && o.changed(ctx, parent):
+	// Trap: the API server does not say that a test of a JSON patch failed. Its answer is that of any patch that it cannot apply.
+	case (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && o.changed(ctx, parent):
 		return fmt.Errorf("somebody has changed %s since: nothing was done; look at it again: kubectl united status %s", parent.Name, parent.Name)
 	case err != nil:
 		return err
@@ -101,8 +121,7 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	return err
 }
 
-// changed reports whether somebody has changed the spec since the parent was read. The API server does not say which operation of a
-// JSON patch failed.
+// changed reports whether somebody has changed the spec since the parent was read, or has deleted it.
 func (o *options) changed(ctx context.Context, parent *v1alpha1.UnitedDeployment) bool {
 	now, err := look.One(ctx, o.api, parent.Namespace, parent.Name)
 	return apierrors.IsNotFound(err) || err == nil && (now.UID != parent.UID || now.Generation != parent.Generation)

@@ -92,6 +92,7 @@ func (o *options) commands() []*cobra.Command {
 		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(), o.promote(),
 		o.why(),
 		o.wait(), o.version(), o.lint(),
+		o.history(), o.diff(), o.undo(), o.restart(), o.set(),
 	}
 }
 

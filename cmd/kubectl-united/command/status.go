@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
@@ -76,14 +75,8 @@ func (o *options) showOne(ctx context.Context, w io.Writer, style view.Style, na
 
 // statusOf returns the status of a parent, with its replicas as far as the user may see them.
 func (o *options) statusOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) *view.Status {
-	in, err := look.World(ctx, o.api, parent, time.Now())
-	switch {
-	case apierrors.IsForbidden(err):
-		return view.StatusOf(parent, nil, "replicas: "+forbidden(err))
-	case err != nil:
-		return view.StatusOf(parent, nil, "replicas: "+err.Error())
-	}
-	return view.StatusOf(parent, in, "")
+	in, unseen := o.worldOf(ctx, parent)
+	return view.StatusOf(parent, in, unseen)
 }
 
 // forbidden says which right is missing.

@@ -5,8 +5,10 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,8 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
@@ -39,6 +43,16 @@ func World(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeplo
 		return nil, err
 	}
 	return planner.NewInput(seen)
+}
+
+// Revisions returns the stored revisions of a parent, in the order in which they were used last.
+func Revisions(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
+	reader := store.Reader{Cached: byLabel{from}, Live: from}
+	revisions, err := reader.List(ctx, parent)
+	slices.SortFunc(revisions, func(a, b *revision.Revision) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
+	})
+	return revisions, err
 }
 
 // byLabel reads by labels what the manager reads from its caches, which have an index by the label united.dev/name.

@@ -142,15 +142,15 @@ func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen strin
 	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
 		s.BoundTo = m.Revision
 	}
-	s.State, s.Reason, s.Message = headline(parent)
+	s.State, s.Reason, s.Message = Headline(parent)
 	for i := range was.Subsets {
 		s.Subsets = append(s.Subsets, subsetOf(parent, in, &was.Subsets[i]))
 	}
 	return s
 }
 
-// headline is what one reads first: what is wrong, otherwise what Ready says.
-func headline(parent *v1alpha1.UnitedDeployment) (state, reason, message string) {
+// Headline is what one reads first: what is wrong, otherwise what Ready says.
+func Headline(parent *v1alpha1.UnitedDeployment) (state, reason, message string) {
 	conditions := parent.Status.Conditions
 	if parent.Status.ObservedGeneration != parent.Generation {
 		return Waiting, "NotObserved", fmt.Sprintf("no manager has seen generation %d yet; what follows is of generation %d", parent.Generation, parent.Status.ObservedGeneration)

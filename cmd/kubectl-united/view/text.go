@@ -30,7 +30,7 @@ const (
 )
 
 func (s Style) paint(color, text string) string {
-	if !s.Color || text == "" {
+	if !s.Color || color == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"

@@ -83,7 +83,7 @@ func (w Wait) Look(s *Sight) (WaitOutcome, string, Wait) {
 	if open != w.unanswered {
 		w.unanswered, w.since = open, s.Now
 	}
-	_, reason, message := headline(s.Parent)
+	_, reason, message := Headline(s.Parent)
 	why := reason + ": " + message
 	if open != "" {
 		why = "no manager has " + open + " yet"

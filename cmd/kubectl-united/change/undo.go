@@ -1,0 +1,124 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+)
+
+// Back returns the revision to which undo goes: during a rollout the current one, at rest the one that was current before it.
+func Back(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision) (*revision.Revision, error) {
+	status := &parent.Status
+	if status.UpdateRevision != status.CurrentRevision {
+		if current := revision.ByName(revisions, status.CurrentRevision); current != nil {
+			return current, nil
+		}
+		return nil, fmt.Errorf("the current revision of %s, %s, is lost: somebody has deleted its ControllerRevision", parent.Name, status.CurrentRevision)
+	}
+	// A second undo must not go back one further only because the first one takes its time.
+	if status.UpdatedReplicas < status.Replicas {
+		return nil, fmt.Errorf("%s is on its way to %s already, and %d of %d replicas run that: wait for it, or say to which revision with --to-revision", parent.Name, status.CurrentRevision, status.UpdatedReplicas, status.Replicas)
+	}
+	if before := revision.RanBefore(revisions, parent.UID, status.CurrentRevision, 1); len(before) > 0 {
+		return before[0], nil
+	}
+	hint := ""
+	if len(revisions) > 1 {
+		hint = ", but it has other revisions, which it never ran everywhere: choose one with --to-revision, see kubectl united history " + parent.Name
+	}
+	return nil, fmt.Errorf("there is nothing to go back to: %s is the only revision that all replicas of %s ever ran%s", status.CurrentRevision, parent.Name, hint)
+}
+
+// Undo returns the parent with a spec that asks for a revision. What is not part of revisions stays. Notes say what else the
+// user should know.
+func Undo(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (after *v1alpha1.UnitedDeployment, notes []string, err error) {
+	after, err = edited(parent, func(a adapters.Adapter, template map[string]any) (map[string]any, error) {
+		return adapters.WithRevisionData(a, template, target.Template(), nil)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	adapter, err := all.Registry().For(&after.Spec.Template)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range after.Spec.Topology.Subsets {
+		sub := &after.Spec.Topology.Subsets[i]
+		overlay, known := target.Overlay(sub.Name)
+		if !known {
+			notes = append(notes, fmt.Sprintf("%s does not know subset %s, so its patch and tolerations stay as they are", target.Name, sub.Name))
+			continue
+		}
+		sub.Tolerations = overlay.Tolerations
+		if err := undoPatch(adapter, sub, overlay.Patch); err != nil {
+			return nil, nil, err
+		}
+	}
+	undoRest(&after.Spec, target)
+	read, err := spec.Read(after, all.Registry())
+	if err != nil {
+		return nil, nil, fmt.Errorf("the spec is not valid with the pods of %s: %w", target.Name, err)
+	}
+	if !target.Matches(read.Content()) {
+		notes = append(notes, fmt.Sprintf("spec.topology.colocation, or the first ordinal of a subset in it, is not as in %s, so this makes another revision with its pod template", target.Name))
+	}
+	return after, notes, nil
+}
+
+// undoPatch replaces the part of a subset's patch that makes pods.
+func undoPatch(adapter adapters.Adapter, sub *v1alpha1.Subset, pods map[string]any) error {
+	at := field.NewPath("spec", "topology", "subsets").Key(sub.Name).Child("patch")
+	patch, err := adapters.Decode(sub.Patch, at)
+	if err != nil {
+		return err
+	}
+	had, err := adapters.RevisionData(adapter, patch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	if len(had) == 0 && len(pods) == 0 {
+		return nil // also an empty object stays as it was written
+	}
+	if patch, err = adapters.WithRevisionData(adapter, patch, pods, at); err != nil {
+		return err
+	}
+	if spec, ok := patch["spec"].(map[string]any); ok && len(spec) == 0 {
+		delete(patch, "spec")
+	}
+	if len(patch) == 0 {
+		sub.Patch = nil
+		return nil
+	}
+	sub.Patch, err = encoded(patch)
+	return err
+}
+
+// undoRest sets what a revision has besides pods. The ratios of a colocation are immutable.
+func undoRest(s *v1alpha1.UnitedDeploymentSpec, target *revision.Revision) {
+	switch labelled := s.VersionLabel == v1alpha1.TemplateHashLabel; {
+	case labelled && target.VersionLabel() == "":
+		s.VersionLabel = v1alpha1.NoVersionLabel
+	case !labelled && target.VersionLabel() != "":
+		s.VersionLabel = v1alpha1.TemplateHashLabel
+	}
+	if c := s.Topology.Colocation; c != nil {
+		for name := range c.Ratios { // all members have the same
+			if was := target.Colocation(name); was != nil {
+				c.TopologyKey, c.Exclusive = was.TopologyKey, was.Exclusive
+			}
+		}
+	}
+}
+
+// errNoTemplate is for a template that has nothing to change.
+var errNoTemplate = errors.New("spec.template has no pod template")

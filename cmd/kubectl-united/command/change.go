@@ -1,0 +1,229 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+func (o *options) undo() *cobra.Command {
+	a, to := &acting{}, ""
+	cmd := &cobra.Command{
+		Use:   "undo NAME",
+		Short: "Go back to an earlier revision, patches and tolerations of subsets included",
+		Long: `Go back to an earlier revision. During a rollout that is the current revision, at rest the one that was current before.
+
+It sets the pod template, and the patch and tolerations of each subset as far as they change pods. Everything else stays as it is.`,
+		Example: `  kubectl united undo web
+  kubectl united undo web --to-revision 3
+  kubectl united undo web --dry-run`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.goBack(cmd.Context(), args[0], to, a)
+		},
+	}
+	a.addTo(cmd)
+	cmd.Flags().StringVar(&to, "to-revision", "", "the number or name of the revision to go to")
+	o.completesRevision(cmd, "to-revision")
+	return cmd
+}
+
+func (o *options) goBack(ctx context.Context, name, to string, a *acting) error {
+	parent, err := o.inView(ctx, name, a)
+	if err != nil {
+		return err
+	}
+	revisions, err := o.revisions(ctx, parent)
+	if err != nil {
+		return err
+	}
+	var target *revision.Revision
+	if to == "" {
+		target, err = change.Back(parent, revisions)
+	} else {
+		target, err = chosen(parent, revisions, to)
+	}
+	if err != nil {
+		return err
+	}
+	after, notes, err := change.Undo(parent, target)
+	if err != nil {
+		return err
+	}
+	return o.changePods(ctx, parent, after, notes, a, fmt.Sprintf("goes back to %s (revision %d)", target.Name, target.Number))
+}
+
+func (o *options) restart() *cobra.Command {
+	a := &acting{}
+	cmd := &cobra.Command{
+		Use:   "restart NAME",
+		Short: "Make a new revision of the same pods, so that they are replaced",
+		Long: `Make a new revision of the same pods, with an annotation in all pod templates. It is rolled out like any other: with type Manual the
+partitions hold it, and with type RollingUpdate it goes through the steps.`,
+		Example: `  kubectl united restart web`,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parent, err := o.inView(cmd.Context(), args[0], a)
+			if err != nil {
+				return err
+			}
+			after, notes, err := change.Restart(parent, time.Now())
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, after, notes, a, "restarts")
+		},
+	}
+	a.addTo(cmd)
+	return cmd
+}
+
+func (o *options) set() *cobra.Command {
+	cmd := &cobra.Command{Use: "set", Short: "Change images or environment variables of the pod templates"}
+	cmd.AddCommand(o.setImage(), o.setEnv())
+	return cmd
+}
+
+func (o *options) setImage() *cobra.Command {
+	a := &acting{}
+	cmd := &cobra.Command{
+		Use:     "image NAME CONTAINER=IMAGE...",
+		Short:   "Change the images of containers and init containers, by their names, in all pod templates",
+		Example: `  kubectl united set image web web=registry.example/web:v2`,
+		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			images := map[string]string{}
+			for _, arg := range args[1:] {
+				container, image, ok := strings.Cut(arg, "=")
+				if !ok || container == "" || image == "" {
+					return fmt.Errorf("%s: it must be CONTAINER=IMAGE", arg)
+				}
+				if other, twice := images[container]; twice && other != image {
+					return fmt.Errorf("%s has two images: %s and %s", container, other, image)
+				}
+				images[container] = image
+			}
+			parent, err := o.inView(cmd.Context(), args[0], a)
+			if err != nil {
+				return err
+			}
+			after, notes, err := change.SetImages(parent, images)
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, after, notes, a, "changes images: "+strings.Join(args[1:], ", "))
+		},
+	}
+	a.addTo(cmd)
+	return cmd
+}
+
+func (o *options) setEnv() *cobra.Command {
+	a, container := &acting{}, ""
+	cmd := &cobra.Command{
+		Use:   "env NAME KEY=VALUE... KEY-...",
+		Short: "Set environment variables, or remove them, in all containers or one, in all pod templates",
+		Example: `  kubectl united set env web LOG=debug
+  kubectl united set env web -c web LOG-`,
+		Args: cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			variables, err := variablesOf(args[1:])
+			if err != nil {
+				return err
+			}
+			parent, err := o.inView(cmd.Context(), args[0], a)
+			if err != nil {
+				return err
+			}
+			after, notes, err := change.SetEnv(parent, container, variables)
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, after, notes, a, "changes environment variables: "+strings.Join(args[1:], ", "))
+		},
+	}
+	a.addTo(cmd)
+	cmd.Flags().StringVarP(&container, "container", "c", "", "only in the container, or init container, with this name")
+	return cmd
+}
+
+// variablesOf reads KEY=VALUE and KEY-.
+func variablesOf(args []string) (variables []change.Variable, err error) {
+	seen := map[string]bool{}
+	for _, arg := range args {
+		name, value, sets := strings.Cut(arg, "=")
+		v := change.Variable{Name: name, Value: value}
+		if !sets {
+			v.Name, v.Remove = strings.CutSuffix(arg, "-")
+			if !v.Remove {
+				return nil, fmt.Errorf("%s: it must be KEY=VALUE, or KEY- to remove it", arg)
+			}
+		}
+		if faults := validation.IsEnvVarName(v.Name); len(faults) > 0 {
+			return nil, fmt.Errorf("%s: %s", arg, strings.Join(faults, "; "))
+		}
+		if seen[v.Name] {
+			return nil, fmt.Errorf("%s is there twice", v.Name)
+		}
+		seen[v.Name] = true
+		variables = append(variables, v)
+	}
+	return variables, nil
+}
+
+// changePods makes a change of the pods, and says what it leads to.
+func (o *options) changePods(ctx context.Context, parent, after *v1alpha1.UnitedDeployment, notes []string, a *acting, what string) error {
+	operations, err := change.Operations(parent, after)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		_, _ = fmt.Fprintln(o.ErrOut, "Note:", note)
+	}
+	if len(operations) == 0 && a.output == "" {
+		_, err = fmt.Fprintf(o.Out, "%s: its pods are like that already: nothing was done\n", parent.Name)
+		return err
+	}
+	// Look before acting: afterwards the manager may be halfway through.
+	in, unseen := o.worldOf(ctx, after)
+	converted := make([]operation, 0, len(operations))
+	for _, op := range operations {
+		converted = append(converted, operation(op))
+	}
+	if err := o.act(ctx, parent, a, what, converted...); err != nil || a.output != "" {
+		return err
+	}
+	if in == nil {
+		_, err = fmt.Fprintf(o.ErrOut, "What is held is not known (%s): see kubectl united status %s\n", unseen, parent.Name)
+		return err
+	}
+	o.style().PrintOutcome(o.Out, parent.Name, view.OutcomeOf(in))
+	return nil
+}
+
+// worldOf returns the world of a parent, as far as the user may see it, or else why not.
+func (o *options) worldOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (in *planner.Input, unseen string) {
+	in, err := look.World(ctx, o.api, parent, time.Now())
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, "replicas: " + forbidden(err)
+	case err != nil:
+		return nil, "replicas: " + err.Error()
+	}
+	return in, ""
+}

@@ -1,0 +1,192 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
+)
+
+func TestVariablesOf(t *testing.T) {
+	g := NewWithT(t)
+	got, err := variablesOf([]string{"A=1", "B=", "C=a=b-", "D-"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal([]change.Variable{{Name: "A", Value: "1"}, {Name: "B"}, {Name: "C", Value: "a=b-"}, {Name: "D", Remove: true}}))
+	for args, want := range map[string]string{"A": "KEY=VALUE", "=1": "valid environment variable", "-": "valid environment variable", "9=1": "valid environment variable"} {
+		_, err := variablesOf([]string{args})
+		g.Expect(err).To(MatchError(ContainSubstring(want)), args)
+	}
+	_, err = variablesOf([]string{"A=1", "A-"})
+	g.Expect(err).To(MatchError("A is there twice"))
+}
+
+func TestChosen(t *testing.T) {
+	g := NewWithT(t)
+	parent := &v1alpha1.UnitedDeployment{}
+	parent.Name = "web"
+	revisions := []*revision.Revision{{Name: "web-z4vb847424", Number: 3}, {Name: "web-d2w24xfx77", Number: 12}}
+	for asked, want := range map[string]string{"3": "web-z4vb847424", "12": "web-d2w24xfx77", "web-z4vb847424": "web-z4vb847424"} {
+		got, err := chosen(parent, revisions, asked)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Name).To(Equal(want))
+	}
+	for asked, want := range map[string]string{
+		"4":              "web has no revision 4; there is 3, 12",
+		"web-d2w24xfx7x": "web has no revision web-d2w24xfx7x; did you mean web-d2w24xfx77?",
+		"v1":             "web has no revision v1; there is web-d2w24xfx77, web-z4vb847424",
+	} {
+		_, err := chosen(parent, revisions, asked)
+		g.Expect(err).To(MatchError(want))
+	}
+	_, err := chosen(parent, nil, "1")
+	g.Expect(err).To(MatchError("web has no revisions yet"))
+}
+
+// cluster is a fake API server with one UnitedDeployment at rest, which ran v1 before v2, and the manager has seen that.
+func cluster(t *testing.T, edits ...func(*v1alpha1.UnitedDeployment)) (*options, *bytes.Buffer) {
+	t.Helper()
+	g := NewWithT(t)
+	parent := &v1alpha1.UnitedDeployment{}
+	g.Expect(yaml.UnmarshalStrict([]byte(`
+metadata: {name: web, namespace: shop, uid: u, generation: 3}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template: {statefulSetTemplate: {spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:v1"}]}}}}}
+  topology:
+    subsets:
+    - {name: zone-a}
+    - {name: zone-b, patch: {spec: {template: {spec: {containers: [{name: web, image: "web:b"}]}}}}}
+status: {observedGeneration: 3, conditions: [{type: Initialized, status: "True", reason: Initialized}]}
+`), parent)).To(Succeed())
+	revisions := []client.Object{}
+	for i := range 2 {
+		parent.Spec.Template.StatefulSetTemplate.Raw = bytes.ReplaceAll(parent.Spec.Template.StatefulSetTemplate.Raw, []byte("web:v1"), fmt.Appendf(nil, "web:v%d", i+1))
+		read, err := spec.Read(parent, all.Registry())
+		g.Expect(err).NotTo(HaveOccurred())
+		cr := revision.New(parent, world.OwnerOf(parent), read.Content(), int64(i+1), 0)
+		cr.UID, cr.Annotations = types.UID(cr.Name), map[string]string{v1alpha1.AnnotationCurrent: fmt.Sprintf("u/%d", i+1)}
+		revisions = append(revisions, cr)
+		parent.Status.CurrentRevision, parent.Status.UpdateRevision = cr.Name, cr.Name
+	}
+	for _, edit := range edits {
+		edit(parent)
+	}
+	kinds, err := scheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	out, namespace := &bytes.Buffer{}, "shop"
+	config := genericclioptions.NewConfigFlags(true)
+	config.Namespace = &namespace
+	api := fake.NewClientBuilder().WithScheme(kinds).WithObjects(append(revisions, parent)...).Build()
+	return &options{IOStreams: genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, config: config, api: api}, out
+}
+
+// run runs a command, and returns its error.
+func run(cmd *cobra.Command, args ...string) error {
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	return cmd.ExecuteContext(context.Background())
+}
+
+func TestSetImageSaysWhatIsHeld(t *testing.T) {
+	g := NewWithT(t)
+	o, out := cluster(t)
+	g.Expect(run(o.set(), "image", "web", "web=web:v3")).To(Succeed())
+	g.Expect(out.String()).To(And(
+		ContainSubstring("Note: the patch of subset zone-b sets the image of container web, so there it stays web:b\n"),
+		ContainSubstring(`-p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"web:v3"}]'`),
+		ContainSubstring("The partitions hold 2 of 2 in zone-a, 2 of 2 in zone-b on what they run.\n"), ContainSubstring("kubectl united release web zone-a zone-b\n"),
+	))
+}
+
+func TestUndo(t *testing.T) {
+	bound := func(p *v1alpha1.UnitedDeployment) {
+		p.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(1)}}
+	}
+	midRollout := func(p *v1alpha1.UnitedDeployment) { p.Status.UpdateRevision = "web-other" }
+	unseen := func(p *v1alpha1.UnitedDeployment) { p.Status.ObservedGeneration = 2 }
+	coordinated := func(p *v1alpha1.UnitedDeployment) {
+		p.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
+	}
+	for _, tc := range []struct {
+		name  string
+		edit  func(*v1alpha1.UnitedDeployment)
+		args  []string
+		want  string
+		fails bool
+	}{
+		{"at rest", bound, nil, "The partitions hold 1 of 2 in zone-a, 2 of 2 in zone-b", false},
+		{"coordinated", coordinated, nil, "This is the way back", false},
+		{"to the current one", midRollout, nil, "its pods are like that already", false},
+		{"by number", bound, []string{"--to-revision", "1"}, `"value":"web:v1"`, false},
+		{"unknown", bound, []string{"--to-revision", "9"}, "there is 1, 2", true},
+		{"not observed", unseen, nil, "no manager has seen the last change", true},
+		{"another revision in view", bound, []string{"--revision", "web-x"}, "no longer web-x", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			o, out := cluster(t, tc.edit)
+			err := run(o.undo(), append([]string{"web"}, tc.args...)...)
+			if tc.fails {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(out.String()).To(ContainSubstring(tc.want))
+		})
+	}
+}
+
+// A change that somebody makes between look and act is not overwritten.
+func TestStaleView(t *testing.T) {
+	g := NewWithT(t)
+	o, out := cluster(t)
+	o.api = interceptor.NewClient(o.api, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		other := &v1alpha1.UnitedDeployment{}
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(object), other)).To(Succeed())
+		other.Generation++
+		g.Expect(c.Update(ctx, other)).To(Succeed())
+		if err := c.Patch(ctx, object, patch, opts...); err != nil { // as the API server says it
+			return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return nil
+	}})
+	g.Expect(run(o.restart(), "web")).To(MatchError(ContainSubstring("somebody has changed web since: nothing was done")))
+	g.Expect(out.String()).NotTo(ContainSubstring("restarts"))
+}
+
+func TestDiffAtRest(t *testing.T) {
+	g := NewWithT(t)
+	o, out := cluster(t)
+	g.Expect(run(o.diff(), "web")).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("has no other revision than"))
+	g.Expect(run(o.diff(), "web", "--revision", "1")).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("-  - image: web:v1\n+  - image: web:v2\n"))
+	out.Reset()
+	g.Expect(run(o.history(), "web", "-o", "name")).To(Succeed())
+	g.Expect(out.String()).To(MatchRegexp(`^(controllerrevision\.apps/web-\w+\n){2}$`))
+}

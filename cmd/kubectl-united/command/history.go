@@ -1,0 +1,206 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/unitedworkloads/united/adapters/all"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+)
+
+func (o *options) history() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "history NAME",
+		Short: "Show the revisions, their images, and who runs them",
+		Example: `  kubectl united history web
+  kubectl annotate controllerrevision web-d2w24xfx77 kubernetes.io/change-cause="new cache"`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.showHistory(cmd.Context(), args[0], output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml or name")
+	return cmd
+}
+
+func (o *options) showHistory(ctx context.Context, name, output string) error {
+	parent, err := o.one(ctx, name)
+	if err != nil {
+		return err
+	}
+	revisions, err := o.revisions(ctx, parent)
+	if err != nil {
+		return err
+	}
+	in, unseen := o.worldOf(ctx, parent)
+	h := view.HistoryOf(parent, revisions, in, unseen)
+	if output != "" {
+		var names []string
+		for i := range h.Revisions {
+			names = append(names, "controllerrevision.apps/"+h.Revisions[i].Name)
+		}
+		return structured(o.Out, output, h, strings.Join(names, "\n"))
+	}
+	if len(h.Revisions) == 0 {
+		_, err = fmt.Fprintf(o.ErrOut, "%s has no revision yet; see kubectl united status %s\n", name, name)
+		return err
+	}
+	o.style().PrintHistory(o.Out, h, time.Now())
+	return nil
+}
+
+// revisions returns the stored revisions of a parent, the one used last at the end.
+func (o *options) revisions(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
+	revisions, err := look.Revisions(ctx, o.api, parent)
+	if apierrors.IsForbidden(err) {
+		return nil, errors.New("the revisions of " + parent.Name + ": " + forbidden(err))
+	}
+	return revisions, err
+}
+
+// chosen returns the revision with a number or a name.
+func chosen(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, asked string) (*revision.Revision, error) {
+	number, err := strconv.ParseInt(asked, 10, 64)
+	numbered := err == nil
+	var names []string
+	for _, r := range revisions {
+		if r.Name == asked || numbered && r.Number == number {
+			return r, nil
+		}
+		names = append(names, r.Name)
+		if numbered {
+			names[len(names)-1] = fmt.Sprint(r.Number)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s has no revisions yet", parent.Name)
+	case numbered: // the nearest number is no better than any other
+		names = names[max(0, len(names)-8):]
+		return nil, fmt.Errorf("%s has no revision %s; there is %s", parent.Name, asked, strings.Join(names, ", "))
+	}
+	slices.Reverse(names) // suggest what was used last
+	return nil, fmt.Errorf("%s has no revision %s%s", parent.Name, asked, suggestion(asked, names))
+}
+
+// completesRevision completes a flag with the names of the revisions of the UnitedDeployment in the arguments.
+func (o *options) completesRevision(cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		parent, err := o.one(cmd.Context(), args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		revisions, err := o.revisions(cmd.Context(), parent)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, r := range revisions {
+			names = append(names, r.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (o *options) diff() *cobra.Command {
+	var from, to, output string
+	cmd := &cobra.Command{
+		Use:   "diff NAME",
+		Short: "Show how the pods of two revisions differ, those of subsets too",
+		Long: `Show how the pods of two revisions differ: the template, and for each subset what its patch and tolerations change in it.
+
+Without flags these are the current and the update revision.`,
+		Example: `  kubectl united diff web
+  kubectl united diff web --revision 3
+  kubectl united diff web --revision web-d2w24xfx77 --to 5`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.showDiff(cmd.Context(), args[0], from, to, output)
+		},
+	}
+	cmd.Flags().StringVar(&from, "revision", "", "the number or name of the revision to begin with; without it the current one")
+	cmd.Flags().StringVar(&to, "to", "", "the number or name of the revision to compare with; without it the update revision")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")
+	o.completesRevision(cmd, "revision")
+	o.completesRevision(cmd, "to")
+	return cmd
+}
+
+func (o *options) showDiff(ctx context.Context, name, from, to, output string) error {
+	parent, err := o.one(ctx, name)
+	if err != nil {
+		return err
+	}
+	revisions, err := o.revisions(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if from == "" && to == "" && parent.Status.CurrentRevision == parent.Status.UpdateRevision && output == "" {
+		_, err := fmt.Fprintf(o.ErrOut, "%s has no other revision than %s to run. To compare others: kubectl united diff %s --revision N [--to N]; see kubectl united history %s\n", name, parent.Status.UpdateRevision, name, name)
+		return err
+	}
+	if from == "" {
+		from = parent.Status.CurrentRevision
+	}
+	if to == "" {
+		to = parent.Status.UpdateRevision
+	}
+	was, err := chosen(parent, revisions, from)
+	if err != nil {
+		return err
+	}
+	is, err := chosen(parent, revisions, to)
+	if err != nil {
+		return err
+	}
+	if parent.Status.ObservedGeneration != parent.Generation {
+		_, _ = fmt.Fprintf(o.ErrOut, "No manager has seen the last change of %s yet: it may make another revision.\n", name)
+	}
+	d, err := view.DiffOf(was, is, subsetNames(parent), overlays(parent))
+	switch {
+	case err != nil:
+		return err
+	case output != "":
+		return structured(o.Out, output, d, "uniteddeployment.apps.united.dev/"+name)
+	case len(d.Parts) == 0:
+		_, err = fmt.Fprintf(o.ErrOut, "%s and %s make the same pods.\n", was.Name, is.Name)
+		return err
+	}
+	o.style().PrintDiff(o.Out, d)
+	return nil
+}
+
+func subsetNames(parent *v1alpha1.UnitedDeployment) (names []string) {
+	for i := range parent.Spec.Topology.Subsets {
+		names = append(names, parent.Spec.Topology.Subsets[i].Name)
+	}
+	return names
+}
+
+// overlays returns what the subsets change today; nothing if the spec is not valid, and then revisions have to know it.
+func overlays(parent *v1alpha1.UnitedDeployment) map[string]revision.Overlay {
+	read, err := spec.Read(parent, all.Registry())
+	if err != nil {
+		return nil
+	}
+	return read.Overlays()
+}
