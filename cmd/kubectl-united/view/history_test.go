@@ -129,7 +129,7 @@ To release them, when web-2 is the update revision: kubectl united release web z
 		{"nothing held", view.Outcome{Released: 2}, "No partition holds it: it is rolled out now.\n"},
 		{"back under Manual", view.Outcome{Back: true}, "Every replica that runs something else goes to it, whatever the partitions: nothing is held.\n"},
 		{"back under RollingUpdate", view.Outcome{Back: true, Coordinated: true}, "This is the way back: no step or approval holds it.\n"},
-		{"paused", view.Outcome{Coordinated: true, Stopped: true}, `web is paused: nothing moves until you run: kubectl united resume web
+		{"paused", view.Outcome{Coordinated: true, Stopped: true}, `web is paused: no replica is updated until you run: kubectl united resume web
 The rollout goes through its steps: kubectl united status web --watch
 `},
 	} {

@@ -344,15 +344,15 @@ func (q *inquiry) answer() string {
 	case Fault:
 		name += " does not move, because something is wrong: " + cause
 	case Passing:
-		name += " is on its way, and waits: " + cause
+		name += " is on its way: " + cause
 	case Told:
-		name += " stands still because it is told to: " + cause
+		name += " stands still as you asked: " + cause
 		told = 0
 	default:
 		name += " has nothing to do: " + cause
 	}
 	if told > 0 {
-		name += "; besides, some of it is told to stand still"
+		name += "; besides, you hold a part of it"
 	}
 	return strings.TrimSuffix(name, ".") + "."
 }

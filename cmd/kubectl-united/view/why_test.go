@@ -148,25 +148,25 @@ func TestWhy(t *testing.T) {
 web has nothing to do: 4 of 4 replicas run hash.
 nothing web RolloutComplete: 4 of 4 replicas run hash`},
 		{"held", func(s *scene) *scene { return s.image("v2").settled() }, `
-web stands still because it is told to: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
+web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
 told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'`},
 		{"held in one subset by its own partition", func(s *scene) *scene { return s.partition("a", "0").partition("b", "1").image("v2").settled() }, `
-web stands still because it is told to: b: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas.
+web stands still as you asked: b: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas.
 told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1; the command releases all of b
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'`},
 		{"bound to another revision", func(s *scene) *scene { return s.bound("web-other").partition("a", "0").image("v2").settled() }, `
-web stands still because it is told to: a, b: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision).
+web stands still as you asked: a, b: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision).
 told a, b BoundToRevision: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision); the command releases a, and leaves the others held
 $ kubectl patch united web -n shop --type=json -p '[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"partitions":{"a":0},"revision":"hash"}}]'`},
 		{"paused", func(s *scene) *scene { return s.partition("a", "0").paused().image("v2").settled() }, `
-web stands still because it is told to: spec.paused is true, which freezes the rollout.
+web stands still as you asked: spec.paused is true, which freezes the rollout.
 told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas; the command releases all of b
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false}}'`},
 		{"paused, and held besides", func(s *scene) *scene { return s.paused().image("v2").settled() }, `
-web stands still because it is told to: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
+web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
 told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now`},
@@ -174,26 +174,26 @@ told web Paused: spec.paused is true, which freezes the rollout; scaling and rep
 			s.seen.Lease.Holder = ""
 			return s.image("v2").settled()
 		}, `
-web does not move, because something is wrong: Lease united-system/united-manager: no manager leads; besides, some of it is told to stand still.
+web does not move, because something is wrong: Lease united-system/united-manager: no manager leads; besides, you hold a part of it.
 fault Lease united-system/united-manager NoManager: no manager leads
 told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
 		{"the manager is gone", func(s *scene) *scene {
 			s.gone = true
 			return s.image("v2")
 		}, `
-web does not move, because something is wrong: Lease united-system/united-manager: no manager leads since then, when manager-1 renewed it last; besides, some of it is told to stand still.
+web does not move, because something is wrong: Lease united-system/united-manager: no manager leads since then, when manager-1 renewed it last; besides, you hold a part of it.
 fault Lease united-system/united-manager NoManager: no manager leads since then, when manager-1 renewed it last; see its Deployment and its log
 fault web NotObserved: no manager has observed generation 2; the last one is 1
 told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
 		{"the manager does not observe", func(s *scene) *scene { return s.image("v2") }, `
-web does not move, because something is wrong: no manager has observed generation 2; besides, some of it is told to stand still.
+web does not move, because something is wrong: no manager has observed generation 2; besides, you hold a part of it.
 fault web NotObserved: no manager has observed generation 2; the last one is 1; manager-1 leads: if it stays so for more than a moment, see its log, and whether its --watch-namespaces has shop
 told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
 		{"the API server refuses a child", func(s *scene) *scene {
 			s.API.Refuse = map[string]error{"a": apierrors.NewBadRequest("unknown field (spec; x)")}
 			return s.image("v2").partition("b", "1").passes(3)
 		}, `
-web does not move, because something is wrong: a: unknown field (spec; x); besides, some of it is told to stand still.
+web does not move, because something is wrong: a: unknown field (spec; x); besides, you hold a part of it.
 fault a ApplyRefused: unknown field (spec; x)
 passing b Updating: waiting for the controller of web-b to observe its latest spec
 told a RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
@@ -209,7 +209,7 @@ told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which p
 				}}
 			})
 		}, `
-web does not move, because something is wrong: web-a-1: CrashLoopBackOff since then; besides, some of it is told to stand still.
+web does not move, because something is wrong: web-a-1: CrashLoopBackOff since then; besides, you hold a part of it.
 fault web-a-1 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff): back-off 40s, ended with exit code 2, 3 restarts; its last line: panic: no database
 told a RolloutHeld: spec.updateStrategy.manualUpdate.partitions[a] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
 told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas`},
@@ -251,7 +251,7 @@ fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUna
 			})
 			return s.image("broken2").settled()
 		}, `
-web is on its way, and waits: a, b: waiting for other subsets, to stay within maxSkew 10%.
+web is on its way: a, b: waiting for other subsets, to stay within maxSkew 10%.
 passing web-a-1 NotReady: not ready since then; it counts as failed from then on
 passing a, b MaxSkew: waiting for other subsets, to stay within maxSkew 10%`},
 		{"order", func(s *scene) *scene {
@@ -260,7 +260,7 @@ passing a, b MaxSkew: waiting for other subsets, to stay within maxSkew 10%`},
 			})
 			return s.image("broken2").settled()
 		}, `
-web is on its way, and waits: b: waiting for its turn: a is not done yet.
+web is on its way: b: waiting for its turn: a is not done yet.
 passing web-a-0 and 1 more of a NotReady: not ready since then; it counts as failed from then on
 passing b Order: waiting for its turn: a is not done yet`},
 		{"approval", func(s *scene) *scene {
@@ -269,7 +269,7 @@ passing b Order: waiting for its turn: a is not done yet`},
 			})
 			return s.image("v2").settled()
 		}, `
-web stands still because it is told to: step 1 of 1 reached, and waits for approval.
+web stands still as you asked: step 1 of 1 reached, and waits for approval.
 told web AwaitingApproval: step 1 of 1 reached, and waits for approval; the key is hash
 $ kubectl annotate --overwrite united web -n shop united.dev/approved=hash
 told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])`},
@@ -279,21 +279,21 @@ told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50
 			})
 			return s.image("v2").settled().paused().settled()
 		}, `
-web stands still because it is told to: spec.paused is true, which freezes the rollout.
+web stands still as you asked: spec.paused is true, which freezes the rollout.
 told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now: step 1 of 1 reached; to continue, run: kubectl annotate --overwrite united -n shop web united.dev/approved=hash`},
 		{"held by the floor", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) })
 			return s.image("v2").settled()
 		}, `
-web stands still because it is told to: a, b: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas.
+web stands still as you asked: a, b: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas.
 told a, b RolloutHeld: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`},
 		{"no rights to replicas", func(s *scene) *scene {
 			s.blind, s.seen.Lease, s.seen.Unseen = true, nil, []string{"replicas: you may not list pods"}
 			return s.image("v2").partition("a", "0").settled()
 		}, `
-web stands still because it is told to: b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas.
+web stands still as you asked: b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas.
 told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
 not seen: replicas: you may not list pods`},
 	} {
