@@ -116,6 +116,37 @@ func TestReadmeEquivalents(t *testing.T) {
 	})
 }
 
+// TestReadmeCanary runs the canary in three commands of README.md, with the plugin and with plain kubectl.
+func TestReadmeCanary(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	e.Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(text), "\n## A canary in three commands\n")
+	e.Expect(found).To(BeTrue())
+	section, _, _ = strings.Cut(section, "\n## ")
+	forms := consoleFence.FindAllStringSubmatch(section, -1)
+	e.Expect(forms).To(HaveLen(2))
+	shell := Shell(e, root)
+	shell("kubectl apply -f config/samples/web.yaml")
+	w := e.Workload("web")
+	for i, image := range []string{"v2", "v3"} {
+		w.Settle()
+		w.SetImage(image)
+		w.Settle()
+		w.Expect(w.Images()["zone-a"]).NotTo(Equal(image), "it is held")
+		var commands []string
+		for _, said := range readSession(forms[i][1]) {
+			commands = append(commands, revisionName.ReplaceAllString(said.command, w.Parent().Status.UpdateRevision))
+		}
+		shell("set -e\n" + strings.Join(commands, "\n"))
+		w.Settle()
+		w.Expect(w.Images()).To(Equal(Images{"zone-a": image, "zone-b": strings.Join([]string{image, image, image}, " "), "zone-c": image + " " + image}))
+	}
+}
+
 // exchange is a command in a document, and the output that the document shows.
 type exchange struct{ command, output string }
 
