@@ -51,21 +51,21 @@ func (s Style) table(w io.Writer, rows [][]cell) {
 		}
 	}
 	for _, row := range rows {
-		indent := 0
+		line, indent := &strings.Builder{}, 0
 		for i, c := range row {
 			if i < len(row)-1 {
-				_, _ = fmt.Fprint(w, s.paint(c.color, c.text), strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2))
+				line.WriteString(s.paint(c.color, c.text) + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2))
 				indent += widths[i] + 2
 				continue
 			}
-			lines := s.wrap(c.text, indent)
-			for n, line := range lines {
+			for n, text := range s.wrap(c.text, indent) {
 				if n > 0 {
-					_, _ = fmt.Fprint(w, strings.Repeat(" ", indent))
+					line.WriteString("\n" + strings.Repeat(" ", indent))
 				}
-				_, _ = fmt.Fprintln(w, s.paint(c.color, line))
+				line.WriteString(s.paint(c.color, text))
 			}
 		}
+		_, _ = fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
 
