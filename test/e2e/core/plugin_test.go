@@ -43,6 +43,11 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(e.Does("status")).To(MatchRegexp(`web +6 +1 +6 +RolloutHeld`))
 		e.Expect(e.Does("get", "-o", "name")).To(Equal("uniteddeployment.apps.united.dev/web\n"))
 	})
+	e.Step("a pipeline waits for what it asks for, and no longer than it may", func() {
+		e.Expect(e.Plugin("wait", "web", "--for", "held").Code).To(BeZero())
+		late := e.Plugin("wait", "web", "--for", "complete", "--timeout", "2s")
+		e.Expect(late.Code).To(Equal(2), late.Err)
+	})
 	e.Step("what is not so is refused, and changes nothing", func() {
 		before := w.Parent().Generation
 		e.Refuses("did you mean web?", "status", "wen")
@@ -120,6 +125,10 @@ func TestPluginSteps(t *testing.T) {
 
 	w.SetImage("broken-v3")
 	w.IsNotReady(v1alpha1.ReasonReplicaFailed)
+	failed := e.Plugin("wait", "web", "--timeout", "2m")
+	e.Expect(failed.Code).To(Equal(1))
+	e.Expect(failed.Err).To(ContainSubstring("ReplicaFailed"))
+	e.Expect(e.Does("why", "web")).To(ContainSubstring("CrashLoopBackOff"))
 	e.Refuses("To do it without a terminal, add --yes", "force", "web")
 	e.Does("force", "web", "--yes")
 	w.Eventually(func() bool { return w.Rollout().Forced }).Should(BeTrue())
