@@ -46,8 +46,12 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("It is running after %s. The demo runs every command below, with this kubeconfig:\n\n  export KUBECONFIG=%s\n",
-		time.Since(began).Round(100*time.Millisecond), c.Kubeconfig())
+	bin, err := cluster.BinDir()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("It is running after %s. The demo runs every command below, with this kubeconfig:\n\n  export PATH=%s:$PATH KUBECONFIG=%s\n",
+		time.Since(began).Round(100*time.Millisecond), bin, c.Kubeconfig())
 	d, err := newDemo(c, manager, os.Stdout)
 	if err != nil {
 		return err
