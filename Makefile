@@ -193,7 +193,7 @@ plugin-archives:
 		tar -C "$$tmp" --sort=name --mtime='@$(SOURCE_DATE_EPOCH)' --owner=0 --group=0 --numeric-owner -cf - LICENSE kubectl_complete-united "$$program" | \
 			gzip -n > '$(DIST)/kubectl-united-$(VERSION)-'"$${platform//\//-}.tar.gz"; \
 	done
-	@VERSION='$(VERSION)' DIST='$(DIST)' hack/krew.sh > '$(DIST)/krew-united.yaml'
+	@mkdir -p '$(DIST)/krew' && VERSION='$(VERSION)' DIST='$(DIST)' hack/krew.sh > '$(DIST)/krew/united.yaml'
 
 RELEASE_CHART = $(DIST)/united-$(VERSION).tgz
 release: image $(BIN)/helm ## Put chart, CRDs, manifests, image, plugin and checksums into dist/, with the version of the tag

@@ -25,11 +25,16 @@ var release string
 
 func (o *options) version() *cobra.Command {
 	var output string
+	var alone bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of the plugin and of the manager, and whether they fit",
 		Args:  cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if alone {
+				_, err := fmt.Fprintln(o.Out, build().Version)
+				return err
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), lookTimeout)
 			defer cancel()
 			managers, unseen := o.managers(ctx)
@@ -40,6 +45,7 @@ func (o *options) version() *cobra.Command {
 			return printVersion(o.Out, v)
 		},
 	}
+	cmd.Flags().BoolVar(&alone, "client", false, "show the version of the plugin alone, without a cluster")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml or name")
 	return cmd
 }

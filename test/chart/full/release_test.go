@@ -86,10 +86,10 @@ func checkRelease(e *Env, clone, dist string) {
 		files = append(files, entry.Name())
 	}
 	plugin := "kubectl-united-9.8.7-linux-" + runtime.GOARCH + ".tar.gz"
-	e.Expect(files).To(Equal([]string{"checksums.txt", "crds.yaml", "image", "install.yaml", "krew-united.yaml", plugin, "united-9.8.7.tgz", "united-manager-9.8.7.tar"}))
+	e.Expect(files).To(Equal([]string{"checksums.txt", "crds.yaml", "image", "install.yaml", "krew", plugin, "united-9.8.7.tgz", "united-manager-9.8.7.tar"}))
 	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(strings.Split(strings.TrimSpace(string(sums)), "\n")).To(HaveLen(6))
+	e.Expect(strings.Split(strings.TrimSpace(string(sums)), "\n")).To(HaveLen(5))
 	for line := range strings.Lines(string(sums)) {
 		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		content, err := os.ReadFile(filepath.Join(dist, file))
@@ -112,7 +112,7 @@ func checkRelease(e *Env, clone, dist string) {
 // checkPlugin checks that Krew accepts the manifest, and that the program in the archive has the version.
 func checkPlugin(e *Env, dist, archive string) {
 	e.T.Helper()
-	manifest := filepath.Join(dist, "krew-united.yaml")
+	manifest := filepath.Join(dist, "krew", "united.yaml")
 	out, err := exec.CommandContext(e.Ctx, filepath.Join(repository(e), "bin", "validate-krew-manifest"), "-skip-install", "-manifest", manifest).CombinedOutput()
 	e.Expect(err).NotTo(HaveOccurred(), string(out))
 	text, err := os.ReadFile(manifest)
