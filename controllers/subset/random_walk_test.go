@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 )
 
-// model is a StatefulSet with its controller (test/statefulset, which behaves as the real ones were observed to), its
+// model is a StatefulSet with its controller (adapters/statefulset/model, which behaves as the real ones were observed to), its
 // kubelets, and the part of United's controller that is in Next. Each of these acts only when the test calls it.
 // Revisions have the names of the parent's: the set's own revision for r1 is h1.
 type model struct {

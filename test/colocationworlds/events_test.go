@@ -6,7 +6,7 @@ package colocationworlds
 import (
 	"fmt"
 
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 )
 
 // event is an event, and the state after it; raw is that state before it was brought into canonical form.

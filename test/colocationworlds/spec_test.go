@@ -16,12 +16,12 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	statefulsets "github.com/unitedworkloads/united/adapters/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // topology is spec.topology: for each subset, a member with a ratio, another one, or, with the text "-", none. Without an

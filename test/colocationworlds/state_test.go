@@ -26,7 +26,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 )
 
 const (

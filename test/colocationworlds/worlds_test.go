@@ -6,8 +6,8 @@ package colocationworlds
 import (
 	"testing"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 const (

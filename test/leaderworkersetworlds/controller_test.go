@@ -6,7 +6,7 @@ package leaderworkersetworlds
 import (
 	"slices"
 
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 

@@ -4,7 +4,7 @@
 package leaderworkersetworlds
 
 import (
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 

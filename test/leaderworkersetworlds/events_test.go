@@ -6,7 +6,7 @@ package leaderworkersetworlds
 import (
 	"fmt"
 
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 

@@ -20,8 +20,8 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/unitedworkloads/united/adapters"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/statefulset"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 

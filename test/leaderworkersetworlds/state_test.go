@@ -4,7 +4,7 @@
 // Package leaderworkersetworlds walks through small worlds of a UnitedDeployment with LeaderWorkerSets as children. Its
 // model of their controllers was written from pkg/controllers of LeaderWorkerSet 0.9.0, and its oracle from the text of
 // the design, and not from the code under test. Its value is that it is independent, so do not replace any of it by code
-// of the project. The StatefulSet of the leaders is that of test/statefulset, which is compared with the real one.
+// of the project. The StatefulSet of the leaders is that of adapters/statefulset/model, which is compared with the real one.
 //
 // The package has only tests:
 //
@@ -29,8 +29,8 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/unitedworkloads/united/adapters/leaderworkerset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/statefulset"
 	"github.com/unitedworkloads/united/test/worlds"
 )
 

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // breach is a violation of a rule.

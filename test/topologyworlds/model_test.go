@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/world"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // unbounded is the maximum of a subset that has none.

@@ -18,10 +18,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // all is a partition of a child that protects all replicas. On the object it is the highest number.

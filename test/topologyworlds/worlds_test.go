@@ -6,7 +6,7 @@ package topologyworlds
 import (
 	"testing"
 
-	"github.com/unitedworkloads/united/test/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 )
 
 const (

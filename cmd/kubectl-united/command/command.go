@@ -93,6 +93,7 @@ func (o *options) commands() []*cobra.Command {
 		o.why(),
 		o.wait(), o.version(), o.lint(),
 		o.history(), o.diff(), o.undo(), o.restart(), o.set(),
+		o.plan(),
 	}
 }
 

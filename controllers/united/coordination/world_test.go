@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/adapters"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
-// world has children and a StatefulSet controller (test/statefulset, which behaves like the real ones), as small
+// world has children and a StatefulSet controller (adapters/statefulset/model, which behaves like the real ones), as small
 // as the planner needs them. Decisions of the planner are carried out at once, and every pod that is not of a
 // broken revision becomes available in the next round. (The API server, the cache and the caller are simulated
 // elsewhere.)

@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // Going back, as section 6 of docs/design.md has it: to the current revision, or to one of rollbackRevisions that were

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/unitedworkloads/united/adapters"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // smallEvent is one event, in four bytes: what happens, to which child, to which ordinal or by which edit, and

@@ -25,6 +25,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	statefulsets "github.com/unitedworkloads/united/adapters/statefulset"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -34,7 +35,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // The seam is all that the small worlds know about the internals of the controller. It creates the world of a pass

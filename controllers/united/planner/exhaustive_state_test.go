@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // maxKids bounds the number of subsets in a small world.

@@ -13,7 +13,7 @@ import (
 )
 
 // Small worlds combine the real decisions of the controller (planner.Make, report.Status) with a small model of
-// StatefulSets, their controllers and their pods (test/statefulset), in every order in which things can happen.
+// StatefulSets, their controllers and their pods (adapters/statefulset/model), in every order in which things can happen.
 // Nothing is left to chance, so a breach that is not found in a world does not exist there. Each world is a
 // handful of replicas and a budget of disturbances (exhaustive_worlds_test.go). Each state is reached by a
 // shortest way, breadth first.

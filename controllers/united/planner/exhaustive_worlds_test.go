@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // manual returns a strategy Manual with a partition for each subset.

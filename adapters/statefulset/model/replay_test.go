@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/test/simulation"
-	"github.com/unitedworkloads/united/test/statefulset"
 )
 
 // recordings is the file with the recorded results of the real controllers.
-const recordings = "../simulation/testdata/traces.txt"
+const recordings = "../../../test/simulation/testdata/traces.txt"
 
 // record describes the recordings of a version of Kubernetes.
 type record struct {

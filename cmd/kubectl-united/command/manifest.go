@@ -1,0 +1,157 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+)
+
+// parents reads the UnitedDeployments in files.
+func (o *options) parents(files []string) ([]*unstructured.Unstructured, error) {
+	builder := resource.NewLocalBuilder().Unstructured().Local().ContinueOnError()
+	if slices.Contains(files, "-") {
+		builder = builder.Stream(o.In, "the standard input")
+		files = slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "-" })
+	}
+	infos, err := builder.FilenameParam(false, &resource.FilenameOptions{Filenames: files}).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, info := range infos {
+		if u, ok := info.Object.(*unstructured.Unstructured); ok && u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.Kind) {
+			all = append(all, u)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there is no UnitedDeployment in it")
+	}
+	return all, nil
+}
+
+// planObject plans what kubectl apply of an object would do.
+func (o *options) planObject(ctx context.Context, object *unstructured.Unstructured, offline bool) (*foresee.Plan, error) {
+	if object.GetNamespace() == "" {
+		namespace, err := o.namespace()
+		if err != nil {
+			return nil, err
+		}
+		object.SetNamespace(namespace)
+	}
+	after, err := typed(object)
+	if err != nil {
+		return &foresee.Plan{
+			Namespace: object.GetNamespace(), Name: object.GetName(), Refused: []string{err.Error()}, Subsets: []foresee.Subset{}, Waves: []foresee.Wave{},
+		}, nil
+	}
+	if offline {
+		return foreseenOffline(after)
+	}
+	api, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	c := &proposal{after: after}
+	c.before, err = look.One(ctx, api, after.Namespace, after.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.before = nil
+		answer := after.DeepCopy()
+		err = o.tried(c, api.Create(ctx, answer, client.DryRunAll, client.FieldValidation("Strict")), answer)
+	case err != nil:
+		return nil, explained(err)
+	default:
+		err = o.tryApply(ctx, c, object)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.foreseen(ctx, c)
+}
+
+// typed decodes a UnitedDeployment. A field that there is not is an error.
+func typed(object *unstructured.Unstructured) (*v1alpha1.UnitedDeployment, error) {
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	parent := &v1alpha1.UnitedDeployment{}
+	if err := yaml.UnmarshalStrict(raw, parent); err != nil {
+		return nil, fmt.Errorf("%s: %w", object.GetName(), err)
+	}
+	return parent, nil
+}
+
+// tryApply tries what kubectl apply would do with an object that exists: from client or server side, as the last time.
+func (o *options) tryApply(ctx context.Context, c *proposal, object *unstructured.Unstructured) error {
+	last := c.before.Annotations[corev1.LastAppliedConfigAnnotation]
+	for _, m := range c.before.ManagedFields {
+		if last == "" && m.Operation == "Apply" && m.Subresource == "" {
+			return o.tryServerSide(ctx, c, object, m.Manager)
+		}
+	}
+	object = object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "status")
+	modified, err := json.Marshal(object.Object)
+	if err != nil {
+		return err
+	}
+	live := c.before.DeepCopy()
+	live.APIVersion, live.Kind = object.GetAPIVersion(), object.GetKind()
+	delete(live.Annotations, corev1.LastAppliedConfigAnnotation)
+	current, err := json.Marshal(live)
+	if err != nil {
+		return err
+	}
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(last), modified, current)
+	if err != nil {
+		return err
+	}
+	merged, err := jsonpatch.MergePatch(current, patch)
+	if err != nil {
+		return err
+	}
+	c.after = &v1alpha1.UnitedDeployment{}
+	if err := json.Unmarshal(merged, c.after); err != nil {
+		return err
+	}
+	return o.tryPatch(ctx, c, client.RawPatch(types.MergePatchType, patch))
+}
+
+// tryServerSide tries kubectl apply --server-side, by the manager that did it before.
+func (o *options) tryServerSide(ctx context.Context, c *proposal, object *unstructured.Unstructured, manager string) error {
+	u := object.DeepCopy()
+	err := o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.FieldOwner(manager))
+	answer := &v1alpha1.UnitedDeployment{}
+	if err == nil {
+		raw, err := u.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(raw, answer); err != nil {
+			return err
+		}
+	} else {
+		c.after.Status, c.after.UID = c.before.Status, c.before.UID // what was not merged is missing
+	}
+	return o.tried(c, err, answer)
+}

@@ -1,0 +1,108 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
+)
+
+const web = "../../../config/samples/web.yaml"
+
+// runPlan runs the plugin without a cluster.
+func runPlan(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
+	code = Run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(in), Out: stdout, ErrOut: stderr})
+	return code, stdout.String(), stderr.String()
+}
+
+func TestPlanOffline(t *testing.T) {
+	code, out, errs := runPlan(t, "", "plan", "-f", web, "--offline", "-o", "json")
+	plan := &foresee.Plan{}
+	if err := json.Unmarshal([]byte(out), plan); err != nil || code != 0 {
+		t.Fatal(code, err, errs)
+	}
+	if !plan.New || len(plan.Waves) != 1 || len(plan.Subsets) != 3 || plan.Subsets[1].Created.Count != 3 || plan.End.State != foresee.Complete {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestPlanRefused(t *testing.T) {
+	raw, err := os.ReadFile(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to, want string }{
+		{"topology:", "toplogy:", `unknown field "toplogy"`},
+		{"replicas: 50%", "minReplicas: 50%", "cannot be combined with minReplicas"},
+		{"- name: zone-b", "- name: zone-a", "Duplicate"},
+		{"defaultPartition: 100%", "defaultPartition: 101%", "101%"},
+		{"podManagementPolicy: Parallel", "replicas: 3", "replicas"},
+	} {
+		code, out, errs := runPlan(t, strings.Replace(string(raw), c.from, c.to, 1), "plan", "-f", "-", "--offline")
+		if code != 1 || !strings.Contains(out, "Refused") || !strings.Contains(out, c.want) {
+			t.Errorf("%s: %d\n%s%s", c.to, code, out, errs)
+		}
+	}
+}
+
+func TestPlanNeedsOneThing(t *testing.T) {
+	for _, args := range [][]string{{"plan"}, {"plan", "web", "-f", web}, {"plan", "web", "--offline"}, {"plan", "-f", web, "--offline", "--replicas", "0"}} {
+		if code, out, errs := runPlan(t, "", args...); code != 1 || out != "" || !strings.HasPrefix(errs, "error: ") {
+			t.Errorf("%v: %d %s%s", args, code, out, errs)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	raw, err := os.ReadFile(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() *v1alpha1.UnitedDeployment {
+		parent := &v1alpha1.UnitedDeployment{}
+		if err := yaml.UnmarshalStrict(raw, parent); err != nil {
+			t.Fatal(err)
+		}
+		return parent
+	}
+	parent, none := read(), func(string) bool { return false }
+	e := edits{partitions: []string{"zone-a=0", "zone-b=50%"}, images: []string{"web=app:v2"}, given: none}
+	if err := e.apply(parent); err != nil {
+		t.Fatal(err)
+	}
+	m := parent.Spec.UpdateStrategy.ManualUpdate
+	if b := m.Partitions["zone-b"]; b.String() != "50%" || m.DefaultPartition.String() != "100%" || len(m.Partitions) != 2 {
+		t.Errorf("%+v", m)
+	}
+	if text := string(parent.Spec.Template.StatefulSetTemplate.Raw); !strings.Contains(text, `"image":"app:v2"`) || *parent.Spec.Replicas != 6 {
+		t.Error(text)
+	}
+	for _, c := range []struct {
+		edits
+		want string
+	}{
+		{edits{partitions: []string{"zona-a=0"}}, "did you mean zone-a?"},
+		{edits{partitions: []string{"zone-a"}}, "SUBSET=VALUE"},
+		{edits{partitions: []string{"zone-a=101%"}}, "SUBSET=VALUE"},
+		{edits{images: []string{"wep=x"}}, "did you mean web?"},
+		{edits{images: []string{"web"}}, "CONTAINER=IMAGE"},
+	} {
+		c.given = none
+		if err := c.apply(read()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.edits, err)
+		}
+	}
+}

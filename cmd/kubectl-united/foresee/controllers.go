@@ -1,0 +1,266 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package foresee
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/unitedworkloads/united/adapters"
+	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
+)
+
+// sync lets the controller of a child act once, and reports whether that changed anything.
+func (c *child) sync(f *future) (changed bool) {
+	o := &c.observed
+	changed = !o.SpecObserved || o.UpdateHash != c.template()
+	o.SpecObserved, o.Unmade, o.StatusOutdated = true, false, false
+	o.UpdateHash = c.template()
+	switch o.Traits.Partition {
+	case adapters.ByOrdinal:
+		return c.syncOrdinals(f) || changed
+	case adapters.ByCount:
+		return c.syncCount(f) || changed
+	default:
+		return c.syncWhole(f) || changed
+	}
+}
+
+// Versions of the pods of a modelled set: what it remembers, its template, and all others, which it does not distinguish.
+const (
+	remembered statefulset.Version = iota + 1
+	template
+	other
+)
+
+// syncOrdinals lets the model of the StatefulSet controller act. It serves for the other kinds with ordinals too.
+func (c *child) syncOrdinals(f *future) (changed bool) {
+	o := &c.observed
+	set := c.set(f.world.Now)
+	kind := statefulset.Kind{
+		Ordered: o.Ordered, CountsUnavailable: f.opts.CountsUnavailable || o.Traits.Paced, MaxUnavailable: c.maxUnavailable(), MinReady: o.MinReadySeconds > 0,
+	}
+	created, deleted := set.Sync(kind)
+	for _, ordinal := range deleted {
+		for i := range c.pods {
+			if int(c.pods[i].Position) == ordinal {
+				c.terminate(i, f.world.Now)
+			}
+		}
+	}
+	for _, ordinal := range created {
+		hash := o.UpdateHash
+		if set.Pods[ordinal].Version == remembered {
+			hash = o.CurrentHash
+		}
+		c.create(f, int32(ordinal), hash)
+	}
+	slices.SortFunc(c.pods, func(a, b adapters.Replica) int { return cmp.Compare(a.Position, b.Position) })
+	current := o.UpdateHash
+	if set.Current == remembered {
+		current = o.CurrentHash
+	}
+	changed = len(created)+len(deleted) > 0 || current != o.CurrentHash
+	o.CurrentHash = current
+	return changed
+}
+
+// set returns the model of a child.
+func (c *child) set(now time.Time) *statefulset.Wide {
+	o := &c.observed
+	set := &statefulset.Wide{Template: template, Replicas: int(o.Replicas), Partition: int(o.Partition)}
+	switch o.CurrentHash {
+	case "":
+	case o.UpdateHash:
+		set.Current = template
+	default:
+		set.Current = remembered
+	}
+	for i := range c.pods {
+		r := &c.pods[i]
+		if r.Position < 0 {
+			continue
+		}
+		for len(set.Pods) <= int(r.Position) {
+			set.Pods = append(set.Pods, statefulset.Pod{})
+		}
+		available, _ := r.Available(o.MinReadySeconds, now)
+		pod := statefulset.Pod{Phase: statefulset.Unready, Version: other, Owner: statefulset.Mine, Terminating: r.Terminating, Aged: available}
+		switch r.Hash {
+		case o.UpdateHash:
+			pod.Version = template
+		case o.CurrentHash:
+			pod.Version = remembered
+		}
+		if r.Ready {
+			pod.Phase = statefulset.Ready
+		}
+		set.Pods[r.Position] = pod
+	}
+	return set
+}
+
+// maxUnavailable is how many replicas the controller of a child may make unavailable; at least 1.
+func (c *child) maxUnavailable() uint8 {
+	most := int32(1)
+	if pace := c.observed.Pace; pace != nil {
+		most = pace.MaxUnavailable
+	}
+	for _, path := range [][]string{
+		{"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, {"spec", "updateStrategy", "maxUnavailable"},
+		{"spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"},
+	} {
+		value, found, _ := unstructured.NestedFieldNoCopy(c.object.Object, path...)
+		if !found {
+			continue
+		}
+		parsed := intstr.IntOrString{}
+		switch v := value.(type) {
+		case int64:
+			parsed = intstr.FromInt32(int32(min(v, math.MaxInt32)))
+		case string:
+			parsed = intstr.Parse(v)
+		}
+		if n, err := intstr.GetScaledValueFromIntOrPercent(&parsed, int(c.observed.Replicas), false); err == nil {
+			most = int32(min(n, math.MaxInt32))
+		}
+	}
+	return uint8(min(max(1, most), math.MaxUint8))
+}
+
+// syncCount plays the controller of a kind that chooses among its replicas.
+func (c *child) syncCount(f *future) (changed bool) {
+	o := &c.observed
+	old, updated := c.alive()
+	for len(old)+len(updated) < int(o.Replicas) {
+		hash := o.UpdateHash
+		if o.CurrentHash != "" && len(old) < int(min(o.Partition, o.Replicas)) {
+			hash = o.CurrentHash
+		}
+		c.create(f, 0, hash)
+		old, updated = c.alive()
+		changed = true
+	}
+	for surplus := len(old) + len(updated) - int(o.Replicas); surplus > 0; surplus-- {
+		from := &updated
+		if len(old) > int(o.Partition) || len(updated) == 0 {
+			from = &old
+		}
+		c.terminate((*from)[len(*from)-1], f.world.Now)
+		*from = (*from)[:len(*from)-1]
+		changed = true
+	}
+	down := len(c.pods) - c.available(f.world.Now)
+	for len(old) > int(o.Partition) && down < int(c.maxUnavailable()) {
+		c.terminate(old[len(old)-1], f.world.Now)
+		old = old[:len(old)-1]
+		down++
+		changed = true
+	}
+	c.rank()
+	if settled := len(old) == 0 && len(updated) == int(o.Replicas); (settled || o.CurrentHash == "") && o.CurrentHash != o.UpdateHash {
+		o.CurrentHash, changed = o.UpdateHash, true
+	}
+	return changed
+}
+
+// syncWhole plays the Deployment controller, which replaces as many replicas at a time as its pace allows.
+func (c *child) syncWhole(f *future) (changed bool) {
+	o := &c.observed
+	old, updated := c.alive()
+	for len(old)+len(updated) < int(o.Replicas) {
+		hash := o.UpdateHash
+		if o.Paused && len(old) > 0 {
+			hash = c.pods[old[0]].Hash
+		}
+		c.create(f, 0, hash)
+		old, updated = c.alive()
+		changed = true
+	}
+	for surplus := len(old) + len(updated) - int(o.Replicas); surplus > 0 && len(old)+len(updated) > 0; surplus-- {
+		from := &old
+		if len(old) == 0 {
+			from = &updated
+		}
+		c.terminate((*from)[len(*from)-1], f.world.Now)
+		*from = (*from)[:len(*from)-1]
+		changed = true
+	}
+	down := len(c.pods) - c.available(f.world.Now)
+	most := len(c.pods)
+	if o.Pace != nil {
+		most = int(max(1, o.Pace.MaxUnavailable))
+	}
+	for !o.Paused && len(old) > 0 && down < most {
+		c.terminate(old[len(old)-1], f.world.Now)
+		old = old[:len(old)-1]
+		down++
+		changed = true
+	}
+	c.rank()
+	o.DesiredUpdated, o.DesiredOthers = o.Replicas-int32(len(old)), int32(len(old))
+	o.Unscaled, o.Overcounts, o.Crossing, o.Missed, o.Surplus = 0, false, false, false, 0
+	current := ""
+	if len(old) == 0 && c.available(f.world.Now) == int(o.Replicas) {
+		current = o.UpdateHash
+	}
+	changed = changed || current != o.CurrentHash
+	o.CurrentHash = current
+	return changed
+}
+
+// alive returns the replicas that are not terminating: those that do not run the template, and those that do.
+func (c *child) alive() (old, updated []int) {
+	for i := range c.pods {
+		switch r := &c.pods[i]; {
+		case r.Terminating:
+		case r.Hash == c.observed.UpdateHash:
+			updated = append(updated, i)
+		default:
+			old = append(old, i)
+		}
+	}
+	return old, updated
+}
+
+func (c *child) available(now time.Time) (n int) {
+	for i := range c.pods {
+		if is, _ := c.pods[i].Available(c.observed.MinReadySeconds, now); is {
+			n++
+		}
+	}
+	return n
+}
+
+// rank gives positions to replicas without ordinals: those that stay are the lowest, and updated ones at the top.
+func (c *child) rank() {
+	o := &c.observed
+	class := func(r *adapters.Replica) int {
+		switch {
+		case r.Terminating:
+			return 1
+		case r.Hash == o.UpdateHash:
+			return 2
+		}
+		return 0
+	}
+	slices.SortStableFunc(c.pods, func(a, b adapters.Replica) int { return cmp.Compare(class(&a), class(&b)) })
+	_, updated := c.alive()
+	low, high := int32(0), o.Replicas-int32(len(updated))
+	for i := range c.pods {
+		r := &c.pods[i]
+		if class(r) < 2 {
+			r.Position = low
+			low++
+			continue
+		}
+		r.Position = high
+		high++
+	}
+}

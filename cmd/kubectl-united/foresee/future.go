@@ -1,0 +1,311 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package foresee
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/report"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/world"
+)
+
+// Bounds for a plan that does not end: waves, turns of everybody in one of them, and waits after which nothing has changed.
+const (
+	mostWaits = 100
+	mostWaves = 5000
+	mostTurns = 500
+)
+
+// future is a world that only this package changes.
+type future struct {
+	world    world.World
+	opts     Options
+	children map[string]*child
+	// update is the revision of the last plan.
+	update *revision.Revision
+	// stuck are the replicas that failed before: they do not become ready.
+	stuck map[types.UID]bool
+	// wake is in how long time alone changes something; 0 if it does not.
+	wake time.Duration
+	// made counts what was made, for names.
+	made int
+	// known are the subsets that have, or had, a child.
+	known []string
+
+	waves    []Wave
+	restarts map[string][]Restart
+	refused  []string
+	writes   []Write
+}
+
+func newFuture(in *planner.Input, opts Options) *future {
+	f := &future{
+		world: in.World, opts: opts, update: in.Update, children: map[string]*child{}, stuck: map[types.UID]bool{}, restarts: map[string][]Restart{},
+	}
+	f.world.Parent, f.world.Wake = in.Parent.DeepCopy(), time.Time{} // the observer looks no more
+	if f.world.Parent.UID == "" {
+		f.world.Parent.UID = f.newUID() // children are told apart by their owner
+	}
+	f.world.Revisions = slices.Clone(in.Kept())
+	f.world.Children = maps.Clone(in.Children)
+	if f.world.Children == nil {
+		f.world.Children = map[string]*world.Child{}
+	}
+	terms := in.Terms()
+	for name, c := range in.Children {
+		f.children[name] = childOf(name, c)
+		f.children[name].recognize(&f.world)
+		for i := range c.Observed.Pods {
+			if failed, _ := terms.Failed(&c.Observed.Pods[i]); failed {
+				f.stuck[c.Observed.Pods[i].UID] = true
+			}
+		}
+	}
+	f.known = f.names()
+	return f
+}
+
+// names returns the names of the subsets with a child.
+func (f *future) names() []string { return slices.Sorted(maps.Keys(f.children)) }
+
+func (f *future) newUID() types.UID {
+	f.made++
+	return types.UID(fmt.Sprintf("foreseen-%d-%d", f.world.Parent.Generation, f.made)) // a plan may begin where another one ended
+}
+
+// play goes on until nothing changes any more, and reports whether it comes to that.
+func (f *future) play() (finished bool, err error) {
+	idle := 0
+	for range mostWaves {
+		changed, err := f.wave()
+		if err != nil {
+			return false, err
+		}
+		if idle++; changed {
+			idle = 0
+		}
+		if !changed && (idle > mostWaits || !f.waits()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// wave lets everybody act until all replicas that went are back, and all that come are ready. Kubelets are slower than controllers,
+// so that everything is in one wave that may be.
+func (f *future) wave() (changed bool, err error) {
+	before := f.snapshot()
+	for {
+		acted, err := f.settle()
+		if err != nil {
+			return false, err
+		}
+		changed = changed || acted
+		if !f.leave() {
+			break
+		}
+		changed = true
+	}
+	longest := int32(0)
+	for _, name := range f.names() {
+		if f.children[name].ready(f.world.Now, f.stuck) {
+			longest, changed = max(longest, f.children[name].observed.MinReadySeconds), true
+		}
+	}
+	f.world.Now = f.world.Now.Add(time.Duration(longest) * time.Second)
+	if w := f.since(before); len(w.Changes) > 0 {
+		f.waves = append(f.waves, w)
+	}
+	return changed, nil
+}
+
+// leave lets the replicas that are terminating go, and reports whether there were any.
+func (f *future) leave() (any bool) {
+	for _, c := range f.children {
+		any = c.gone() || any
+	}
+	return any
+}
+
+// settle lets the manager and the controllers of the children act until they have nothing left to do.
+func (f *future) settle() (changed bool, err error) {
+	for range mostTurns {
+		acted, err := f.pass()
+		if err != nil {
+			return false, err
+		}
+		for _, name := range f.names() {
+			acted = f.children[name].sync(f) || acted
+		}
+		if !acted {
+			return changed, nil
+		}
+		changed = true
+	}
+	return false, fmt.Errorf("the plan does not come to rest within %d passes of the manager", mostTurns)
+}
+
+// waits passes the time until something happens by itself, and reports whether anything will. A timed pause is shown. Deadlines are
+// not waited for, because they are for what a plan does not foresee.
+func (f *future) waits() bool {
+	rollout := f.world.Parent.Status.Rollout
+	pause := rollout != nil && rollout.Phase == v1alpha1.RolloutPaused && !f.world.Parent.Spec.Paused
+	if f.wake <= 0 || f.wake > longestLag && !pause && !f.unavailable() {
+		return false
+	}
+	wait := (f.wake + time.Second - 1).Truncate(time.Second) // what is recorded of a pause has whole seconds
+	f.world.Now = f.world.Now.Add(wait)
+	if pause {
+		f.pause(wait, timeless(rollout.Message))
+	}
+	return true
+}
+
+// pause adds to the pause that is the last wave, or a new one.
+func (f *future) pause(length time.Duration, why string) {
+	if last := len(f.waves) - 1; last >= 0 && f.waves[last].Why == why {
+		if before, err := time.ParseDuration(f.waves[last].Pause); err == nil {
+			f.waves[last].Pause = (before + length).String()
+			return
+		}
+	}
+	f.waves = append(f.waves, Wave{Pause: length.String(), Why: why})
+}
+
+// longestLag is how long the manager waits at most for others of which it does not get word.
+const longestLag = 10 * time.Second
+
+// unavailable reports whether a replica is ready, and not available yet.
+func (f *future) unavailable() bool {
+	for _, c := range f.children {
+		for i := range c.pods {
+			if is, at := c.pods[i].Available(c.observed.MinReadySeconds, f.world.Now); !is && !at.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pass is one pass of the manager, as in the Reconciler, and reports whether it changed anything.
+func (f *future) pass() (changed bool, err error) {
+	f.show()
+	in, err := planner.NewInput(&f.world)
+	if err != nil {
+		return false, err
+	}
+	if in, err = f.keepRevision(in); err != nil {
+		return false, err
+	}
+	f.world.Revisions, f.update = in.Revisions, in.Update
+	plan, results := planner.Make(in), planner.Results{}
+	for w := plan.Next(results); w != nil; w = plan.Next(results) {
+		result, acted := f.carryOut(in, w)
+		results[w.Name], changed = result, changed || acted
+	}
+	status, wake := report.Status(in, plan, results, report.Undone{})
+	recorded, err := f.recordCurrent(in, plan, status)
+	if err != nil {
+		return false, err
+	}
+	f.wake = wake
+	changed = changed || recorded || !equality.Semantic.DeepEqual(status, &f.world.Parent.Status)
+	f.world.Parent = f.world.Parent.DeepCopy()
+	f.world.Parent.Status = *status
+	return changed, nil
+}
+
+// show lets the manager see the children as they are.
+func (f *future) show() {
+	f.world.Children = map[string]*world.Child{}
+	for name, c := range f.children {
+		f.world.Children[name] = c.seen()
+	}
+}
+
+// keepRevision stores the update revision, and lets the revisions in use know the subsets of the spec, as in Executor.KeepRevision.
+func (f *future) keepRevision(in *planner.Input) (*planner.Input, error) {
+	kept := slices.Clone(in.Revisions)
+	inUse, living := in.InUse(), in.Spec.Overlays()
+	for i, r := range kept {
+		object := r.Object.DeepCopy()
+		annotation, amended := r.Amend(living)
+		amended = amended && inUse[r.Name]
+		fronted := r.Name == in.Update.Name && r.Name != in.Parent.Status.UpdateRevision && r.Number != revision.NextNumber(kept)-1
+		if object.UID != "" && !amended && !fronted {
+			continue
+		}
+		if object.UID == "" {
+			object.UID = f.newUID()
+		}
+		if fronted {
+			object.Revision = revision.NextNumber(kept)
+		}
+		if amended {
+			setAnnotation(object, v1alpha1.AnnotationSubsets, annotation)
+		}
+		parsed, err := revision.Parse(object)
+		if err != nil {
+			return nil, err
+		}
+		kept[i] = parsed
+	}
+	return in.WithRevisions(kept, revision.ByName(kept, in.Update.Name)), nil
+}
+
+// recordCurrent records on a revision that it has become the current one, or is left, as in Executor.RecordCurrent.
+func (f *future) recordCurrent(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) (recorded bool, err error) {
+	r, value := in.UnrecordedLeft(p)
+	key := v1alpha1.AnnotationLeft
+	if r == nil {
+		var last int64
+		if r, last = report.Unrecorded(in, p, status); r == nil {
+			return false, nil
+		}
+		key, value = v1alpha1.AnnotationCurrent, revision.CurrentRecord(in.Parent.UID, last)
+	}
+	object := r.Object.DeepCopy()
+	delete(object.Annotations, v1alpha1.AnnotationLeft)
+	setAnnotation(object, key, value)
+	parsed, err := revision.Parse(object)
+	if err != nil {
+		return false, err
+	}
+	f.world.Revisions = slices.Clone(f.world.Revisions)
+	for i := range f.world.Revisions {
+		if f.world.Revisions[i].Name == parsed.Name {
+			f.world.Revisions[i] = parsed
+		}
+	}
+	return true, nil
+}
+
+// snapshot has the replicas of all children.
+func (f *future) snapshot() map[string][]adapters.Replica {
+	all := map[string][]adapters.Replica{}
+	for name, c := range f.children {
+		all[name] = slices.Clone(c.pods)
+	}
+	return all
+}
+
+func setAnnotation(object metav1.Object, key, value string) {
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}
