@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/percent"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Partition is the partition of a subset, and what that means.
@@ -116,10 +117,8 @@ func protects(value intstr.IntOrString, replicas int32) (int32, error) {
 }
 
 func replicasOf(parent *v1alpha1.UnitedDeployment, subset string) int32 {
-	for i := range parent.Status.Subsets {
-		if parent.Status.Subsets[i].Name == subset {
-			return parent.Status.Subsets[i].DesiredReplicas
-		}
+	if status := world.SubsetStatus(&parent.Status, subset); status != nil {
+		return status.DesiredReplicas
 	}
 	return 0
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 // Status is the state of one UnitedDeployment. What the manager says is in Reason and Message; if Observed is false, it says it
@@ -136,7 +137,7 @@ func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen strin
 		Generation: parent.Generation, Observed: was.ObservedGeneration == parent.Generation, Unseen: unseen,
 		Strategy: string(cmp.Or(parent.Spec.UpdateStrategy.Type, v1alpha1.ManualUpdateStrategy)), Paused: parent.Spec.Paused,
 		Current: revisionOf(in, was.CurrentRevision), Update: revisionOf(in, was.UpdateRevision),
-		Desired: desired(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
+		Desired: spec.Replicas(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
 		Rollout: rolloutOf(parent),
 	}
 	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
@@ -166,13 +167,6 @@ func Headline(parent *v1alpha1.UnitedDeployment) (state, reason, message string)
 		return OK, c.Reason, c.Message
 	}
 	return Waiting, c.Reason, c.Message
-}
-
-func desired(parent *v1alpha1.UnitedDeployment) int32 {
-	if parent.Spec.Replicas == nil {
-		return 1
-	}
-	return *parent.Spec.Replicas
 }
 
 // kindOf is the kind of the children, from the member of the template.

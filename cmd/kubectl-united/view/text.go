@@ -121,7 +121,7 @@ func (s Style) bar(b *Bar) (drawn string, width int) {
 
 var colorOf = map[string]string{
 	OK: green, Waiting: yellow, Failed: red, Updated: green, Updating: yellow, Protected: dim, Broken: red, Missing: yellow,
-	"Stalled": red, "Complete": green, "Updating_": yellow,
+	"Stalled": red, "Complete": green,
 }
 
 // Print writes a status. pods also writes the replicas one by one.

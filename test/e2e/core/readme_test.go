@@ -64,13 +64,7 @@ var (
 func TestReadmeEquivalents(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
-	root, err := cluster.Root()
-	e.Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	e.Expect(err).NotTo(HaveOccurred())
-	_, section, found := strings.Cut(string(text), "\n## In place of `kubectl rollout`\n")
-	e.Expect(found).To(BeTrue())
-	section, _, _ = strings.Cut(section, "\n## ")
+	root, section := readmeSection(e, "In place of `kubectl rollout`")
 	commands := map[string]string{} // by the first cell of the table row
 	for line := range strings.Lines(section) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
@@ -120,13 +114,7 @@ func TestReadmeEquivalents(t *testing.T) {
 func TestReadmeCanary(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
-	root, err := cluster.Root()
-	e.Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	e.Expect(err).NotTo(HaveOccurred())
-	_, section, found := strings.Cut(string(text), "\n## A canary in three commands\n")
-	e.Expect(found).To(BeTrue())
-	section, _, _ = strings.Cut(section, "\n## ")
+	root, section := readmeSection(e, "A canary in three commands")
 	forms := consoleFence.FindAllStringSubmatch(section, -1)
 	e.Expect(forms).To(HaveLen(2))
 	shell := Shell(e, root)
@@ -145,6 +133,19 @@ func TestReadmeCanary(t *testing.T) {
 		w.Settle()
 		w.Expect(w.Images()).To(Equal(Images{"zone-a": image, "zone-b": strings.Join([]string{image, image, image}, " "), "zone-c": image + " " + image}))
 	}
+}
+
+// readmeSection returns the root of the repository, and a section of README.md.
+func readmeSection(e *Env, title string) (root, section string) {
+	e.T.Helper()
+	root, err := cluster.Root()
+	e.Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	e.Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(text), "\n## "+title+"\n")
+	e.Expect(found).To(BeTrue(), title)
+	section, _, _ = strings.Cut(section, "\n## ")
+	return root, section
 }
 
 // exchange is a command in a document, and the output that the document shows.
