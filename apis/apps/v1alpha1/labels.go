@@ -95,9 +95,9 @@ const AnnotationSubsets = "united.dev/subsets"
 const AnnotationCurrent = "united.dev/current"
 
 // AnnotationLeft on a ControllerRevision says that its parent was on the way back from it, and that
-// it was not rolled out again since: going to it is no way back. The value is "forced" if the
-// annotation united.dev/force-update named it then, and still does, so that this one is spent;
-// else "true".
+// it was not rolled out again since: going to it is no way back. The value has "forced" and
+// "promoted", with a comma between them, if the annotations united.dev/force-update and
+// united.dev/promote named it then, and still do, so that they are spent; else "true".
 const AnnotationLeft = "united.dev/left"
 
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.

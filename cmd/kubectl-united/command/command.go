@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -175,7 +176,7 @@ func explained(err error) error {
 func suggestion(name string, names []string) string {
 	best, least := "", 4
 	for _, n := range names {
-		if d := distance(name, n); d < least {
+		if d := levenshtein.ComputeDistance(name, n); d < least {
 			best, least = n, d
 		}
 	}
@@ -188,26 +189,6 @@ func suggestion(name string, names []string) string {
 		names = append(names[:8:8], "...")
 	}
 	return "; there is " + strings.Join(names, ", ")
-}
-
-// distance is that of Levenshtein.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		previous := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			previous, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, previous+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // style is how text is written to the output.

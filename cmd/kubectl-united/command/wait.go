@@ -144,7 +144,7 @@ func (o *options) sight(ctx context.Context, name string, manager *leases) (*vie
 	if s.Parent, err = look.One(ctx, o.api, namespace, name); err != nil {
 		return nil, err
 	}
-	if view.SeeksForce(s.Parent) {
+	if len(view.Unseen(s.Parent)) > 0 {
 		s.Update = revisionNamed(ctx, o.api, s.Parent)
 	}
 	s.Now = time.Now()

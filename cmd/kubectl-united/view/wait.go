@@ -5,8 +5,6 @@ package view
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
 // Patience is how long something may be unanswered before nobody is there to answer. A standby manager, or a new one, needs
@@ -151,21 +150,32 @@ func unanswered(s *Sight) string {
 	if key := parent.Annotations[v1alpha1.AnnotationApproved]; key != "" && key == rollout.ApprovalKey && rollout.Phase == v1alpha1.RolloutAwaitingApproval {
 		return "observed the annotation " + v1alpha1.AnnotationApproved
 	}
-	if SeeksForce(parent) && !spent(s.Update) {
-		return "observed the annotation " + v1alpha1.AnnotationForceUpdate
+	for _, annotation := range Unseen(parent) {
+		if !spent(s.Update, annotation) {
+			return "observed the annotation " + annotation
+		}
 	}
 	return ""
 }
 
-// SeeksForce reports whether a rollout is to be forced, and the status does not say yet that it is.
-func SeeksForce(parent *v1alpha1.UnitedDeployment) bool {
+// Unseen returns the annotations that force or promote the update revision, and of which the status does not say so yet.
+func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	r, update := parent.Status.Rollout, parent.Status.UpdateRevision
-	return r != nil && update != "" && parent.Annotations[v1alpha1.AnnotationForceUpdate] == update && r.Revision == update && !r.Forced
+	if r == nil || update == "" || r.Revision != update {
+		return nil
+	}
+	if parent.Annotations[v1alpha1.AnnotationForceUpdate] == update && !r.Forced {
+		annotations = append(annotations, v1alpha1.AnnotationForceUpdate)
+	}
+	if parent.Annotations[v1alpha1.AnnotationPromote] == update && !r.Promoted {
+		annotations = append(annotations, v1alpha1.AnnotationPromote)
+	}
+	return annotations
 }
 
-// spent reports whether a force no longer applies to a revision, because the rollout has left that revision since.
-func spent(update *appsv1.ControllerRevision) bool {
-	return update != nil && slices.Contains(strings.Split(update.Annotations[v1alpha1.AnnotationLeft], ","), "forced")
+// spent reports whether an annotation no longer applies to a revision, because the rollout has left that revision since.
+func spent(update *appsv1.ControllerRevision, annotation string) bool {
+	return update != nil && planner.Spent(update.Annotations[v1alpha1.AnnotationLeft], annotation)
 }
 
 // overruled reports whether a force, or an approval, may end a stall.

@@ -123,7 +123,9 @@ func TestWaitForSomebody(t *testing.T) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "united-system", Name: "united-manager"}, Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(15)), RenewTime: &metav1.MicroTime{Time: time.Unix(1000+renewed, 0)}}}
 	}
-	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced"}}}
+	promote := waitRolling(v1alpha1.RolloutAwaitingApproval, v1alpha1.AnnotationPromote, "web-2")
+	promoted := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Promoted = true }
+	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
 	force := waitRolling(v1alpha1.RolloutProgressing, v1alpha1.AnnotationForceUpdate, "web-2")
 	third := func(p *v1alpha1.UnitedDeployment) { p.Generation = 4 }
 	type sight struct {
@@ -148,6 +150,9 @@ func TestWaitForSomebody(t *testing.T) {
 			WaitNobody, "observed the annotation united.dev/approved for 30s"},
 		"a force":                            {[]sight{{0, waitMoving(force), nil, nil}, {30, waitMoving(force), nil, nil}}, WaitNobody, "observed the annotation united.dev/force-update"},
 		"a force is spent":                   {[]sight{{0, waitMoving(force), nil, left}, {30, waitMoving(force), nil, left}}, WaitGoesOn, "RollingOut: said"},
+		"a promote":                          {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/promote"},
+		"a promote is seen":                  {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote, promoted), nil, nil}}, WaitMet, ""},
+		"a promote is spent":                 {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, left}}, WaitMet, ""},
 		"a manager dies":                     {[]sight{{0, waitMoving(), lease(0, "a"), nil}, {15, waitMoving(), lease(0, "a"), nil}, {45, waitMoving(), lease(0, "a"), nil}}, WaitNobody, "renewed the Lease united-system/united-manager for 30s: see kubectl get pods"},
 		"another takes over":                 {[]sight{{0, waitMoving(), lease(0, "a"), nil}, {15, waitMoving(), lease(0, "a"), nil}, {32, waitMoving(), lease(32, "b"), nil}, {46, waitMoving(), lease(46, "b"), nil}}, WaitGoesOn, ""},
 		"one hands over":                     {[]sight{{0, waitMoving(), lease(0, ""), nil}, {29, waitMoving(), lease(0, ""), nil}, {30, waitDone(), lease(30, "b"), nil}}, WaitMet, ""},

@@ -74,10 +74,18 @@ func isSpent(left, record string) bool { return slices.Contains(strings.Split(le
 
 // unspent returns the value of an annotation that moves a rollout; "" if it is spent.
 func (in *Input) unspent(annotation string) string {
-	for _, s := range spendable {
-		if s.annotation == annotation && isSpent(in.Update.Left(), s.record) {
-			return ""
-		}
+	if Spent(in.Update.Left(), annotation) {
+		return ""
 	}
 	return in.Parent.Annotations[annotation]
+}
+
+// Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that an annotation is spent.
+func Spent(left, annotation string) bool {
+	for _, s := range spendable {
+		if s.annotation == annotation && isSpent(left, s.record) {
+			return true
+		}
+	}
+	return false
 }
