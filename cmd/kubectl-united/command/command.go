@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -144,7 +145,7 @@ func (o *options) one(ctx context.Context, name string) (*v1alpha1.UnitedDeploym
 	}
 	parent, err := look.One(ctx, api, namespace, name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !unserved(err):
 		return nil, o.notFound(ctx, api, namespace, name)
 	case err != nil:
 		return nil, explained(err)
@@ -166,10 +167,16 @@ func (o *options) notFound(ctx context.Context, api client.Reader, namespace, na
 
 // explained adds to an error of the API what to do about it.
 func explained(err error) error {
-	if meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) || unserved(err) {
 		return exit{errors.New("this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed"), codeOther}
 	}
 	return err
+}
+
+// unserved reports whether the API server does not know the kind of an object that it was asked for. A mapper that has cached
+// what the server knew may not notice.
+func unserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // suggestion names the nearest of the names.

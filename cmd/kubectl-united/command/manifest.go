@@ -73,7 +73,7 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 	c := &proposal{after: after}
 	c.before, err = look.One(ctx, api, after.Namespace, after.Name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !unserved(err):
 		c.before = nil
 		answer := after.DeepCopy()
 		err = o.tried(c, api.Create(ctx, answer, client.DryRunAll, client.FieldValidation("Strict")), answer)

@@ -76,7 +76,7 @@ func (o *options) await(ctx context.Context, name string, w view.Wait, timeout t
 		switch {
 		case ctx.Err() != nil:
 			return errors.New("interrupted")
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err) && !unserved(err):
 			return exit{fmt.Errorf("%s was deleted", name), codeOther}
 		case lasting(err):
 			return explained(err)
@@ -128,7 +128,7 @@ func (o *options) waited(name, what string, outcome view.WaitOutcome, why string
 
 // lasting reports whether an error is one that does not pass by itself.
 func lasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) || unserved(err)
 }
 
 // sight reads what there is to see of a UnitedDeployment. Only the object itself must be readable.

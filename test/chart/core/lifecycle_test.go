@@ -121,6 +121,12 @@ func TestLifecycle(t *testing.T) {
 		e.Settle(work, WebName, 6)
 		e.Expect(Moved(before, e.Pods(work, WebName))).To(Equal([]string{"web-zone-b-2"}))
 	})
+	cache := e.T.TempDir() // what it keeps of the API server has the kind
+	e.Step("the plugin", func() {
+		said, err := Shared.Cluster.Plugin(e.Ctx, work, cache, "status", WebName)
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(said.Code).To(BeZero(), said.Err)
+	})
 	e.Step("uninstall without crds.keep: nothing stays", func() {
 		waitUntilCollected(e, work)
 		e.Helm("uninstall", "united", "--namespace="+namespace)
@@ -130,6 +136,14 @@ func TestLifecycle(t *testing.T) {
 		e.Eventually(func() map[string]PodState { return e.Pods(work, WebName) }).Should(BeEmpty())
 		e.Expect(manager.Kill()).To(Succeed()) // without its rights it cannot even shut down gracefully
 		e.Expect(left(e)).To(BeEmpty())
+	})
+	e.Step("the plugin says that United is not installed", func() {
+		for _, verb := range [][]string{{"status"}, {"status", WebName}, {"wait", WebName}, {"why", WebName}, {"pause", WebName}, {"history", WebName}} {
+			said, err := Shared.Cluster.Plugin(e.Ctx, work, cache, verb...)
+			e.Expect(err).NotTo(HaveOccurred())
+			e.Expect(said.Code).To(Equal(1), "%v", verb)
+			e.Expect(said.Err).To(Equal("error: this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed\n"), "%v", verb)
+		}
 	})
 }
 

@@ -4,39 +4,17 @@
 package env
 
 import (
-	"bytes"
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-
 	. "github.com/onsi/gomega"
 
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// Said is what a run of the plugin printed, and its exit code.
-type Said struct {
-	Out, Err string
-	Code     int
-}
-
-// Plugin runs bin/kubectl-united in the namespace, without a terminal.
-func (e *Env) Plugin(args ...string) Said {
+// Plugin runs the plugin in the namespace.
+func (e *Env) Plugin(args ...string) cluster.Said {
 	e.T.Helper()
-	bin, err := cluster.BinDir()
+	said, err := e.Cluster.Plugin(e.Ctx, e.Namespace, e.T.TempDir(), args...)
 	e.Expect(err).NotTo(HaveOccurred())
-	args = append([]string{"--kubeconfig=" + e.Cluster.Kubeconfig(), "-n", e.Namespace, "--cache-dir=" + filepath.Join(e.T.TempDir(), "cache")}, args...)
-	cmd := exec.CommandContext(e.Ctx, filepath.Join(bin, "kubectl-united"), args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	err = cmd.Run()
-	exit := &exec.ExitError{}
-	if err != nil && !errors.As(err, &exit) {
-		e.Expect(err).NotTo(HaveOccurred())
-	}
-	return Said{out.String(), said.String(), cmd.ProcessState.ExitCode()}
+	return said
 }
 
 // Does runs the plugin, and expects that it succeeds.
