@@ -185,12 +185,12 @@ PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/am
 .PHONY: plugin-archives
 plugin-archives:
 	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/kubectl-united-*.tar.gz
-	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; cp LICENSE cmd/kubectl-united/kubectl_complete-united "$$tmp"; \
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; cp LICENSE cmd/kubectl-united/kubectl_complete-united* "$$tmp"; \
 	for platform in $(PLUGIN_PLATFORMS); do \
-		echo "$$platform"; program=kubectl-united; [[ $$platform != windows/* ]] || program+=.exe; \
+		echo "$$platform"; program=kubectl-united completes=kubectl_complete-united; [[ $$platform != windows/* ]] || { program+=.exe; completes+=.cmd; }; \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -buildvcs=false $(PLUGIN_FLAGS) -o "$$tmp/$$program" ./cmd/kubectl-united; \
 		chmod 755 "$$tmp"/kubectl*; \
-		tar -C "$$tmp" --sort=name --mtime='@$(SOURCE_DATE_EPOCH)' --owner=0 --group=0 --numeric-owner -cf - LICENSE kubectl_complete-united "$$program" | \
+		tar -C "$$tmp" --sort=name --mtime='@$(SOURCE_DATE_EPOCH)' --owner=0 --group=0 --numeric-owner -cf - LICENSE $$completes "$$program" | \
 			gzip -n > '$(DIST)/kubectl-united-$(VERSION)-'"$${platform//\//-}.tar.gz"; \
 	done
 	@mkdir -p '$(DIST)/krew' && VERSION='$(VERSION)' DIST='$(DIST)' hack/krew.sh > '$(DIST)/krew/united.yaml'

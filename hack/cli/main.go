@@ -22,7 +22,7 @@ const intro = `# The command line: kubectl united
 A plugin for kubectl. It uses your kubeconfig and your rights, and it needs nothing in the cluster beside United. Every command that changes something
 prints the kubectl command that does the same, acts on the revision that you look at, and does nothing if somebody has changed the object since.
 
-Install it with ` + "`make install-plugin`" + ` from a clone, or put ` + "`kubectl-united`" + ` and ` + "`kubectl_complete-united`" + ` (for completion) of a release on your PATH.
+Install it with ` + "`make install-plugin`" + ` from a clone, or put ` + "`kubectl-united`" + ` and ` + "`kubectl_complete-united`" + ` (for completion; on Windows with ` + "`.cmd`" + `) of a release on your PATH.
 
 All commands take kubectl's own options, such as ` + "`-n`, `--context` and `--as`" + `.
 
