@@ -119,7 +119,7 @@ func TestSetImageSaysWhatIsHeld(t *testing.T) {
 	g.Expect(out.String()).To(And(
 		ContainSubstring("Note: the patch of subset zone-b sets the image of container web, so there it stays web:b\n"),
 		ContainSubstring(`-p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"web:v3"}]'`),
-		ContainSubstring("The partitions hold 2 of 2 in zone-a, 2 of 2 in zone-b on what they run.\n"), ContainSubstring("kubectl united release web zone-a zone-b\n"),
+		ContainSubstring("The partitions hold 2 of 2 in zone-a, 2 of 2 in zone-b on what they run.\n"), ContainSubstring("To release one: kubectl united release web zone-a -n shop\n"),
 	))
 }
 

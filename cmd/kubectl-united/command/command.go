@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -200,7 +201,7 @@ func suggestion(name string, names []string) string {
 
 // style is how text is written to the output.
 func (o *options) style() view.Style {
-	s := view.Style{ASCII: !utf8Locale()}
+	s := view.Style{ASCII: !utf8Locale(), Scope: o.scope()}
 	if file, ok := o.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		_, none := os.LookupEnv("NO_COLOR")
 		s.Color = !none && os.Getenv("TERM") != "dumb"
@@ -209,6 +210,18 @@ func (o *options) style() view.Style {
 		}
 	}
 	return s
+}
+
+// scope are the flags that a command needs to reach the same objects.
+func (o *options) scope() string {
+	var flags []string
+	for flag, value := range map[string]*string{"-n ": o.config.Namespace, "--context ": o.config.Context, "--kubeconfig ": o.config.KubeConfig} {
+		if value != nil && *value != "" {
+			flags = append(flags, flag+*value)
+		}
+	}
+	slices.Sort(flags)
+	return strings.Join(flags, " ")
 }
 
 // utf8Locale reports whether the terminal shows more than ASCII, as far as the environment says so.

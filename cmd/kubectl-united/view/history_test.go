@@ -124,13 +124,13 @@ func TestPrintOutcome(t *testing.T) {
 	}{
 		{"held in part", view.Outcome{Revision: "web-2", Released: 2, Held: []view.Kept{{Subset: "zone-a", Replicas: 1, Desired: 3}, {Subset: "zone-b", Replicas: 2, Desired: 2}}}, `Replicas that no partition protects, and that go to it now: 2
 The partitions hold 1 of 3 in zone-a, 2 of 2 in zone-b on what they run.
-To release them, when web-2 is the update revision: kubectl united release web zone-a zone-b
+To release one: kubectl united release web zone-a
 `},
 		{"nothing held", view.Outcome{Released: 2}, "No partition holds it: it is rolled out now.\n"},
 		{"back under Manual", view.Outcome{Back: true}, "Every replica that runs something else goes to it, whatever the partitions: nothing is held.\n"},
 		{"back under RollingUpdate", view.Outcome{Back: true, Coordinated: true}, "This is the way back: no step or approval holds it.\n"},
 		{"paused", view.Outcome{Coordinated: true, Stopped: true}, `web is paused: no replica is updated until you run: kubectl united resume web
-The rollout goes through its steps: kubectl united status web --watch
+The rollout moves by itself: kubectl united status web --watch
 `},
 	} {
 		text := &strings.Builder{}

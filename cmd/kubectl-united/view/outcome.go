@@ -6,7 +6,6 @@ package view
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -82,7 +81,7 @@ func alreadyOn(observed *adapters.Observed, name string, partition int32) (below
 // PrintOutcome writes what happens after a change of the named UnitedDeployment, and what is left to do.
 func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 	if o.Stopped {
-		_, _ = fmt.Fprintf(w, "%s is paused: no replica is updated until you run: kubectl united resume %s\n", name, name)
+		_, _ = fmt.Fprintf(w, "%s is paused: no replica is updated until you run: %s\n", name, s.Command("resume "+name))
 	}
 	switch {
 	case o.Back && o.Coordinated:
@@ -90,7 +89,7 @@ func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 	case o.Back:
 		_, _ = fmt.Fprintf(w, "Every replica that runs something else goes to it, whatever the partitions: nothing is held.\n")
 	case o.Coordinated:
-		_, _ = fmt.Fprintf(w, "The rollout goes through its steps: kubectl united status %s --watch\n", name)
+		_, _ = fmt.Fprintf(w, "The rollout moves by itself: %s\n", s.Command("status "+name+" --watch"))
 	case len(o.Held) == 0:
 		_, _ = fmt.Fprintf(w, "No partition holds it: it is rolled out now.\n")
 	default:
@@ -99,14 +98,13 @@ func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 }
 
 func (s Style) printHeld(w io.Writer, name string, o *Outcome) {
-	var held, names []string
+	var held []string
 	for _, k := range o.Held {
 		held = append(held, fmt.Sprintf("%d of %d in %s", k.Replicas, k.Desired, k.Subset))
-		names = append(names, k.Subset)
 	}
 	if o.Released > 0 {
 		_, _ = fmt.Fprintf(w, "Replicas that no partition protects, and that go to it now: %d\n", o.Released)
 	}
-	_, _ = fmt.Fprintf(w, "%s\n", s.paint(yellow, "The partitions hold "+strings.Join(held, ", ")+" on what they run."))
-	_, _ = fmt.Fprintf(w, "To release them, when %s is the update revision: kubectl united release %s %s\n", o.Revision, name, strings.Join(names, " "))
+	_, _ = fmt.Fprintf(w, "%s\n", s.paint(yellow, "The partitions hold "+shorten(held, 4)+" on what they run."))
+	_, _ = fmt.Fprintf(w, "To release one: %s\n", s.Command("release "+name+" "+o.Held[0].Subset))
 }

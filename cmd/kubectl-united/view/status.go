@@ -7,6 +7,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -82,21 +84,33 @@ type Subset struct {
 	Desired   int32 `json:"desired"`
 	Ready     int32 `json:"ready"`
 	Available int32 `json:"available"`
-	// Partition is what is asked for, and Protected how many replicas that protects.
+	// Partition is the one in effect, as it was written, and Protected how many replicas that protects.
 	Partition string `json:"partition"`
 	Protected int32  `json:"protected"`
+	// Updated is how many replicas run the update revision, available or not.
+	Updated int32 `json:"updated"`
 	// Bar counts the replicas; their sum is at least Desired.
 	Bar Bar `json:"bar"`
+	// Runs are the revisions that its replicas run, the current one of the parent first; none if the replicas could not be read.
+	Runs []Run `json:"runs,omitempty"`
 	// Replicas are the replicas one by one, if they could be read.
 	Replicas []Replica `json:"replicas,omitempty"`
 }
 
+// Run is a revision, and how many replicas of a subset run it.
+type Run struct {
+	Revision
+	Replicas int32 `json:"replicas"`
+}
+
 // Bar counts the replicas of a subset, each once: Updated are on the update revision and available, Updating are released and not
-// yet that, Protected are protected and stay, Broken have failed, in any revision, and Missing do not exist.
+// yet that, Protected are protected and stay, Down are protected and not available, Broken have failed, in any revision, and
+// Missing do not exist.
 type Bar struct {
 	Updated   int32 `json:"updated"`
 	Updating  int32 `json:"updating"`
 	Protected int32 `json:"protected"`
+	Down      int32 `json:"down"`
 	Broken    int32 `json:"broken"`
 	Missing   int32 `json:"missing"`
 }
@@ -106,7 +120,7 @@ type Replica struct {
 	Name     string `json:"name"`
 	Position int32  `json:"position"`
 	Revision string `json:"revision,omitempty"`
-	// State is one of: updated, updating, protected, broken, missing. Why says why it is not available; "" if it is.
+	// State is one of: updated, updating, protected, down, broken, missing. Why says why it is not available; "" if it is.
 	State  string   `json:"state"`
 	Why    string   `json:"why,omitempty"`
 	Node   string   `json:"node,omitempty"`
@@ -125,6 +139,7 @@ const (
 	Updated   = "updated"
 	Updating  = "updating"
 	Protected = "protected"
+	Down      = "down"
 	Broken    = "broken"
 	Missing   = "missing"
 )
@@ -216,7 +231,7 @@ func Images(adapter adapters.Adapter, r *revision.Revision) (images []string) {
 func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha1.SubsetStatus) Subset {
 	s := Subset{
 		Name: was.Name, Workload: was.Workload, Phase: string(was.Phase), Message: was.Message,
-		Desired: was.DesiredReplicas, Ready: was.ReadyReplicas, Available: was.AvailableReplicas,
+		Desired: was.DesiredReplicas, Ready: was.ReadyReplicas, Available: was.AvailableReplicas, Updated: was.UpdatedReplicas,
 		Partition: Asked(parent, was.Name), Protected: min(was.Partition, was.DesiredReplicas),
 	}
 	observed := (*adapters.Observed)(nil)
@@ -232,13 +247,41 @@ func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha
 		return s
 	}
 	s.Replicas = replicasOf(parent, in, observed, &s)
+	counts := map[string]*int32{
+		Updated: &s.Bar.Updated, Updating: &s.Bar.Updating, Protected: &s.Bar.Protected, Down: &s.Bar.Down, Broken: &s.Bar.Broken, Missing: &s.Bar.Missing,
+	}
+	running := map[string]int32{}
 	for i := range s.Replicas {
-		*map[string]*int32{Updated: &s.Bar.Updated, Updating: &s.Bar.Updating, Protected: &s.Bar.Protected, Broken: &s.Bar.Broken, Missing: &s.Bar.Missing}[s.Replicas[i].State]++
+		*counts[s.Replicas[i].State]++
+		if s.Replicas[i].State != Missing {
+			running[s.Replicas[i].Revision]++
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(running), func(a, b string) int {
+		return cmp.Or(rank(parent, a)-rank(parent, b), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		run := Run{Replicas: running[name]}
+		if r := revisionOf(in, name); r != nil {
+			run.Revision = *r
+		}
+		s.Runs = append(s.Runs, run)
 	}
 	return s
 }
 
-// Asked returns the partition that is asked for in a subset, as it was written.
+// rank orders revisions: the current one first, the update revision last.
+func rank(parent *v1alpha1.UnitedDeployment, name string) int {
+	switch name {
+	case parent.Status.UpdateRevision:
+		return 2
+	case parent.Status.CurrentRevision:
+		return 0
+	}
+	return 1
+}
+
+// Asked returns the partition that is in effect in a subset, as it was written.
 func Asked(parent *v1alpha1.UnitedDeployment, name string) string {
 	text := func(p *intstr.IntOrString, absent string) string {
 		if p == nil {
@@ -256,6 +299,9 @@ func Asked(parent *v1alpha1.UnitedDeployment, name string) string {
 	m := strategy.ManualUpdate
 	if m == nil {
 		return "100%"
+	}
+	if coordination.Bound(m, parent.Status.UpdateRevision) != "" {
+		return "100%" // it names another revision
 	}
 	if p, found := m.Partitions[name]; found {
 		return p.String()
@@ -281,6 +327,8 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapter
 			replica.State = Broken
 		case updated && available:
 			replica.State = Updated
+		case r.Position >= 0 && r.Position < s.Protected && !available:
+			replica.State = Down
 		case r.Position >= 0 && r.Position < s.Protected:
 			replica.State = Protected
 		default:

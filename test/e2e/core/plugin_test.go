@@ -33,7 +33,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(w.Parent().Spec.UpdateStrategy.ManualUpdate.Revision).To(Equal(update))
 	})
 	e.Step("the screen, and the same facts as JSON", func() {
-		e.Expect(e.Does("status", "web", "--pods")).To(And(ContainSubstring("RolloutHeld"), ContainSubstring("web:v2"), MatchRegexp(`zone-a +░█ +2/2 +50% = 1`), MatchRegexp(`web-zone-a-1 +updated +`+update)))
+		e.Expect(e.Does("status", "web", "--pods")).To(And(ContainSubstring("RolloutHeld"), ContainSubstring("web:v2"), MatchRegexp(`zone-a +1/2 +2/2 +░█ +v1, v2 +50% \(1\) +Held`), MatchRegexp(`web-zone-a-1 +updated +`+update)))
 		st := &view.Status{}
 		e.Expect(json.Unmarshal([]byte(e.Does("status", "web", "-o", "json")), st)).To(Succeed())
 		e.Expect(st.Update.Name).To(Equal(update))
@@ -84,7 +84,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Kubectl("create", "rolebinding", "reader", "--role=reader", "--serviceaccount="+e.Namespace+":reader")
 		as := "--as=system:serviceaccount:" + e.Namespace + ":reader"
 		e.Eventually(func() int { return e.Plugin("status", "web", as).Code }).Should(BeZero())
-		e.Expect(e.Does("status", "web", as)).To(And(ContainSubstring("Not seen: replicas: you have no right to list "), MatchRegexp(`zone-c +██ +2/2`)))
+		e.Expect(e.Does("status", "web", as)).To(And(ContainSubstring("Not seen: replicas: you have no right to list "), MatchRegexp(`zone-c +2/2 +2/2 +██`)))
 		e.Refuses("you may not do that", "pause", "web", as)
 		e.Expect(w.Parent().Spec.Paused).To(BeFalse())
 	})
@@ -99,7 +99,7 @@ func TestPluginSteps(t *testing.T) {
 	e.Refuses("is of type RollingUpdate, so the controller releases", "release", "web", "zone-a")
 	w.SetImage("v2")
 	w.AwaitApproval(0)
-	e.Expect(e.Does("status", "web")).To(ContainSubstring("AwaitingApproval, step 1 of 1: kubectl united approve web"))
+	e.Expect(e.Does("status", "web")).To(MatchRegexp(`Next  kubectl united approve web --kubeconfig`))
 	e.Does("approve", "web")
 	// An annotation does not change the generation, so the status before it counts as current.
 	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2"}))

@@ -45,7 +45,7 @@ func TestScreens(t *testing.T) {
 			shown := onTerminal(e, command)
 			screen.WriteString("$ kubectl united " + command + "\n" + shown + "\n")
 		}
-		got := strings.TrimRight(onNode.ReplaceAllString(strings.ReplaceAll(screen.String(), e.Namespace, "default"), "$1-1"), "\n") + "\n"
+		got := strings.TrimRight(onNode.ReplaceAllString(strings.NewReplacer(" --kubeconfig "+e.Cluster.Kubeconfig()+" -n "+e.Namespace, "", e.Namespace, "default").Replace(screen.String()), "$1-1"), "\n") + "\n"
 		path := filepath.Join("testdata", "screens", name+".txt")
 		if *updateScreens {
 			e.Expect(os.WriteFile(path, []byte(got), 0o600)).To(Succeed())

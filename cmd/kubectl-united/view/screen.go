@@ -1,0 +1,289 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
+
+// marks are how replicas are drawn, by state.
+var marks = []struct {
+	state, mark, ascii, color string
+	count                     func(*Bar) int32
+}{
+	{Protected, "░", ".", dim, func(b *Bar) int32 { return b.Protected }},
+	{Down, "!", "!", yellow, func(b *Bar) int32 { return b.Down }},
+	{Updating, "▒", "+", yellow, func(b *Bar) int32 { return b.Updating }},
+	{Broken, "✗", "x", red, func(b *Bar) int32 { return b.Broken }},
+	{Missing, "_", "_", yellow, func(b *Bar) int32 { return b.Missing }},
+	{Updated, "█", "#", green, func(b *Bar) int32 { return b.Updated }},
+}
+
+// bar draws the replicas of a subset: one character each up to ten, otherwise in proportion, but whatever there is has one.
+func (s Style) bar(b *Bar) (drawn string, width int) {
+	total := int32(0)
+	for _, m := range marks {
+		total += m.count(b)
+	}
+	text := strings.Builder{}
+	for _, m := range marks {
+		n := m.count(b)
+		if total > 10 && n > 0 {
+			n = max(1, n*10/total)
+		}
+		width += int(n)
+		text.WriteString(s.paint(m.color, strings.Repeat(cond(s.ASCII, m.ascii, m.mark), int(n))))
+	}
+	return text.String(), width
+}
+
+func cond(is bool, then, otherwise string) string {
+	if is {
+		return then
+	}
+	return otherwise
+}
+
+var colorOf = map[string]string{
+	OK: green, Waiting: yellow, Failed: red, Updated: green, Updating: yellow, Protected: dim, Down: yellow, Broken: red, Missing: yellow,
+	"Stalled": red, "Complete": green,
+}
+
+// Print writes a status. pods also writes the replicas one by one.
+func (s Style) Print(w io.Writer, st *Status, pods bool) {
+	s.table(w, [][]cell{{{st.Name, bold}, {st.Reason, colorOf[st.State]}, {brief(st.Message), ""}}})
+	s.table(w, facts(st))
+	_, _ = fmt.Fprintln(w)
+	s.subsets(w, st)
+	if pods {
+		_, _ = fmt.Fprintln(w)
+		s.replicas(w, st)
+	}
+	if st.Unseen != "" {
+		_, _ = fmt.Fprintln(w, s.paint(dim, "\nNot seen: "+st.Unseen))
+	}
+	gap := "\n"
+	for _, c := range []struct{ what, verb string }{{"Next", st.Next()}, {"Back", st.Back()}} {
+		if c.verb != "" { // not wrapped, so that it can be copied
+			_, _ = fmt.Fprintf(w, "%s%s  %s\n", gap, s.paint(dim, c.what), s.Command(c.verb))
+			gap = ""
+		}
+	}
+}
+
+// Command is a command of the plugin for the objects in view: the verb, and what comes after it.
+func (s Style) Command(verb string) string {
+	return strings.TrimRight("kubectl united "+verb+" "+s.Scope, " ")
+}
+
+// brief is a message without the kubectl command in it: the plugin has one of its own.
+func brief(message string) string {
+	before, command, found := strings.Cut(message, "; to continue, run: ")
+	if !found {
+		return message
+	}
+	if _, after, more := strings.Cut(command, "; "); more {
+		before += "; " + after
+	}
+	return before
+}
+
+// Next is the verb, with its arguments, that one is likely to want next; "" if there is none.
+func (st *Status) Next() string {
+	held := slices.IndexFunc(st.Subsets, func(s Subset) bool { return s.Bar.Protected > 0 && s.Updated < s.Desired })
+	switch {
+	case !st.Observed:
+		return ""
+	case st.State != OK:
+		return "why " + st.Name
+	case st.Paused:
+		return "resume " + st.Name
+	case st.Rollout != nil && st.Rollout.Phase == string(v1alpha1.RolloutAwaitingApproval):
+		return "approve " + st.Name
+	case st.Reason == v1alpha1.ReasonRolloutHeld && st.Strategy == string(v1alpha1.ManualUpdateStrategy) && held >= 0:
+		return "release " + st.Name + " " + st.Subsets[held].Name
+	}
+	return ""
+}
+
+// Back is the verb, with its arguments, that goes back; "" while there is no rollout.
+func (st *Status) Back() string {
+	if st.Observed && st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name {
+		return "undo " + st.Name
+	}
+	return ""
+}
+
+// facts are what one reads below the headline.
+func facts(st *Status) [][]cell {
+	fact := func(what, text, color string) []cell { return []cell{{what, dim}, {text, color}} }
+	list := [][]cell{fact("Strategy", st.Strategy+" of "+st.Kind+"s, "+replicasText(st), "")}
+	if st.Paused {
+		list[0][1].text += ", paused"
+	}
+	moves := st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name
+	switch {
+	case moves:
+		list = append(list, fact("Current", st.Current.String(), ""), fact("Update", st.Update.String(), ""))
+	case st.Update != nil:
+		list = append(list, fact("Revision", st.Update.String(), ""))
+	}
+	if moves && st.BoundTo != "" && st.BoundTo != st.Update.Name {
+		list = append(list, fact("Partitions", "are for "+st.BoundTo+", so everything else is held", yellow))
+	}
+	r := st.Rollout
+	if r == nil || r.Phase == "" {
+		return list
+	}
+	text, message := r.Phase, brief(r.Message)
+	switch {
+	case message != "" && !strings.Contains(st.Message, message):
+		text += ", " + message
+	case r.Steps > 0 && int(r.Step) < r.Steps:
+		text += fmt.Sprintf(", step %d of %d", r.Step+1, r.Steps)
+	}
+	list = append(list, fact("Rollout", text, ""))
+	if r.Forced {
+		list = append(list, fact("Forced", "failed and unavailable replicas hold nothing back", red))
+	}
+	return list
+}
+
+// String returns the name of a revision with its images, without their registries.
+func (r *Revision) String() string {
+	var images []string
+	for _, image := range r.Images {
+		images = append(images, image[strings.LastIndex(image, "/")+1:])
+	}
+	return strings.TrimSpace(r.Name + "  " + strings.Join(images, ", "))
+}
+
+func replicasText(st *Status) string {
+	return fmt.Sprintf("%d replicas: %d ready, %d updated, %d available", st.Desired, st.Ready, st.Updated, st.Available)
+}
+
+// labels are short names of all revisions that replicas run: the tag of the first image in which they differ, or the end of the name.
+func labels(st *Status) map[string]string {
+	runs := map[string]*Revision{}
+	for i := range st.Subsets {
+		for j := range st.Subsets[i].Runs {
+			r := &st.Subsets[i].Runs[j].Revision
+			runs[r.Name] = r
+		}
+	}
+	for i := range 16 { // of containers
+		labels, seen := map[string]string{}, map[string]bool{"": true}
+		for name, r := range runs {
+			if i < len(r.Images) && !seen[Tag(r.Images[i])] {
+				labels[name] = Tag(r.Images[i])
+				seen[labels[name]] = true
+			}
+		}
+		if len(labels) == len(runs) {
+			return labels
+		}
+	}
+	labels := map[string]string{}
+	for name := range runs {
+		labels[name] = cmp.Or(name[strings.LastIndex(name, "-")+1:], "?")
+	}
+	return labels
+}
+
+// subsets writes a row for each subset, what the marks mean, and what the subsets wait for, once for those that wait for the same.
+// Bars have a width of their own, since their characters are painted one by one.
+func (s Style) subsets(w io.Writer, st *Status) {
+	drawn, widths, widest := make([]string, len(st.Subsets)), make([]int, len(st.Subsets)), len("REPLICAS")
+	for i := range st.Subsets {
+		drawn[i], widths[i] = s.bar(&st.Subsets[i].Bar)
+		widest = max(widest, widths[i])
+	}
+	var rows [][]cell
+	head := []cell{}
+	for _, title := range []string{"SUBSET", "UPDATED", "AVAILABLE", "REPLICAS" + strings.Repeat(" ", widest-len("REPLICAS")), "RUNS", "PARTITION", "PHASE"} {
+		head = append(head, cell{title, dim})
+	}
+	rows = append(rows, head)
+	short := labels(st)
+	for i := range st.Subsets {
+		sub := &st.Subsets[i]
+		var runs []string
+		for j := range sub.Runs {
+			runs = append(runs, short[sub.Runs[j].Name])
+		}
+		partition := sub.Partition
+		if numeric := fmt.Sprint(sub.Protected); partition != numeric {
+			partition += " (" + numeric + ")"
+		}
+		rows = append(rows, []cell{
+			{sub.Name, ""}, {fmt.Sprintf("%d/%d", sub.Updated, sub.Desired), ""}, {fmt.Sprintf("%d/%d", sub.Available, sub.Desired), ""},
+			{strings.Repeat("\x00", widths[i]) + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partition, ""}, {sub.Phase, colorOf[sub.Phase]},
+		})
+	}
+	text := &strings.Builder{}
+	s.table(text, rows)
+	out := text.String()
+	for i := range drawn {
+		if widths[i] > 0 {
+			out = strings.Replace(out, strings.Repeat("\x00", widths[i]), drawn[i], 1)
+		}
+	}
+	_, _ = fmt.Fprint(w, out)
+	s.legend(w, st)
+	s.waits(w, st)
+}
+
+// legend says what the marks in view mean.
+func (s Style) legend(w io.Writer, st *Status) {
+	var parts []string
+	for _, m := range marks {
+		if slices.ContainsFunc(st.Subsets, func(s Subset) bool { return m.count(&s.Bar) > 0 }) {
+			parts = append(parts, s.paint(m.color, cond(s.ASCII, m.ascii, m.mark))+" "+m.state)
+		}
+	}
+	if len(parts) > 0 {
+		_, _ = fmt.Fprintln(w, strings.Join(parts, "  "))
+	}
+}
+
+// waits says what the subsets wait for, if the headline does not say it.
+func (s Style) waits(w io.Writer, st *Status) {
+	var order []string
+	names := map[string][]string{}
+	for i := range st.Subsets {
+		message := brief(st.Subsets[i].Message)
+		if message == "" || strings.Contains(brief(st.Message), message) {
+			continue
+		}
+		if names[message] == nil {
+			order = append(order, message)
+		}
+		names[message] = append(names[message], st.Subsets[i].Name)
+	}
+	var rows [][]cell
+	for _, message := range order {
+		rows = append(rows, []cell{{shorten(names[message], 3), ""}, {message, ""}})
+	}
+	if len(rows) > 0 {
+		_, _ = fmt.Fprintln(w)
+		s.table(w, rows)
+	}
+}
+
+func (s Style) replicas(w io.Writer, st *Status) {
+	rows := [][]cell{{{"REPLICA", dim}, {"STATE", dim}, {"REVISION", dim}, {"NODE", dim}, {"CLAIMS", dim}, {"WHY", dim}}}
+	for i := range st.Subsets {
+		for _, r := range st.Subsets[i].Replicas {
+			name := cmp.Or(r.Name, fmt.Sprintf("%s #%d", st.Subsets[i].Workload, r.Position))
+			rows = append(rows, []cell{{name, ""}, {r.State, colorOf[r.State]}, {r.Revision, ""}, {r.Node, ""}, {strings.Join(r.Claims, ","), ""}, {r.Why, ""}})
+		}
+	}
+	s.table(w, rows)
+}
