@@ -20,8 +20,9 @@ import (
 
 // Operation is one operation of a JSON patch. A Value of nil is none.
 type Operation struct {
-	Op, Path string
-	Value    any
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }
 
 // Operations returns the patch that makes one spec the other: only what differs, in a fixed order.
@@ -72,7 +73,7 @@ func fieldDifferences(at string, was, is map[string]any) (all []Operation) {
 	names := maps.Clone(was)
 	maps.Copy(names, is)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		here := at + "/" + pointer.Replace(name)
+		here := at + "/" + Escaped(name)
 		before, had := was[name]
 		after, has := is[name]
 		switch {
@@ -86,6 +87,9 @@ func fieldDifferences(at string, was, is map[string]any) (all []Operation) {
 	}
 	return all
 }
+
+// Escaped escapes the name of a field for a path.
+func Escaped(name string) string { return pointer.Replace(name) }
 
 // pointer escapes the name of a field in a path (RFC 6901).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")

@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
-	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
-	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 func (o *options) undo() *cobra.Command {
@@ -48,24 +45,15 @@ func (o *options) goBack(ctx context.Context, name, to string, a *acting) error 
 	if err != nil {
 		return err
 	}
-	revisions, err := o.revisions(ctx, parent)
+	revisions, err := o.user().Revisions(ctx, parent)
 	if err != nil {
 		return err
 	}
-	var target *revision.Revision
-	if to == "" {
-		target, err = change.Back(parent, revisions)
-	} else {
-		target, err = chosen(parent, revisions, to)
-	}
+	d, err := drive.GoBack(parent, revisions, to)
 	if err != nil {
 		return err
 	}
-	after, notes, err := change.Undo(parent, target)
-	if err != nil {
-		return err
-	}
-	return o.changePods(ctx, parent, after, notes, a, fmt.Sprintf("goes back to %s (revision %d)", target.Name, target.Number))
+	return o.changePods(ctx, parent, d, a)
 }
 
 func (o *options) restart() *cobra.Command {
@@ -86,7 +74,11 @@ partitions hold it, and with type RollingUpdate it goes through the steps.`,
 			if err != nil {
 				return err
 			}
-			return o.changePods(cmd.Context(), parent, after, notes, a, "restarts")
+			d, err := drive.Pods(parent, after, notes, "restarts")
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, d, a)
 		},
 	}
 	a.addTo(cmd)
@@ -126,7 +118,11 @@ func (o *options) setImage() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.changePods(cmd.Context(), parent, after, notes, a, "changes images: "+strings.Join(args[1:], ", "))
+			d, err := drive.Pods(parent, after, notes, "changes images: "+strings.Join(args[1:], ", "))
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, d, a)
 		},
 	}
 	a.addTo(cmd)
@@ -154,7 +150,11 @@ func (o *options) setEnv() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.changePods(cmd.Context(), parent, after, notes, a, "changes environment variables: "+strings.Join(args[1:], ", "))
+			d, err := drive.Pods(parent, after, notes, "changes environment variables: "+strings.Join(args[1:], ", "))
+			if err != nil {
+				return err
+			}
+			return o.changePods(cmd.Context(), parent, d, a)
 		},
 	}
 	a.addTo(cmd)
@@ -187,43 +187,23 @@ func variablesOf(args []string) (variables []change.Variable, err error) {
 }
 
 // changePods makes a change of the pods, and says what it leads to.
-func (o *options) changePods(ctx context.Context, parent, after *v1alpha1.UnitedDeployment, notes []string, a *acting, what string) error {
-	operations, err := change.Operations(parent, after)
-	if err != nil {
-		return err
-	}
-	for _, note := range notes {
+func (o *options) changePods(ctx context.Context, parent *v1alpha1.UnitedDeployment, d *drive.Deed, a *acting) error {
+	for _, note := range d.Notes {
 		_, _ = fmt.Fprintln(o.ErrOut, "Note:", note)
 	}
-	if len(operations) == 0 && a.output == "" {
-		_, err = fmt.Fprintf(o.Out, "%s: its pods are like that already: nothing was done\n", parent.Name)
+	if len(d.Operations) == 0 && a.output == "" {
+		_, err := fmt.Fprintf(o.Out, "%s: its pods are like that already: nothing was done\n", parent.Name)
 		return err
 	}
 	// Look before acting: afterwards the manager may be halfway through.
-	in, unseen := o.worldOf(ctx, after)
-	converted := make([]operation, 0, len(operations))
-	for _, op := range operations {
-		converted = append(converted, operation(op))
-	}
-	if err := o.act(ctx, parent, a, what, converted...); err != nil || a.output != "" {
+	in, unseen := o.user().World(ctx, d.After)
+	if err := o.act(ctx, parent, a, d); err != nil || a.output != "" {
 		return err
 	}
 	if in == nil {
-		_, err = fmt.Fprintf(o.ErrOut, "What is held is not known (%s): see kubectl united status %s\n", unseen, parent.Name)
+		_, err := fmt.Fprintf(o.ErrOut, "What is held is not known (%s): see kubectl united status %s\n", unseen, parent.Name)
 		return err
 	}
 	o.style().PrintOutcome(o.Out, parent.Name, view.OutcomeOf(in))
 	return nil
-}
-
-// worldOf returns the world of a parent, as far as the user may see it, or else why not.
-func (o *options) worldOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) (in *planner.Input, unseen string) {
-	in, err := look.World(ctx, o.api, parent, time.Now())
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, "replicas: " + forbidden(err)
-	case err != nil:
-		return nil, "replicas: " + err.Error()
-	}
-	return in, ""
 }

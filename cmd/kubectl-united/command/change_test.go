@@ -44,28 +44,6 @@ func TestVariablesOf(t *testing.T) {
 	g.Expect(err).To(MatchError("A is there twice"))
 }
 
-func TestChosen(t *testing.T) {
-	g := NewWithT(t)
-	parent := &v1alpha1.UnitedDeployment{}
-	parent.Name = "web"
-	revisions := []*revision.Revision{{Name: "web-z4vb847424", Number: 3}, {Name: "web-d2w24xfx77", Number: 12}}
-	for asked, want := range map[string]string{"3": "web-z4vb847424", "12": "web-d2w24xfx77", "web-z4vb847424": "web-z4vb847424"} {
-		got, err := chosen(parent, revisions, asked)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(got.Name).To(Equal(want))
-	}
-	for asked, want := range map[string]string{
-		"4":              "web has no revision 4; there is 3, 12",
-		"web-d2w24xfx7x": "web has no revision web-d2w24xfx7x; did you mean web-d2w24xfx77?",
-		"v1":             "web has no revision v1; there is web-d2w24xfx77, web-z4vb847424",
-	} {
-		_, err := chosen(parent, revisions, asked)
-		g.Expect(err).To(MatchError(want))
-	}
-	_, err := chosen(parent, nil, "1")
-	g.Expect(err).To(MatchError("web has no revisions yet"))
-}
-
 // cluster is a fake API server with one UnitedDeployment at rest, which ran v1 before v2, and the manager has seen that.
 func cluster(t *testing.T, edits ...func(*v1alpha1.UnitedDeployment)) (*options, *bytes.Buffer) {
 	t.Helper()

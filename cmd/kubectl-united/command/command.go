@@ -12,13 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -27,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
@@ -129,6 +127,9 @@ func (o *options) client() (client.WithWatch, error) {
 	return o.api, err
 }
 
+// user is who runs the command; client must have been called.
+func (o *options) user() *drive.User { return &drive.User{API: o.api, Config: o.config} }
+
 func (o *options) namespace() (string, error) {
 	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
 	return namespace, err
@@ -146,10 +147,10 @@ func (o *options) one(ctx context.Context, name string) (*v1alpha1.UnitedDeploym
 	}
 	parent, err := look.One(ctx, api, namespace, name)
 	switch {
-	case apierrors.IsNotFound(err) && !unserved(err):
+	case apierrors.IsNotFound(err) && !drive.Unserved(err):
 		return nil, o.notFound(ctx, api, namespace, name)
 	case err != nil:
-		return nil, explained(err)
+		return nil, drive.Explained(err)
 	}
 	return parent, nil
 }
@@ -163,40 +164,7 @@ func (o *options) notFound(ctx context.Context, api client.Reader, namespace, na
 			names = append(names, list.Items[i].Name)
 		}
 	}
-	return fmt.Errorf("there is no UnitedDeployment %s in the namespace %s%s", name, namespace, suggestion(name, names))
-}
-
-// explained adds to an error of the API what to do about it.
-func explained(err error) error {
-	if meta.IsNoMatchError(err) || unserved(err) {
-		return exit{errors.New("this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed"), codeOther}
-	}
-	return err
-}
-
-// unserved reports whether the API server does not know the kind of an object that it was asked for. A mapper that has cached
-// what the server knew may not notice.
-func unserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// suggestion names the nearest of the names.
-func suggestion(name string, names []string) string {
-	best, least := "", 4
-	for _, n := range names {
-		if d := levenshtein.ComputeDistance(name, n); d < least {
-			best, least = n, d
-		}
-	}
-	switch {
-	case best != "":
-		return "; did you mean " + best + "?"
-	case len(names) == 0:
-		return ""
-	case len(names) > 8:
-		names = append(names[:8:8], "...")
-	}
-	return "; there is " + strings.Join(names, ", ")
+	return fmt.Errorf("there is no UnitedDeployment %s in the namespace %s%s", name, namespace, drive.Suggestion(name, names))
 }
 
 // style is how text is written to the output.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
@@ -65,7 +66,7 @@ func setPartition(parent *v1alpha1.UnitedDeployment, text string) error {
 	strategy := &parent.Spec.UpdateStrategy
 	switch {
 	case !slices.Contains(names, name):
-		return fmt.Errorf("%s has no subset %s%s", parent.Name, name, suggestion(name, names))
+		return fmt.Errorf("%s has no subset %s%s", parent.Name, name, drive.Suggestion(name, names))
 	case strategy.Type == v1alpha1.RollingUpdateStrategy:
 		return fmt.Errorf("%s has the strategy RollingUpdate, which moves the partitions by itself", parent.Name)
 	case strategy.ManualUpdate == nil:
@@ -114,7 +115,7 @@ func setImage(parent *v1alpha1.UnitedDeployment, text string) error {
 		}
 	}
 	if set == 0 {
-		return fmt.Errorf("the template of %s has no container %s%s", parent.Name, name, suggestion(name, names))
+		return fmt.Errorf("the template of %s has no container %s%s", parent.Name, name, drive.Suggestion(name, names))
 	}
 	raw.Raw, err = json.Marshal(workload.Object)
 	return err

@@ -5,22 +5,14 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/unitedworkloads/united/adapters/all"
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
-	"github.com/unitedworkloads/united/controllers/united/revision"
-	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
 func (o *options) history() *cobra.Command {
@@ -44,11 +36,11 @@ func (o *options) showHistory(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	revisions, err := o.revisions(ctx, parent)
+	revisions, err := o.user().Revisions(ctx, parent)
 	if err != nil {
 		return err
 	}
-	in, unseen := o.worldOf(ctx, parent)
+	in, unseen := o.user().World(ctx, parent)
 	h := view.HistoryOf(parent, revisions, in, unseen)
 	if output != "" {
 		var names []string
@@ -65,40 +57,6 @@ func (o *options) showHistory(ctx context.Context, name, output string) error {
 	return nil
 }
 
-// revisions returns the stored revisions of a parent, the one used last at the end.
-func (o *options) revisions(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
-	revisions, err := look.Revisions(ctx, o.api, parent)
-	if apierrors.IsForbidden(err) {
-		return nil, errors.New("the revisions of " + parent.Name + ": " + forbidden(err))
-	}
-	return revisions, err
-}
-
-// chosen returns the revision with a number or a name.
-func chosen(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, asked string) (*revision.Revision, error) {
-	number, err := strconv.ParseInt(asked, 10, 64)
-	numbered := err == nil
-	var names []string
-	for _, r := range revisions {
-		if r.Name == asked || numbered && r.Number == number {
-			return r, nil
-		}
-		names = append(names, r.Name)
-		if numbered {
-			names[len(names)-1] = fmt.Sprint(r.Number)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return nil, fmt.Errorf("%s has no revisions yet", parent.Name)
-	case numbered: // the nearest number is no better than any other
-		names = names[max(0, len(names)-8):]
-		return nil, fmt.Errorf("%s has no revision %s; there is %s", parent.Name, asked, strings.Join(names, ", "))
-	}
-	slices.Reverse(names) // suggest what was used last
-	return nil, fmt.Errorf("%s has no revision %s%s", parent.Name, asked, suggestion(asked, names))
-}
-
 // completesRevision completes a flag with the names of the revisions of the UnitedDeployment in the arguments.
 func (o *options) completesRevision(cmd *cobra.Command, flag string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -109,7 +67,7 @@ func (o *options) completesRevision(cmd *cobra.Command, flag string) {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		revisions, err := o.revisions(cmd.Context(), parent)
+		revisions, err := o.user().Revisions(cmd.Context(), parent)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -150,7 +108,7 @@ func (o *options) showDiff(ctx context.Context, name, from, to, output string) e
 	if err != nil {
 		return err
 	}
-	revisions, err := o.revisions(ctx, parent)
+	revisions, err := o.user().Revisions(ctx, parent)
 	if err != nil {
 		return err
 	}
@@ -158,49 +116,20 @@ func (o *options) showDiff(ctx context.Context, name, from, to, output string) e
 		_, err := fmt.Fprintf(o.ErrOut, "%s has no other revision than %s to run. To compare others: kubectl united diff %s --revision N [--to N]; see kubectl united history %s\n", name, parent.Status.UpdateRevision, name, name)
 		return err
 	}
-	if from == "" {
-		from = parent.Status.CurrentRevision
-	}
-	if to == "" {
-		to = parent.Status.UpdateRevision
-	}
-	was, err := chosen(parent, revisions, from)
-	if err != nil {
-		return err
-	}
-	is, err := chosen(parent, revisions, to)
+	d, err := drive.Diff(parent, revisions, from, to)
 	if err != nil {
 		return err
 	}
 	if parent.Status.ObservedGeneration != parent.Generation {
 		_, _ = fmt.Fprintf(o.ErrOut, "No manager has seen the last change of %s yet: it may make another revision.\n", name)
 	}
-	d, err := view.DiffOf(was, is, subsetNames(parent), overlays(parent))
 	switch {
-	case err != nil:
-		return err
 	case output != "":
 		return structured(o.Out, output, d, "uniteddeployment.apps.united.dev/"+name)
 	case len(d.Parts) == 0:
-		_, err = fmt.Fprintf(o.ErrOut, "%s and %s make the same pods.\n", was.Name, is.Name)
+		_, err = fmt.Fprintf(o.ErrOut, "%s and %s make the same pods.\n", d.From, d.To)
 		return err
 	}
 	o.style().PrintDiff(o.Out, d)
 	return nil
-}
-
-func subsetNames(parent *v1alpha1.UnitedDeployment) (names []string) {
-	for i := range parent.Spec.Topology.Subsets {
-		names = append(names, parent.Spec.Topology.Subsets[i].Name)
-	}
-	return names
-}
-
-// overlays returns what the subsets change today; nothing if the spec is not valid, and then revisions have to know it.
-func overlays(parent *v1alpha1.UnitedDeployment) map[string]revision.Overlay {
-	read, err := spec.Read(parent, all.Registry())
-	if err != nil {
-		return nil
-	}
-	return read.Overlays()
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 )
@@ -64,28 +65,28 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 		}, nil
 	}
 	if offline {
-		return foreseenOffline(after)
+		return drive.Offline(after)
 	}
 	api, err := o.client()
 	if err != nil {
 		return nil, err
 	}
-	c := &proposal{after: after}
-	c.before, err = look.One(ctx, api, after.Namespace, after.Name)
+	c := &drive.Proposal{After: after}
+	c.Before, err = look.One(ctx, api, after.Namespace, after.Name)
 	switch {
-	case apierrors.IsNotFound(err) && !unserved(err):
-		c.before = nil
+	case apierrors.IsNotFound(err) && !drive.Unserved(err):
+		c.Before = nil
 		answer := after.DeepCopy()
-		err = o.tried(c, api.Create(ctx, answer, client.DryRunAll, client.FieldValidation("Strict")), answer)
+		err = c.Tried(api.Create(ctx, answer, client.DryRunAll, client.FieldValidation("Strict")), answer)
 	case err != nil:
-		return nil, explained(err)
+		return nil, drive.Explained(err)
 	default:
 		err = o.tryApply(ctx, c, object)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return o.foreseen(ctx, c)
+	return o.user().Foreseen(ctx, c)
 }
 
 // typed decodes a UnitedDeployment. A field that there is not is an error.
@@ -102,9 +103,9 @@ func typed(object *unstructured.Unstructured) (*v1alpha1.UnitedDeployment, error
 }
 
 // tryApply tries what kubectl apply would do with an object that exists: from client or server side, as the last time.
-func (o *options) tryApply(ctx context.Context, c *proposal, object *unstructured.Unstructured) error {
-	last := c.before.Annotations[corev1.LastAppliedConfigAnnotation]
-	for _, m := range c.before.ManagedFields {
+func (o *options) tryApply(ctx context.Context, c *drive.Proposal, object *unstructured.Unstructured) error {
+	last := c.Before.Annotations[corev1.LastAppliedConfigAnnotation]
+	for _, m := range c.Before.ManagedFields {
 		if last == "" && m.Operation == "Apply" && m.Subresource == "" {
 			return o.tryServerSide(ctx, c, object, m.Manager)
 		}
@@ -115,7 +116,7 @@ func (o *options) tryApply(ctx context.Context, c *proposal, object *unstructure
 	if err != nil {
 		return err
 	}
-	live := c.before.DeepCopy()
+	live := c.Before.DeepCopy()
 	live.APIVersion, live.Kind = object.GetAPIVersion(), object.GetKind()
 	delete(live.Annotations, corev1.LastAppliedConfigAnnotation)
 	current, err := json.Marshal(live)
@@ -130,15 +131,15 @@ func (o *options) tryApply(ctx context.Context, c *proposal, object *unstructure
 	if err != nil {
 		return err
 	}
-	c.after = &v1alpha1.UnitedDeployment{}
-	if err := json.Unmarshal(merged, c.after); err != nil {
+	c.After = &v1alpha1.UnitedDeployment{}
+	if err := json.Unmarshal(merged, c.After); err != nil {
 		return err
 	}
-	return o.tryPatch(ctx, c, client.RawPatch(types.MergePatchType, patch))
+	return o.user().TryPatch(ctx, c, client.RawPatch(types.MergePatchType, patch))
 }
 
 // tryServerSide tries kubectl apply --server-side, by the manager that did it before.
-func (o *options) tryServerSide(ctx context.Context, c *proposal, object *unstructured.Unstructured, manager string) error {
+func (o *options) tryServerSide(ctx context.Context, c *drive.Proposal, object *unstructured.Unstructured, manager string) error {
 	u := object.DeepCopy()
 	err := o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.FieldOwner(manager))
 	answer := &v1alpha1.UnitedDeployment{}
@@ -151,7 +152,7 @@ func (o *options) tryServerSide(ctx context.Context, c *proposal, object *unstru
 			return err
 		}
 	} else {
-		c.after.Status, c.after.UID = c.before.Status, c.before.UID // what was not merged is missing
+		c.After.Status, c.After.UID = c.Before.Status, c.Before.UID // what was not merged is missing
 	}
-	return o.tried(c, err, answer)
+	return c.Tried(err, answer)
 }

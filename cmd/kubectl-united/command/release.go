@@ -4,19 +4,13 @@
 package command
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
-)
-
-const (
-	manualPath     = "/spec/updateStrategy/manualUpdate"
-	strategyIsAuto = "%s is of type RollingUpdate, so the controller releases: use approve, promote or pause"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 )
 
 func (o *options) release() *cobra.Command {
@@ -58,29 +52,9 @@ func (o *options) partition() *cobra.Command {
 
 // setPartitions binds partitions to the update revision in view.
 func (o *options) setPartitions(cmd *cobra.Command, a *acting, args []string, of func(*v1alpha1.UnitedDeployment, string, string) (change.Partition, error)) error {
-	parent, err := o.inView(cmd.Context(), args[0], a)
-	if err != nil {
-		return err
-	}
-	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-		return fmt.Errorf(strategyIsAuto, parent.Name)
-	}
-	var partitions []change.Partition
-	var said []string
-	for _, arg := range args[1:] {
-		subset, value, _ := strings.Cut(arg, "=")
-		if err := o.known(parent, subset); err != nil {
-			return err
-		}
-		p, err := of(parent, subset, value)
-		if err != nil {
-			return err
-		}
-		partitions, said = append(partitions, p), append(said, p.Text)
-	}
-	update := parent.Status.UpdateRevision
-	return o.act(cmd.Context(), parent, a, strings.Join(said, "; ")+", of "+update,
-		operation{"add", manualPath, change.Bound(parent, partitions)})
+	return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
+		return drive.Partitions(parent, args[1:], of)
+	})
 }
 
 func (o *options) hold() *cobra.Command {
@@ -92,39 +66,13 @@ func (o *options) hold() *cobra.Command {
   kubectl united hold web zone-b`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			parent, err := o.inView(cmd.Context(), args[0], a)
-			if err != nil {
-				return err
-			}
-			if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-				return fmt.Errorf(strategyIsAuto, parent.Name)
-			}
-			for _, subset := range args[1:] {
-				if err := o.known(parent, subset); err != nil {
-					return err
-				}
-			}
-			what := "all subsets are held"
-			if len(args) > 1 {
-				what = strings.Join(args[1:], ", ") + " held"
-			}
-			return o.act(cmd.Context(), parent, a, what, operation{"add", manualPath, change.Hold(parent, args[1:])})
+			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
+				return drive.Hold(parent, args[1:])
+			})
 		},
 	}
 	a.addTo(cmd)
 	return cmd
-}
-
-// known returns an error if the spec does not have a subset.
-func (o *options) known(parent *v1alpha1.UnitedDeployment, subset string) error {
-	var names []string
-	for i := range parent.Spec.Topology.Subsets {
-		names = append(names, parent.Spec.Topology.Subsets[i].Name)
-	}
-	if slices.Contains(names, subset) {
-		return nil
-	}
-	return fmt.Errorf("%s has no subset %s%s", parent.Name, subset, suggestion(subset, names))
 }
 
 // namesAndSubsets completes a name, and then the subsets of that one.

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
@@ -65,27 +65,12 @@ func (o *options) showOne(ctx context.Context, w io.Writer, style view.Style, na
 	if err != nil {
 		return "", err
 	}
-	st := o.statusOf(ctx, parent)
+	st := o.user().Status(ctx, parent)
 	if output != "" {
 		return "", structured(w, output, st, "uniteddeployment.apps.united.dev/"+name)
 	}
 	style.Print(w, st, pods)
 	return view.Line(st), nil
-}
-
-// statusOf returns the status of a parent, with its replicas as far as the user may see them.
-func (o *options) statusOf(ctx context.Context, parent *v1alpha1.UnitedDeployment) *view.Status {
-	in, unseen := o.worldOf(ctx, parent)
-	return view.StatusOf(parent, in, unseen)
-}
-
-// forbidden says which right is missing.
-func forbidden(err error) string {
-	status := apierrors.APIStatus(nil)
-	if errors.As(err, &status) && status.Status().Details != nil {
-		return "you have no right to list " + status.Status().Details.Kind
-	}
-	return err.Error()
 }
 
 func (o *options) showAll(ctx context.Context, w io.Writer, style view.Style, everywhere bool, output string) error {
@@ -102,7 +87,7 @@ func (o *options) showAll(ctx context.Context, w io.Writer, style view.Style, ev
 	}
 	list := &v1alpha1.UnitedDeploymentList{}
 	if err := api.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return explained(err)
+		return drive.Explained(err)
 	}
 	all, names := []*view.Status{}, ""
 	for i := range list.Items {

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
@@ -92,8 +93,8 @@ func (o *options) managers(ctx context.Context) (managers []view.Manager, unseen
 	err = api.List(ctx, list, selected)
 	if apierrors.IsForbidden(err) {
 		// Maybe in the namespace where the manual installs it.
-		unseen = forbidden(err) + " of all namespaces, and there is no manager to see in " + managerNamespace
-		err = api.List(ctx, list, selected, client.InNamespace(managerNamespace))
+		unseen = drive.Forbidden(err) + " of all namespaces, and there is no manager to see in " + drive.ManagerNamespace
+		err = api.List(ctx, list, selected, client.InNamespace(drive.ManagerNamespace))
 	}
 	switch {
 	case unseen != "" && (apierrors.IsForbidden(err) || len(list.Items) == 0):

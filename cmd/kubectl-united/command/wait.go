@@ -17,17 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
-const (
-	// lookTimeout bounds one look: a connection that is gone without a word would hang until the end.
-	lookTimeout = 10 * time.Second
-	// managerLease is the name of the Lease of the manager, and managerNamespace where the manual installs it.
-	managerLease     = "united-manager"
-	managerNamespace = "united-system"
-)
+// lookTimeout bounds one look: a connection that is gone without a word would hang until the end.
+const lookTimeout = 10 * time.Second
 
 func (o *options) wait() *cobra.Command {
 	var what string
@@ -76,10 +72,10 @@ func (o *options) await(ctx context.Context, name string, w view.Wait, timeout t
 		switch {
 		case ctx.Err() != nil:
 			return errors.New("interrupted")
-		case apierrors.IsNotFound(err) && !unserved(err):
+		case apierrors.IsNotFound(err) && !drive.Unserved(err):
 			return exit{fmt.Errorf("%s was deleted", name), codeOther}
 		case lasting(err):
-			return explained(err)
+			return drive.Explained(err)
 		case err != nil && !time.Now().Before(w.Deadline):
 			return exit{fmt.Errorf("timed out after %s: %w", timeout, err), codeTimeout}
 		case err != nil:
@@ -128,7 +124,7 @@ func (o *options) waited(name, what string, outcome view.WaitOutcome, why string
 
 // lasting reports whether an error is one that does not pass by itself.
 func lasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) || unserved(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) || drive.Unserved(err)
 }
 
 // sight reads what there is to see of a UnitedDeployment. Only the object itself must be readable.
@@ -180,9 +176,9 @@ func (l *leases) read(ctx context.Context) *coordinationv1.Lease {
 }
 
 func (l *leases) find(ctx context.Context) {
-	l.at = client.ObjectKey{Namespace: managerNamespace, Name: managerLease}
+	l.at = client.ObjectKey{Namespace: drive.ManagerNamespace, Name: drive.LeaseName}
 	list := &coordinationv1.LeaseList{}
-	if l.api.List(ctx, list, client.MatchingFields{"metadata.name": managerLease}) != nil {
+	if l.api.List(ctx, list, client.MatchingFields{"metadata.name": drive.LeaseName}) != nil {
 		return // maybe the user may read it where the manual installs it
 	}
 	var latest *coordinationv1.Lease

@@ -1,0 +1,35 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/revision"
+)
+
+func TestChosen(t *testing.T) {
+	g := NewWithT(t)
+	parent := &v1alpha1.UnitedDeployment{}
+	parent.Name = "web"
+	revisions := []*revision.Revision{{Name: "web-z4vb847424", Number: 3}, {Name: "web-d2w24xfx77", Number: 12}}
+	for asked, want := range map[string]string{"3": "web-z4vb847424", "12": "web-d2w24xfx77", "web-z4vb847424": "web-z4vb847424"} {
+		got, err := Chosen(parent, revisions, asked)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Name).To(Equal(want))
+	}
+	for asked, want := range map[string]string{
+		"4":              "web has no revision 4; there is 3, 12",
+		"web-d2w24xfx7x": "web has no revision web-d2w24xfx7x; did you mean web-d2w24xfx77?",
+		"v1":             "web has no revision v1; there is web-d2w24xfx77, web-z4vb847424",
+	} {
+		_, err := Chosen(parent, revisions, asked)
+		g.Expect(err).To(MatchError(want))
+	}
+	_, err := Chosen(parent, nil, "1")
+	g.Expect(err).To(MatchError("web has no revisions yet"))
+}
