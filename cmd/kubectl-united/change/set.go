@@ -4,6 +4,7 @@
 package change
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -86,10 +87,15 @@ func Restart(parent *v1alpha1.UnitedDeployment, now time.Time) (after *v1alpha1.
 	return after, notes, nil
 }
 
-// SetImages returns the parent with other images of containers, by their names, in all pod templates.
+// SetImages returns the parent with other images of containers, by their names, in all pod templates; * is all others.
 func SetImages(parent *v1alpha1.UnitedDeployment, images map[string]string) (after *v1alpha1.UnitedDeployment, notes []string, err error) {
-	after, err = editContainers(parent, slices.Sorted(maps.Keys(images)), func(container map[string]any) error {
-		container["image"] = images[nameOf(container)]
+	names := slices.Sorted(maps.Keys(images))
+	image := func(container any) string { return cmp.Or(images[nameOf(container)], images["*"]) }
+	if images["*"] != "" {
+		names = nil
+	}
+	after, err = editContainers(parent, names, func(container map[string]any) error {
+		container["image"] = image(container)
 		return nil
 	})
 	if err != nil {
@@ -97,9 +103,8 @@ func SetImages(parent *v1alpha1.UnitedDeployment, images map[string]string) (aft
 	}
 	for subset, patch := range patches(parent) {
 		for _, container := range patch.containers() {
-			image, sets := container["image"].(string)
-			if wanted, named := images[nameOf(container)]; named && sets && image != wanted {
-				notes = append(notes, fmt.Sprintf("the patch of subset %s sets the image of container %s, so there it stays %s", subset, nameOf(container), image))
+			if patched, sets := container["image"].(string); sets && image(container) != "" && image(container) != patched {
+				notes = append(notes, fmt.Sprintf("the patch of subset %s sets the image of container %s, so there it stays %s", subset, nameOf(container), patched))
 			}
 		}
 	}

@@ -43,13 +43,6 @@ func (o *options) inView(ctx context.Context, name string, a *acting) (*v1alpha1
 
 // act makes a change, if nobody has changed the spec since the parent was read, and prints the kubectl command that does the same.
 func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a *acting, d *drive.Deed) error {
-	if a.output == "" {
-		command, err := d.Command(parent)
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(o.Out, "$ %s\n", command)
-	}
 	after, err := o.user().Act(ctx, parent, d, a.dryRun)
 	if err != nil {
 		return err
@@ -63,7 +56,14 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 		after.APIVersion, after.Kind = v1alpha1.GroupVersion.String(), "UnitedDeployment"
 		return structured(o.Out, a.output, after, "uniteddeployment.apps.united.dev/"+after.Name)
 	}
-	_, err = fmt.Fprintf(o.Out, "%s: %s\n", parent.Name, what)
+	command, err := d.Command(parent)
+	if err != nil {
+		return err
+	}
+	for _, note := range d.Notes {
+		_, _ = fmt.Fprintln(o.ErrOut, "Note:", note)
+	}
+	_, err = fmt.Fprintf(o.Out, "$ %s\n%s: %s\n", command, parent.Name, what)
 	return err
 }
 

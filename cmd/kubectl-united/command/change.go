@@ -99,16 +99,9 @@ func (o *options) setImage() *cobra.Command {
 		Example: `  kubectl united set image web web=registry.example/web:v2`,
 		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			images := map[string]string{}
-			for _, arg := range args[1:] {
-				container, image, ok := strings.Cut(arg, "=")
-				if !ok || container == "" || image == "" {
-					return fmt.Errorf("%s: it must be CONTAINER=IMAGE", arg)
-				}
-				if other, twice := images[container]; twice && other != image {
-					return fmt.Errorf("%s has two images: %s and %s", container, other, image)
-				}
-				images[container] = image
+			images, err := imagesOf(args[1:])
+			if err != nil {
+				return err
 			}
 			parent, err := o.inView(cmd.Context(), args[0], a)
 			if err != nil {
@@ -188,9 +181,6 @@ func variablesOf(args []string) (variables []change.Variable, err error) {
 
 // changePods makes a change of the pods, and says what it leads to.
 func (o *options) changePods(ctx context.Context, parent *v1alpha1.UnitedDeployment, d *drive.Deed, a *acting) error {
-	for _, note := range d.Notes {
-		_, _ = fmt.Fprintln(o.ErrOut, "Note:", note)
-	}
 	if len(d.Operations) == 0 && a.output == "" {
 		_, err := fmt.Fprintf(o.Out, "%s: its pods are like that already: nothing was done\n", parent.Name)
 		return err

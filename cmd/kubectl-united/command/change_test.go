@@ -101,6 +101,36 @@ func TestSetImageSaysWhatIsHeld(t *testing.T) {
 	))
 }
 
+// An annotation that moved the rollout to the revision that is left would only be a riddle later.
+func TestChangeTakesAnnotationsAway(t *testing.T) {
+	g := NewWithT(t)
+	o, out := cluster(t, func(p *v1alpha1.UnitedDeployment) {
+		p.Annotations = map[string]string{v1alpha1.AnnotationForceUpdate: "web-1", v1alpha1.AnnotationApproved: "key", "mine": "x"}
+	})
+	g.Expect(run(o.set(), "image", "web", "*=web:v3")).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring(`{"op":"remove","path":"/metadata/annotations/united.dev~1approved"},{"op":"remove","path":"/metadata/annotations/united.dev~1force-update"}`))
+	after, err := o.one(t.Context(), "web")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(after.Annotations).To(Equal(map[string]string{"mine": "x"}))
+}
+
+func TestRelease(t *testing.T) {
+	g := NewWithT(t)
+	seen := func(p *v1alpha1.UnitedDeployment) {
+		p.Spec.Paused, p.Spec.UpdateStrategy.Type = true, v1alpha1.ManualUpdateStrategy
+		p.Status.Subsets = []v1alpha1.SubsetStatus{
+			{Name: "zone-a", DesiredReplicas: 2, ReplicaCounts: v1alpha1.ReplicaCounts{UpdatedReplicas: 2}}, {Name: "zone-b", DesiredReplicas: 2},
+		}
+	}
+	o, out := cluster(t, seen)
+	g.Expect(run(o.release(), "web")).To(MatchError("which subsets? web has zone-a, zone-b"))
+	g.Expect(run(o.release(), "web", "--all")).To(Succeed())
+	g.Expect(out.String()).To(And(
+		MatchRegexp(`Note: all replicas of zone-a run web-\w+ already\n`), ContainSubstring("Note: it is paused, so nothing is released until you run: kubectl united resume web\n"),
+		MatchRegexp(`"value":{"revision":"web-\w+","partitions":{"zone-a":0,"zone-b":0}}`),
+	))
+}
+
 func TestUndo(t *testing.T) {
 	bound := func(p *v1alpha1.UnitedDeployment) {
 		p.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(1)}}

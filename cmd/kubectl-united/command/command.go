@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,7 @@ import (
 const (
 	codeTimeout = 2
 	codeNobody  = 3
+	codeUnasked = 4
 	codeOther   = 1
 )
 
@@ -74,28 +76,57 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:          "kubectl-united",
 		Short:        "See, drive and undo rollouts of UnitedDeployments",
-		Long:         "See, drive and undo rollouts of UnitedDeployments.\n\nEvery command that changes something prints the kubectl command that does the same, and is bound to the revision that you look at.",
+		Long:         "See, drive and undo rollouts of UnitedDeployments.\n\nEvery command that changes something prints the kubectl command that does the same, and is bound to the revision that you look at. kubectl's own options work too: see kubectl options.",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl united"},
 		SilenceUsage: true, SilenceErrors: true,
+		// kubectl's own form is allowed, too: united/web.
+		PersistentPreRun: func(cmd *cobra.Command, args []string) {
+			if len(args) > 0 && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[NAME]") {
+				unqualify(args)
+			}
+		},
 	}
+	root.AddGroup(groups...)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	o.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "namespace" && f.Name != "context" })
 	root.AddCommand(o.commands()...)
 	return root
 }
 
+// groups are how the help is ordered.
+var groups = []*cobra.Group{
+	{ID: "see", Title: "See:"}, {ID: "manual", Title: "Release (type Manual):"}, {ID: "rolling", Title: "Move on (type RollingUpdate):"},
+	{ID: "change", Title: "Change:"}, {ID: "check", Title: "Check, in a pipeline:"},
+}
+
+// unqualify takes away the resource from the first argument, RESOURCE/NAME.
+func unqualify(args []string) {
+	for i := range min(1, len(args)) {
+		if resource, name, found := strings.Cut(args[i], "/"); found && (resource == "united" || strings.HasPrefix(resource, "uniteddeployment")) {
+			args[i] = name
+		}
+	}
+}
+
 // commands are the commands, in the order of the help.
 func (o *options) commands() []*cobra.Command {
-	return []*cobra.Command{
-		o.status(),
-		o.release(), o.hold(), o.partition(), o.approve(), o.pause(), o.resume(), o.force(), o.promote(),
-		o.why(),
-		o.wait(), o.version(), o.lint(),
-		o.history(), o.diff(), o.undo(), o.restart(), o.set(),
-		o.plan(),
+	return slices.Concat(
+		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff()),
+		grouped("manual", o.release(), o.hold(), o.partition()),
+		grouped("rolling", o.approve(), o.promote(), o.force()),
+		grouped("change", o.set(), o.restart(), o.undo(), o.pause(), o.resume()),
+		grouped("check", o.wait(), o.lint(), o.version()),
+	)
+}
+
+func grouped(id string, commands ...*cobra.Command) []*cobra.Command {
+	for _, c := range commands {
+		c.GroupID = id
 	}
+	return commands
 }
 
 // scheme has the kinds that the plugin reads.

@@ -4,17 +4,14 @@
 package command
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
@@ -45,12 +42,34 @@ func (e *edits) apply(parent *v1alpha1.UnitedDeployment) error {
 			return err
 		}
 	}
-	for _, text := range e.images {
-		if err := setImage(parent, text); err != nil {
-			return err
-		}
+	if len(e.images) == 0 {
+		return nil
 	}
-	return nil
+	images, err := imagesOf(e.images)
+	if err != nil {
+		return err
+	}
+	after, _, err := change.SetImages(parent, images)
+	if err == nil {
+		parent.Spec = after.Spec
+	}
+	return err
+}
+
+// imagesOf reads CONTAINER=IMAGE.
+func imagesOf(args []string) (map[string]string, error) {
+	images := map[string]string{}
+	for _, arg := range args {
+		container, image, ok := strings.Cut(arg, "=")
+		if !ok || container == "" || image == "" {
+			return nil, fmt.Errorf("%s: it must be CONTAINER=IMAGE", arg)
+		}
+		if other, twice := images[container]; twice && other != image {
+			return nil, fmt.Errorf("%s has two images: %s and %s", container, other, image)
+		}
+		images[container] = image
+	}
+	return images, nil
 }
 
 func setPartition(parent *v1alpha1.UnitedDeployment, text string) error {
@@ -77,46 +96,4 @@ func setPartition(parent *v1alpha1.UnitedDeployment, text string) error {
 	}
 	strategy.ManualUpdate.Partitions[name] = partition
 	return nil
-}
-
-// setImage sets the image of a container in the template; * is all of them.
-func setImage(parent *v1alpha1.UnitedDeployment, text string) error {
-	name, image, found := strings.Cut(text, "=")
-	if !found || image == "" {
-		return fmt.Errorf("--image %s: it must be CONTAINER=IMAGE", text)
-	}
-	adapter, err := all.Registry().For(&parent.Spec.Template)
-	if err != nil {
-		return err
-	}
-	_, raw := adapter.TemplateField(&parent.Spec.Template)
-	if raw == nil {
-		return errors.New("the UnitedDeployment has no template")
-	}
-	workload := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw.Raw, &workload.Object); err != nil {
-		return err
-	}
-	var names []string
-	set := 0
-	for _, path := range adapter.PodTemplates() {
-		for _, list := range []string{"containers", "initContainers"} {
-			containers, _, _ := unstructured.NestedFieldNoCopy(workload.Object, append(slices.Clone(path), "spec", list)...)
-			items, _ := containers.([]any)
-			for _, item := range items {
-				container, _ := item.(map[string]any)
-				has, _ := container["name"].(string)
-				names = append(names, has)
-				if has == name || name == "*" {
-					container["image"] = image
-					set++
-				}
-			}
-		}
-	}
-	if set == 0 {
-		return fmt.Errorf("the template of %s has no container %s%s", parent.Name, name, drive.Suggestion(name, names))
-	}
-	raw.Raw, err = json.Marshal(workload.Object)
-	return err
 }

@@ -97,7 +97,7 @@ func TestEdits(t *testing.T) {
 		{edits{partitions: []string{"zona-a=0"}}, "did you mean zone-a?"},
 		{edits{partitions: []string{"zone-a"}}, "SUBSET=VALUE"},
 		{edits{partitions: []string{"zone-a=101%"}}, "SUBSET=VALUE"},
-		{edits{images: []string{"wep=x"}}, "did you mean web?"},
+		{edits{images: []string{"wep=x"}}, "no container wep; it has web"},
 		{edits{images: []string{"web"}}, "CONTAINER=IMAGE"},
 	} {
 		c.given = none

@@ -14,7 +14,7 @@ import (
 )
 
 func (o *options) release() *cobra.Command {
-	a, canary := &acting{}, false
+	a, canary, all := &acting{}, false, false
 	cmd := &cobra.Command{
 		Use:   "release NAME SUBSET[=30%|=N]...",
 		Short: "Release subsets (type Manual): all of a subset, a percentage, or a number of its replicas",
@@ -22,16 +22,24 @@ func (o *options) release() *cobra.Command {
 			"The release is bound to the update revision that you look at: a template that changes in between is not released.",
 		Example: `  kubectl united release web zone-a
   kubectl united release web zone-b=50% zone-c=1
-  kubectl united release web zone-a --canary`,
-		Args: cobra.MinimumNArgs(2), ValidArgsFunction: o.namesAndSubsets,
+  kubectl united release web zone-a --canary
+  kubectl united release web --all`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.setPartitions(cmd, a, args, func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {
-				return change.Release(parent, subset, value, canary)
+			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
+				subsets := args[1:]
+				if all {
+					subsets = drive.SubsetNames(parent)
+				}
+				return drive.Partitions(parent, subsets, func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {
+					return change.Release(parent, subset, value, canary)
+				})
 			})
 		},
 	}
 	a.addTo(cmd)
 	cmd.Flags().BoolVar(&canary, "canary", false, "release one replica of each subset")
+	cmd.Flags().BoolVar(&all, "all", false, "release all subsets")
 	return cmd
 }
 
@@ -41,20 +49,15 @@ func (o *options) partition() *cobra.Command {
 		Use:     "partition NAME SUBSET=PARTITION...",
 		Short:   "Set the partitions of subsets (type Manual), as in spec.updateStrategy.manualUpdate.partitions",
 		Example: `  kubectl united partition web zone-a=0 zone-b=50%`,
-		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.namesAndSubsets,
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.setPartitions(cmd, a, args, change.Set)
+			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
+				return drive.Partitions(parent, args[1:], change.Set)
+			})
 		},
 	}
 	a.addTo(cmd)
 	return cmd
-}
-
-// setPartitions binds partitions to the update revision in view.
-func (o *options) setPartitions(cmd *cobra.Command, a *acting, args []string, of func(*v1alpha1.UnitedDeployment, string, string) (change.Partition, error)) error {
-	return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
-		return drive.Partitions(parent, args[1:], of)
-	})
 }
 
 func (o *options) hold() *cobra.Command {

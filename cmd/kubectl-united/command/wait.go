@@ -39,30 +39,40 @@ func (o *options) wait() *cobra.Command {
   held      partitions, a pause, or an approval hold it, and everything else is done
 
 Exit codes: 0 as asked; 1 failed or stalled, at once, with the reason; 2 timed out; 3 nobody answers: for 30 seconds no
-manager has observed the last change, or renewed its Lease (if you may read that). A status of an earlier change never counts.`,
+manager has observed the last change, or renewed its Lease (if you may read that); 4 it could not be asked: no such object, no
+connection at the start, no right, a wrong flag. A status of an earlier change never counts.`,
 		Example: `  kubectl united wait web
   kubectl united wait web --for complete --timeout 1h`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: func(cmd *cobra.Command, args []string) error { return unasked(cobra.ExactArgs(1)(cmd, args)) }, ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, kind := range kinds {
 				if what == kind {
 					return o.await(cmd.Context(), args[0], view.Wait{For: what, Deadline: time.Now().Add(timeout)}, timeout)
 				}
 			}
-			return fmt.Errorf("--for %s: it can be %s, %s or %s", what, kinds[0], kinds[1], kinds[2])
+			return unasked(fmt.Errorf("--for %s: it can be %s, %s or %s", what, kinds[0], kinds[1], kinds[2]))
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unasked(err) })
 	cmd.Flags().StringVar(&what, "for", view.AwaitSettled, "settled, complete or held")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 looks once")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
+// unasked is an error because of which it is not known how a rollout stands.
+func unasked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exit{err, codeUnasked}
+}
+
 // await looks once a second. It prints what changes, and returns when the wait is over.
 func (o *options) await(ctx context.Context, name string, w view.Wait, timeout time.Duration) error {
 	// The first look must succeed: a name or an address that is wrong stays so.
 	if _, err := o.one(ctx, name); err != nil {
-		return err
+		return unasked(err)
 	}
 	say, manager := o.progress(), &leases{api: o.api}
 	ticker := time.NewTicker(lookEvery)
@@ -75,7 +85,7 @@ func (o *options) await(ctx context.Context, name string, w view.Wait, timeout t
 		case apierrors.IsNotFound(err) && !drive.Unserved(err):
 			return exit{fmt.Errorf("%s was deleted", name), codeOther}
 		case lasting(err):
-			return drive.Explained(err)
+			return unasked(drive.Explained(err))
 		case err != nil && !time.Now().Before(w.Deadline):
 			return exit{fmt.Errorf("timed out after %s: %w", timeout, err), codeTimeout}
 		case err != nil:

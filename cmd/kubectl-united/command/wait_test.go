@@ -78,9 +78,10 @@ func TestWait(t *testing.T) {
 		"not complete":   {settled(), []string{"web", "--for", "complete", "--timeout", "0"}, 2, "", "web is not complete after 0s: RolloutHeld: 1 of 6"},
 		"stalled":        {stalled, []string{"web"}, 1, "", "web: ReplicaFailed: web-zone-a-0 failed"},
 		"stale":          {stale, []string{"web", "--timeout", "0"}, 2, "", "web is not settled after 0s: no manager has observed generation 2 yet"},
-		"a wrong name":   {settled(), []string{"wep"}, 1, "", "did you mean web?"},
-		"a wrong word":   {settled(), []string{"web", "--for", "done"}, 1, "", "it can be settled, complete or held"},
-		"without a name": {settled(), nil, 1, "", "accepts 1 arg"},
+		"a wrong name":   {settled(), []string{"wep"}, 4, "", "did you mean web?"},
+		"a wrong word":   {settled(), []string{"web", "--for", "done"}, 4, "", "it can be settled, complete or held"},
+		"a wrong flag":   {settled(), []string{"web", "--fro", "held"}, 4, "", "unknown flag"},
+		"without a name": {settled(), nil, 4, "", "accepts 1 arg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -102,7 +103,7 @@ func TestWaitSurvives(t *testing.T) {
 		"away":    {errors.New("connection refused"), 0, "the API server does not answer: connection refused"},
 		"busy":    {apierrors.NewTooManyRequests("later", 1), 0, "does not answer: later"},
 		"gone":    {apierrors.NewNotFound(schema.GroupResource{}, "web"), codeOther, "web was deleted"},
-		"no more": {apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("no")), codeOther, "forbidden"},
+		"no more": {apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("no")), codeUnasked, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gets := 0

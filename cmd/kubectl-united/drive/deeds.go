@@ -11,6 +11,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 const (
@@ -30,7 +31,7 @@ func annotate(parent *v1alpha1.UnitedDeployment, key, value string) change.Opera
 func Approve(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 	r := parent.Status.Rollout
 	if r == nil || r.Phase != v1alpha1.RolloutAwaitingApproval || r.ApprovalKey == "" {
-		return nil, fmt.Errorf("%s waits for no approval%s", parent.Name, phaseText(r))
+		return nil, fmt.Errorf("%s waits for no approval%s", parent.Name, phaseText(parent))
 	}
 	return &Deed{
 		What:       fmt.Sprintf("step %d of %s is approved", r.Step+1, parent.Status.UpdateRevision),
@@ -38,9 +39,13 @@ func Approve(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 	}, nil
 }
 
-func phaseText(r *v1alpha1.RolloutStatus) string {
-	if r == nil || r.Phase == "" {
+func phaseText(parent *v1alpha1.UnitedDeployment) string {
+	r := parent.Status.Rollout
+	switch {
+	case r == nil || r.Phase == "":
 		return ": it is of type Manual, so release its subsets"
+	case parent.Spec.Paused:
+		return ": it is paused; to go on: kubectl united resume " + parent.Name
 	}
 	return fmt.Sprintf(": its rollout is %s, %s", r.Phase, r.Message)
 }
@@ -49,29 +54,32 @@ func phaseText(r *v1alpha1.RolloutStatus) string {
 func Pause(parent *v1alpha1.UnitedDeployment, paused bool) (*Deed, error) {
 	state := map[bool]string{true: "paused", false: "not paused"}[paused]
 	if parent.Spec.Paused == paused {
-		return nil, fmt.Errorf("%s is %s already", parent.Name, state)
+		return nil, fmt.Errorf("%s is %s", parent.Name, state)
 	}
 	return &Deed{What: state, Operations: []change.Operation{{Op: "add", Path: "/spec/paused", Value: paused}}}, nil
 }
 
 // Move is a way to move a rollout of type RollingUpdate.
-type Move struct {
-	Verb, Annotation string
-	// question is asked first, about a revision of a UnitedDeployment.
-	question string
-}
+type Move struct{ Verb, Annotation string }
 
 // Force rolls out the update revision even if replicas are unhealthy, and Promote passes the steps.
 var (
-	Force = Move{"force", v1alpha1.AnnotationForceUpdate,
-		"Force %s of %s? It ignores failed and unavailable replicas and maxSkew; the floor, the steps and their approvals stay."}
-	Promote = Move{"promote", v1alpha1.AnnotationPromote,
-		"Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count."}
+	Force   = Move{"force", v1alpha1.AnnotationForceUpdate}
+	Promote = Move{"promote", v1alpha1.AnnotationPromote}
 )
 
 // Question is what to ask before it.
 func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
-	return fmt.Sprintf(m.question, parent.Status.UpdateRevision, parent.Name)
+	update := parent.Status.UpdateRevision
+	switch {
+	case m == Force:
+		return fmt.Sprintf("Force %s of %s? It replaces the other replicas too, even if the new ones fail: failed and unavailable replicas and maxSkew hold nothing back. "+
+			"The floor, the steps and their approvals stay. To go back instead: kubectl united undo %s.", update, parent.Name, parent.Name)
+	case parent.Annotations[v1alpha1.AnnotationForceUpdate] == update:
+		return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals, and failures hold nothing back, because it is forced; only the floor counts.", update, parent.Name)
+	}
+	return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count. "+
+		"To pass only the step that waits: kubectl united approve %s.", update, parent.Name, parent.Name)
 }
 
 // Of moves the rollout to the update revision.
@@ -88,6 +96,9 @@ func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(pare
 	if err := isManual(parent); err != nil {
 		return nil, err
 	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("which subsets? %s has %s", parent.Name, strings.Join(SubsetNames(parent), ", "))
+	}
 	var partitions []change.Partition
 	var said []string
 	for _, text := range values {
@@ -102,9 +113,26 @@ func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(pare
 		partitions, said = append(partitions, p), append(said, p.Text)
 	}
 	return &Deed{
-		What:       strings.Join(said, "; ") + ", of " + parent.Status.UpdateRevision,
+		What: strings.Join(said, "; ") + ", of " + parent.Status.UpdateRevision, Notes: idle(parent, partitions),
 		Operations: []change.Operation{{Op: "add", Path: manualPath, Value: change.Bound(parent, partitions)}},
 	}, nil
+}
+
+// idle says why partitions release nothing, though they could.
+func idle(parent *v1alpha1.UnitedDeployment, partitions []change.Partition) (notes []string) {
+	var done []string
+	for _, p := range partitions {
+		if s := world.SubsetStatus(&parent.Status, p.Subset); s != nil && s.DesiredReplicas > 0 && s.UpdatedReplicas >= s.DesiredReplicas {
+			done = append(done, p.Subset)
+		}
+	}
+	if len(done) > 0 {
+		notes = append(notes, fmt.Sprintf("all replicas of %s run %s already", strings.Join(done, ", "), parent.Status.UpdateRevision))
+	}
+	if parent.Spec.Paused {
+		notes = append(notes, "it is paused, so nothing is released until you run: kubectl united resume "+parent.Name)
+	}
+	return notes
 }
 
 // Hold holds subsets, or all without names.
@@ -161,5 +189,18 @@ func GoBack(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, t
 // Pods changes the pods. Without operations, they are like that already.
 func Pods(parent, after *v1alpha1.UnitedDeployment, notes []string, what string) (*Deed, error) {
 	operations, err := change.Operations(parent, after)
+	if len(operations) > 0 {
+		operations = append(operations, spent(parent)...)
+	}
 	return &Deed{What: what, Notes: notes, Operations: operations, After: after}, err
+}
+
+// spent takes away the annotations that moved the rollout to the revision that is left: for another one they mean nothing.
+func spent(parent *v1alpha1.UnitedDeployment) (operations []change.Operation) {
+	for _, key := range []string{v1alpha1.AnnotationApproved, v1alpha1.AnnotationForceUpdate, v1alpha1.AnnotationPromote} {
+		if _, found := parent.Annotations[key]; found {
+			operations = append(operations, change.Operation{Op: "remove", Path: annotationsPath + "/" + change.Escaped(key)})
+		}
+	}
+	return operations
 }

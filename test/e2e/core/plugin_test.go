@@ -41,7 +41,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(st.Subsets[0].Bar).To(Equal(view.Bar{Updated: 1, Protected: 1}))
 		e.Expect(st.Subsets[1].Bar).To(Equal(view.Bar{Protected: 2}))
 		e.Expect(e.Does("status")).To(MatchRegexp(`web +6 +1 +6 +RolloutHeld`))
-		e.Expect(e.Does("get", "-o", "name")).To(Equal("uniteddeployment.apps.united.dev/web\n"))
+		e.Expect(e.Does("get", "united/web", "-o", "name")).To(Equal("uniteddeployment.apps.united.dev/web\n"))
 	})
 	e.Step("a pipeline waits for what it asks for, and no longer than it may", func() {
 		e.Expect(e.Plugin("wait", "web", "--for", "held").Code).To(BeZero())
