@@ -21,6 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -114,7 +115,7 @@ func unqualify(args []string) {
 // commands are the commands, in the order of the help.
 func (o *options) commands() []*cobra.Command {
 	return slices.Concat(
-		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff()),
+		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff(), o.dashboard()),
 		grouped("manual", o.release(), o.hold(), o.partition()),
 		grouped("rolling", o.approve(), o.promote(), o.force()),
 		grouped("change", o.set(), o.restart(), o.undo(), o.pause(), o.resume()),
@@ -144,6 +145,12 @@ func (o *options) client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.api, err = o.clientOf(config)
+	return o.api, err
+}
+
+// clientOf returns a client with a configuration.
+func (o *options) clientOf(config *rest.Config) (client.WithWatch, error) {
 	// kubectl's own limits.
 	config.QPS, config.Burst = 50, 300
 	kinds, err := scheme()
@@ -154,12 +161,11 @@ func (o *options) client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.api, err = client.NewWithWatch(config, client.Options{Scheme: kinds, Mapper: mapper})
-	return o.api, err
+	return client.NewWithWatch(config, client.Options{Scheme: kinds, Mapper: mapper})
 }
 
 // user is who runs the command; client must have been called.
-func (o *options) user() *drive.User { return &drive.User{API: o.api, Config: o.config} }
+func (o *options) user() *drive.User { return drive.NewUser(o.api, o.config) }
 
 func (o *options) namespace() (string, error) {
 	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()

@@ -79,7 +79,7 @@ func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
 		return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals, and failures hold nothing back, because it is forced; only the floor counts.", update, parent.Name)
 	}
 	return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count. "+
-		"To pass only the step that waits: kubectl united approve %s.", update, parent.Name, parent.Name)
+		"To pass only one step: kubectl united approve %s.", update, parent.Name, parent.Name)
 }
 
 // Of moves the rollout to the update revision.

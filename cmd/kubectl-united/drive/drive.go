@@ -34,20 +34,18 @@ import (
 type User struct {
 	API    client.WithWatch
 	Config genericclioptions.RESTClientGetter
-	// Cache has what is looked at; nil if that is asked from the API server.
-	Cache client.Reader
+	// Looker looks at worlds and revisions.
+	Looker *look.Looker
 }
 
-func (u *User) reader() client.Reader {
-	if u.Cache != nil {
-		return u.Cache
-	}
-	return u.API
+// NewUser returns a user who asks the API server.
+func NewUser(api client.WithWatch, config genericclioptions.RESTClientGetter) *User {
+	return &User{API: api, Config: config, Looker: look.New(api)}
 }
 
 // World returns the world of a parent, as far as the user may see it, or else why not.
 func (u *User) World(ctx context.Context, parent *v1alpha1.UnitedDeployment) (in *planner.Input, unseen string) {
-	in, err := look.World(ctx, u.reader(), parent, time.Now())
+	in, err := u.Looker.World(ctx, parent, time.Now())
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, "replicas: " + Forbidden(err)
@@ -65,7 +63,7 @@ func (u *User) Status(ctx context.Context, parent *v1alpha1.UnitedDeployment) *v
 
 // Revisions returns the stored revisions of a parent, the one used last at the end.
 func (u *User) Revisions(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
-	revisions, err := look.Revisions(ctx, u.reader(), parent)
+	revisions, err := u.Looker.Revisions(ctx, parent)
 	if apierrors.IsForbidden(err) {
 		return nil, errors.New("the revisions of " + parent.Name + ": " + Forbidden(err))
 	}

@@ -5,6 +5,7 @@ package drive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/types"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +53,7 @@ func (u *User) Foreseen(ctx context.Context, c *Proposal) (*foresee.Plan, error)
 		blank.Refused = append(blank.Refused, err.Error())
 		return blank, nil
 	}
-	in, err := look.World(ctx, u.API, c.After, time.Now())
+	in, err := look.New(u.API).World(ctx, c.After, time.Now())
 	if apierrors.IsForbidden(err) {
 		return nil, errors.New(Forbidden(err) + ", so there is no plan; for one that asks no API server: -f FILE --offline")
 	}
@@ -230,4 +234,32 @@ func samePods(a adapters.Adapter, one, other *unstructured.Unstructured) bool {
 		}
 	}
 	return true
+}
+
+// PlanOf returns the plan of a deed.
+func (u *User) PlanOf(ctx context.Context, parent *v1alpha1.UnitedDeployment, d *Deed) (*foresee.Plan, error) {
+	was, err := json.Marshal(parent)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(d.Operations)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		return nil, err
+	}
+	is, err := patch.Apply(was)
+	if err != nil {
+		return nil, err
+	}
+	c := &Proposal{Before: parent, After: &v1alpha1.UnitedDeployment{}}
+	if err := json.Unmarshal(is, c.After); err != nil {
+		return nil, err
+	}
+	if err := u.TryPatch(ctx, c, client.RawPatch(types.JSONPatchType, raw)); err != nil {
+		return nil, err
+	}
+	return u.Foreseen(ctx, c)
 }

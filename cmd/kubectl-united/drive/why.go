@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
@@ -38,7 +37,7 @@ func (u *User) Why(ctx context.Context, parent *v1alpha1.UnitedDeployment, manag
 	now := time.Now()
 	e := &evidence{User: u, Evidence: &view.Evidence{Nodes: map[string]*corev1.Node{}, Logs: map[view.Container]string{}, Warnings: map[string]string{}}}
 	e.lease(ctx, manager)
-	in, err := look.World(ctx, u.reader(), parent, now)
+	in, err := u.Looker.World(ctx, parent, now)
 	if err != nil {
 		e.unseen("replicas, so that what follows is what the manager said last", err)
 		return view.WhyOf(parent, nil, e.Evidence, now)

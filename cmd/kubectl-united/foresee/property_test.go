@@ -127,7 +127,7 @@ func foreseen(t *rapid.T, version simulation.Version, policy string) (moved int)
 		after := s.Parent().DeepCopy()
 		e.do(&after.Spec)
 		after.Generation++
-		in, err := look.World(t.Context(), s.API.Reader(), after, s.Clock.Now())
+		in, err := look.New(s.API.Reader()).World(t.Context(), after, s.Clock.Now())
 		if err != nil {
 			t.Skip(err) // rapid draws another one: the spec is refused, so there is nothing to foresee
 		}

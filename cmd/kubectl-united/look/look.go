@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package look reads the world of a UnitedDeployment with the rights of a user, and without a cache. It writes nothing.
+// Package look reads the world of a UnitedDeployment with the rights of a user, from the API server or a cache of its own. It writes nothing.
 package look
 
 import (
@@ -29,15 +29,24 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
+// Looker looks with the rights of a user. It remembers what saves reads.
+type Looker struct {
+	// From has the objects by their labels, and Live reads past a cache.
+	From, Live client.Reader
+	memory     observe.Memory
+	failures   undone.Failures
+}
+
+// New returns a Looker that asks the API server.
+func New(api client.Reader) *Looker { return &Looker{From: api, Live: api} }
+
 // World returns the input of a plan for a parent, as the manager would make it now. An error says which read was refused.
-func World(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeployment, now time.Time) (*planner.Input, error) {
-	memory := &observe.Memory{}
+func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, now time.Time) (*planner.Input, error) {
 	read, err := spec.Read(parent, all.Registry())
 	if err != nil {
 		return nil, err
 	}
-	reader := byLabel{from}
-	observer := &observe.Observer{Client: reader, Live: from, Writes: unwritten{}, Failures: &undone.Failures{}, Memory: memory}
+	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: &l.memory}
 	seen, err := observer.Observe(ctx, parent, read, now)
 	if err != nil {
 		return nil, err
@@ -46,8 +55,8 @@ func World(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeplo
 }
 
 // Revisions returns the stored revisions of a parent, in the order in which they were used last.
-func Revisions(ctx context.Context, from client.Reader, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
-	reader := store.Reader{Cached: byLabel{from}, Live: from}
+func (l *Looker) Revisions(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
+	reader := store.Reader{Cached: byLabel{l.From}, Live: l.Live}
 	revisions, err := reader.List(ctx, parent)
 	slices.SortFunc(revisions, func(a, b *revision.Revision) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
@@ -67,7 +76,7 @@ func (byLabel) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 func (r byLabel) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := &client.ListOptions{}
 	o.ApplyOptions(opts)
-	asked := &client.ListOptions{Namespace: o.Namespace, LabelSelector: o.LabelSelector}
+	asked := &client.ListOptions{Namespace: o.Namespace, LabelSelector: o.LabelSelector, UnsafeDisableDeepCopy: o.UnsafeDisableDeepCopy}
 	if o.FieldSelector != nil {
 		for _, r := range o.FieldSelector.Requirements() {
 			if r.Field != v1alpha1.LabelName {

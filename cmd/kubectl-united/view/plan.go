@@ -264,3 +264,10 @@ func ordinals(workload string, r *foresee.Replicas) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// PlanText is a plan as it is printed.
+func PlanText(p *foresee.Plan) string {
+	text := &strings.Builder{}
+	Style{}.PrintPlan(text, p)
+	return text.String()
+}

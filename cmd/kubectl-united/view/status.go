@@ -115,6 +115,13 @@ type Bar struct {
 	Missing   int32 `json:"missing"`
 }
 
+func (b *Bar) count(state string) *int32 {
+	return map[string]*int32{Updated: &b.Updated, Updating: &b.Updating, Protected: &b.Protected, Down: &b.Down, Broken: &b.Broken, Missing: &b.Missing}[state]
+}
+
+// Of returns how many replicas are in a state.
+func (b *Bar) Of(state string) int32 { return *b.count(state) }
+
 // Replica is one replica.
 type Replica struct {
 	Name     string `json:"name"`
@@ -247,12 +254,9 @@ func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha
 		return s
 	}
 	s.Replicas = replicasOf(parent, in, observed, &s)
-	counts := map[string]*int32{
-		Updated: &s.Bar.Updated, Updating: &s.Bar.Updating, Protected: &s.Bar.Protected, Down: &s.Bar.Down, Broken: &s.Bar.Broken, Missing: &s.Bar.Missing,
-	}
 	running := map[string]int32{}
 	for i := range s.Replicas {
-		*counts[s.Replicas[i].State]++
+		*s.Bar.count(s.Replicas[i].State)++
 		if s.Replicas[i].State != Missing {
 			running[s.Replicas[i].Revision]++
 		}

@@ -111,7 +111,7 @@ func (s *scene) why() *view.Why {
 	if s.blind {
 		return view.WhyOf(parent, nil, &s.seen, now)
 	}
-	in, err := look.World(s.T.Context(), s.API.Reader(), parent, now)
+	in, err := look.New(s.API.Reader()).World(s.T.Context(), parent, now)
 	if err != nil {
 		s.Fail("%v", err)
 	}

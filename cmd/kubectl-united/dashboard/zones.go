@@ -1,0 +1,141 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+)
+
+// tall is how many replicas a zone shows one by one. With more of them, those that follow each other and are alike are one cell.
+const tall = 24
+
+// zone is one subset as a column.
+type zone struct {
+	*view.Subset
+	// Above and Below are the replicas above and below the partition, the last one on top.
+	Above, Below []cell
+	Bars         []bar
+	Total        int32
+	// Manual: its partition can be moved.
+	Manual bool
+}
+
+// cell is one replica, or several that are alike.
+type cell struct {
+	Name, Last, State, Revision, Label, Why, Node string
+	Position, To                                  int32
+	Count                                         int
+}
+
+// bar is a part of the bar that counts the replicas.
+type bar struct {
+	State    string
+	At, Size int32
+}
+
+// worse orders states for the bar and the list of zones to look at.
+var states = []string{view.Broken, view.Missing, view.Down, view.Updating, view.Protected, view.Updated}
+
+func zonesOf(st *view.Status, label func(revision string) string) []zone {
+	var zones []zone
+	for i := range st.Subsets {
+		sub := &st.Subsets[i]
+		z := zone{Subset: sub, Manual: st.Strategy == "Manual"}
+		for _, state := range states {
+			n := sub.Bar.Of(state)
+			if n > 0 {
+				z.Bars = append(z.Bars, bar{state, z.Total, n})
+			}
+			z.Total += n
+		}
+		for _, r := range slices.Backward(sub.Replicas) {
+			c := cell{
+				Name: cmp.Or(r.Name, fmt.Sprintf("%s-%d", sub.Workload, r.Position)), State: r.State, Revision: r.Revision, Why: r.Why, Node: r.Node,
+				Position: r.Position, To: r.Position, Count: 1,
+			}
+			if c.Label = label(r.Revision); r.State == view.Missing {
+				c.Label = ""
+			}
+			into := &z.Above
+			if r.Position >= 0 && r.Position < sub.Protected || r.Position < 0 && (r.State == view.Protected || r.State == view.Down) {
+				into = &z.Below
+			}
+			if last := len(*into) - 1; len(sub.Replicas) > tall && last >= 0 && alike(&(*into)[last], &c) {
+				group := &(*into)[last]
+				group.To, group.Last, group.Node = c.Position, c.Name, ""
+				group.Count++
+				continue
+			}
+			*into = append(*into, c)
+		}
+		zones = append(zones, z)
+	}
+	return zones
+}
+
+// alike reports whether a replica belongs to a group. What it waits for may have another time in it.
+func alike(group, c *cell) bool {
+	return group.State == c.State && group.Revision == c.Revision && (group.Why == "") == (c.Why == "")
+}
+
+// Text says of a cell what its mark does not.
+func (c cell) Text() string {
+	words := map[string]string{
+		view.Updated: "updated", view.Updating: "not yet updated and available", view.Protected: "protected", view.Broken: "failed", view.Missing: "missing",
+	}
+	text := words[c.State]
+	if c.State == view.Updating && c.Why == "" {
+		text = "released, next to be updated"
+	}
+	return text
+}
+
+// attention are the zones to look at first, if there are many.
+func attention(zones []zone) []zone {
+	var bad []zone
+	for _, z := range zones {
+		if len(zones) > tall/2 && (z.Bar.Broken > 0 || z.Bar.Missing > 0 || z.Phase == "Stalled") {
+			bad = append(bad, z)
+		}
+	}
+	return bad
+}
+
+// labeler returns short names of revisions: their images, and where these do not tell them apart, with the end of their own name.
+func labeler(h *view.History, st *view.Status) func(string) string {
+	labels, taken := map[string]string{}, map[string]int{}
+	short := func(r *view.Revision) string {
+		return strings.TrimSpace(strings.TrimPrefix(r.String(), r.Name))
+	}
+	all := map[string]*view.Revision{}
+	for _, r := range []*view.Revision{st.Current, st.Update} {
+		if r != nil {
+			all[r.Name] = r
+		}
+	}
+	for i := range h.Revisions {
+		all[h.Revisions[i].Name] = &h.Revisions[i].Revision
+	}
+	for name, r := range all {
+		labels[name] = short(r)
+		taken[labels[name]]++
+	}
+	return func(name string) string {
+		label := labels[name]
+		switch {
+		case name == "":
+			return "an unknown revision"
+		case label == "":
+			return name
+		case taken[label] > 1:
+			return label + " (" + strings.TrimPrefix(name, st.Name+"-") + ")"
+		}
+		return label
+	}
+}
