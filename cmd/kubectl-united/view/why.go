@@ -40,8 +40,9 @@ type Finding struct {
 	// Finding is one word for it; where the API has a reason for it, that reason.
 	Finding string `json:"finding"`
 	Detail  string `json:"detail"`
-	// Command ends it; "" unless the planner says that it would.
+	// Command ends it, and Does says what it does; "" unless the planner says that it would.
 	Command string `json:"command,omitempty"`
+	Does    string `json:"does,omitempty"`
 	// quoted: Detail is what somebody else says. Otherwise, its first part says it in short.
 	quoted bool
 }
@@ -111,7 +112,9 @@ type inquiry struct {
 	// refused are the subsets that cannot be written, explained those about whose replicas something was found, and said those
 	// of which it was said what they do.
 	refused, explained, said map[string]bool
-	findings                 []Finding
+	// undone: the way back is one of the findings.
+	undone   bool
+	findings []Finding
 }
 
 // WhyOf returns why a parent does not move. in is its world; nil if it could not be read.
@@ -138,14 +141,16 @@ func WhyOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, seen *Evidence,
 	}
 	if !led {
 		for i := range q.findings {
-			q.findings[i].Command = "" // nobody would act on it
+			q.findings[i].Command, q.findings[i].Does = "", "" // nobody would act on it
 		}
 	}
 	return &Why{Namespace: parent.Namespace, Name: parent.Name, Answer: q.answer(), Findings: q.findings, Unseen: seen.Unseen}
 }
 
-func (q *inquiry) add(kind, subject, finding, detail, command string) {
-	q.findings = append(q.findings, Finding{Kind: kind, Subject: subject, Finding: finding, Detail: detail, Command: command})
+// add adds a finding. It can be changed until the next one comes.
+func (q *inquiry) add(kind, subject, finding, detail string) *Finding {
+	q.findings = append(q.findings, Finding{Kind: kind, Subject: subject, Finding: finding, Detail: detail})
+	return &q.findings[len(q.findings)-1]
 }
 
 // observed reports whether the status is of the spec.
@@ -163,11 +168,11 @@ func (q *inquiry) manager() bool {
 			if l.Holder != "" {
 				detail = fmt.Sprintf("no manager leads since %s, when %s renewed it last; see its Deployment and its log", utc(l.Renewed), l.Holder)
 			}
-			q.add(Fault, subject, noManager, detail, "")
+			q.add(Fault, subject, noManager, detail)
 		}
 	}
 	if d := q.parent.DeletionTimestamp; d != nil {
-		q.add(Passing, q.parent.Name, deleting, "it is being deleted since "+utc(d.Time)+finalizers(q.parent.Finalizers), "")
+		q.add(Passing, q.parent.Name, deleting, "it is being deleted since "+utc(d.Time)+finalizers(q.parent.Finalizers))
 	}
 	if q.observed() {
 		return led
@@ -180,7 +185,7 @@ func (q *inquiry) manager() bool {
 	if led && q.now.Sub(changed(q.parent)) < moment {
 		kind = Passing
 	}
-	q.add(kind, q.parent.Name, notObserved, detail, "")
+	q.add(kind, q.parent.Name, notObserved, detail)
 	return false
 }
 
@@ -235,12 +240,12 @@ func (q *inquiry) refusals() {
 		return
 	case slices.Contains([]string{v1alpha1.ReasonApplyFailed, v1alpha1.ReasonReadFailed, v1alpha1.ReasonOverridden}, ready.Reason):
 	case q.in == nil && ofReplicas(ready.Reason): // otherwise, the replicas themselves are looked at
-		q.add(Fault, q.parent.Name, ready.Reason, uncapitalized(ready.Message)+q.asOf(), "")
+		q.add(Fault, q.parent.Name, ready.Reason, uncapitalized(ready.Message)+q.asOf())
 		return
 	default:
 		return
 	}
-	q.add(Fault, q.parent.Name, ready.Reason, uncapitalized(ready.Message)+q.asOf(), "")
+	q.add(Fault, q.parent.Name, ready.Reason, uncapitalized(ready.Message)+q.asOf())
 	for i := range q.status.Subsets {
 		q.explained[q.status.Subsets[i].Name] = true // what the planner would do with them does not matter
 	}
@@ -280,10 +285,10 @@ func (q *inquiry) progress() {
 		switch s.Phase {
 		case v1alpha1.PhaseComplete, v1alpha1.PhaseHeld, v1alpha1.PhasePaused:
 		case v1alpha1.PhaseStalled:
-			q.add(Fault, s.Name, string(s.Phase), s.Message, "")
+			q.add(Fault, s.Name, string(s.Phase), s.Message)
 		default:
 			q.said[s.Name] = true
-			q.add(Passing, s.Name, string(s.Phase), cmp.Or(q.lastTold(s), s.Message), "")
+			q.add(Passing, s.Name, string(s.Phase), cmp.Or(q.lastTold(s), s.Message))
 		}
 	}
 }
@@ -301,7 +306,7 @@ func (q *inquiry) lastTold(s *v1alpha1.SubsetStatus) string {
 func (q *inquiry) deadline() {
 	c := meta.FindStatusCondition(q.status.Conditions, v1alpha1.ConditionStalled)
 	if c != nil && c.Status == "True" && c.Reason == v1alpha1.ReasonProgressDeadlineExceeded {
-		q.add(Fault, q.parent.Name, c.Reason, uncapitalized(c.Message), "")
+		q.add(Fault, q.parent.Name, c.Reason, uncapitalized(c.Message))
 	}
 }
 
@@ -310,11 +315,11 @@ func (q *inquiry) nothing() {
 	c := meta.FindStatusCondition(q.status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case c == nil:
-		q.add(Passing, q.parent.Name, notObserved, "no manager has written a status yet", "")
+		q.add(Passing, q.parent.Name, notObserved, "no manager has written a status yet")
 	case c.Status != "True":
-		q.add(Passing, q.parent.Name, c.Reason, uncapitalized(c.Message), "")
+		q.add(Passing, q.parent.Name, c.Reason, uncapitalized(c.Message))
 	default:
-		q.add(Nothing, q.parent.Name, c.Reason, uncapitalized(c.Message), "")
+		q.add(Nothing, q.parent.Name, c.Reason, uncapitalized(c.Message))
 	}
 }
 
@@ -390,12 +395,15 @@ func (s Style) PrintWhy(w io.Writer, why *Why) {
 		color := map[string]string{Fault: red, Told: blue, Passing: yellow, Nothing: green}[f.Kind]
 		rows = append(rows, []cell{{f.Subject, ""}, {f.Finding, color}, {f.Detail, ""}})
 		if f.Command != "" {
-			commands = append(commands, [2]string{f.Finding + " of " + f.Subject, f.Command})
+			commands = append(commands, [2]string{f.Does, f.Command})
 		}
 	}
 	s.table(w, rows)
-	for _, c := range commands {
-		_, _ = fmt.Fprintf(w, "\n%s\n$ %s\n", s.paint(dim, c[0]+" ends with:"), c[1])
+	for i, c := range commands {
+		if i == 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		_, _ = fmt.Fprintf(w, "%s  %s\n", c[1], s.paint(dim, "# "+c[0]))
 	}
 	for i, unseen := range why.Unseen {
 		if i == 0 {

@@ -4,99 +4,73 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
-// change is a change of a UnitedDeployment by a kubectl command.
-type change struct {
-	// patch is what it does: a JSON merge patch, or a JSON patch.
-	patch any
-	json  bool
-	// annotation is set if it sets an annotation, for which kubectl has a command of its own.
-	annotation string
+// remedy is a command, what it does, and the parent after it; nil if there is none.
+type remedy struct {
+	command, does string
+	after         *v1alpha1.UnitedDeployment
 }
 
-type object = map[string]any
-
-// annotate sets an annotation.
-func annotate(key, value string) change {
-	return change{patch: object{"metadata": object{"annotations": object{key: value}}}, annotation: key + "=" + value}
+// plugin returns what a command of the plugin does.
+func (q *inquiry) plugin(verb, does string, after *v1alpha1.UnitedDeployment) *remedy {
+	return &remedy{fmt.Sprintf("kubectl united %s -n %s", verb, q.parent.Namespace), does, after}
 }
 
-// resume ends a pause.
-func resume() change {
-	return change{patch: object{"spec": object{"paused": false}}}
-}
-
-// release releases all of a subset, or under RollingUpdate everything. It ends a pause, too, which would hold it.
-func release(parent *v1alpha1.UnitedDeployment, name string) change {
-	strategy := object{"manualUpdate": object{"partitions": object{name: 0}}}
-	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-		strategy = object{"rollingUpdate": object{"partition": 0}}
+func (q *inquiry) approval(key string) *remedy {
+	after := q.parent.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
 	}
-	what := object{"updateStrategy": strategy}
-	if parent.Spec.Paused {
-		what["paused"] = false
-	}
-	return change{patch: object{"spec": what}}
+	after.Annotations[v1alpha1.AnnotationApproved] = key
+	return q.plugin("approve "+q.parent.Name, "approves the step", after)
 }
 
-// rebind binds the partitions to another revision, and releases a subset. It replaces them all, so that zones left open by
-// the last rollout do not come along.
-func rebind(parent *v1alpha1.UnitedDeployment, name, update string) change {
-	operations := []object{{"op": "add", "path": "/spec/updateStrategy/manualUpdate", "value": object{"revision": update, "partitions": object{name: 0}}}}
-	if parent.Spec.Paused {
-		operations = append(operations, object{"op": "add", "path": "/spec/paused", "value": false})
-	}
-	return change{patch: operations, json: true}
+func (q *inquiry) resumption() *remedy {
+	after := q.parent.DeepCopy()
+	after.Spec.Paused = false
+	return q.plugin("resume "+q.parent.Name, "ends the pause", after)
 }
 
-// command returns the kubectl command that makes the change.
-func (c change) command(parent *v1alpha1.UnitedDeployment) (string, error) {
-	if c.annotation != "" {
-		return fmt.Sprintf("kubectl annotate --overwrite united %s -n %s %s", parent.Name, parent.Namespace, c.annotation), nil
+// release releases all of a subset, or under RollingUpdate everything.
+func (q *inquiry) release(name string) *remedy {
+	after := q.parent.DeepCopy()
+	if q.coordinates() {
+		after.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(0))
+		const patch = `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`
+		return &remedy{fmt.Sprintf("kubectl patch united %s -n %s --type=merge -p '%s'", after.Name, after.Namespace, patch), "releases everything, step by step", after}
 	}
-	patch, err := json.Marshal(c.patch)
-	kind := "merge"
-	if c.json {
-		kind = "json"
+	after.Spec.UpdateStrategy.ManualUpdate = change.Bound(q.parent, []change.Partition{{Subset: name, Value: intstr.FromInt32(0)}})
+	r := q.plugin("release "+q.parent.Name+" "+name, "releases "+name, after)
+	if after.Spec.Paused {
+		after.Spec.Paused = false
+		r.command, r.does = r.command+" && "+q.resumption().command, r.does+", and ends the pause"
 	}
-	return fmt.Sprintf("kubectl patch united %s -n %s --type=%s -p '%s'", parent.Name, parent.Namespace, kind, patch), err
+	return r
 }
 
-// applied returns a parent after the change.
-func (c change) applied(parent *v1alpha1.UnitedDeployment) (*v1alpha1.UnitedDeployment, error) {
-	before, err := json.Marshal(parent)
+// undo goes back to the revision that all replicas ran before, from the one that failed.
+func (q *inquiry) undo() *remedy {
+	target, err := change.Back(q.parent, q.in.Revisions)
+	if err != nil || target.Name == q.in.Update.Name {
+		return nil
+	}
+	after, _, err := change.Undo(q.parent, target)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	patch, err := json.Marshal(c.patch)
-	if err != nil {
-		return nil, err
-	}
-	if c.json {
-		operations, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, err
-		}
-		before, err = operations.Apply(before)
-		if err != nil {
-			return nil, err
-		}
-	} else if before, err = jsonpatch.MergePatch(before, patch); err != nil {
-		return nil, err
-	}
-	after := &v1alpha1.UnitedDeployment{}
-	return after, json.Unmarshal(before, after)
+	return q.plugin("undo "+q.parent.Name, "goes back to "+target.Name, after)
 }
 
 // outlook is what the planner would decide for a parent in the world as it is.
@@ -105,24 +79,14 @@ type outlook struct {
 	parent *v1alpha1.UnitedDeployment
 }
 
-// certain returns the command of a change, if the planner says that it ends what it should end; otherwise "".
-func (q *inquiry) certain(c change, ends func(after *outlook) bool) string {
-	if q.in == nil {
-		return ""
+// certain adds a command to a finding, if the planner says that it ends what was found.
+func (q *inquiry) certain(f *Finding, r *remedy, ends func(after *outlook) bool) {
+	if q.in == nil || r == nil {
+		return
 	}
-	parent, err := c.applied(q.parent)
-	if err != nil {
-		return ""
+	if after := q.outlook(r.after); after != nil && ends(after) {
+		f.Command, f.Does = r.command, r.does
 	}
-	after := q.outlook(parent)
-	if after == nil || !ends(after) {
-		return ""
-	}
-	command, err := c.command(q.parent)
-	if err != nil {
-		return ""
-	}
-	return command
 }
 
 // outlook returns the plan for a changed parent; nil if there is none. A coordinated rollout acts only on what is on record, so
@@ -151,8 +115,8 @@ func (q *inquiry) outlook(parent *v1alpha1.UnitedDeployment) *outlook {
 	return &outlook{plan, parent}
 }
 
-// releases reports whether an outlook releases more of a subset than that for the parent as it is: it protects less of it. In a
-// coordinated rollout it is enough that the new template comes, which is the first step to that.
+// releases reports whether an outlook releases more of a subset than that for the parent as it is: it protects less of it, or the
+// new template comes to what no partition protects.
 func (q *inquiry) releases(after *outlook, name string) bool {
 	if q.unchanged == nil {
 		q.unchanged = q.outlook(q.parent)
@@ -164,8 +128,11 @@ func (q *inquiry) releases(after *outlook, name string) bool {
 	if before == nil || now == nil || now.Removed {
 		return false
 	}
-	stages := q.coordinates() && now.Step.Child.Revision != before.Step.Child.Revision &&
-		coordination.Floor(after.parent.Spec.UpdateStrategy.RollingUpdate, now.Desired).Partition < now.Desired
+	floor := now.Decision.Partition
+	if q.coordinates() {
+		floor = coordination.Floor(after.parent.Spec.UpdateStrategy.RollingUpdate, now.Desired).Partition
+	}
+	stages := now.Step.Child.Revision != before.Step.Child.Revision && floor < now.Desired
 	return stages || min(now.Decision.Partition, now.Desired) < min(before.Decision.Partition, before.Desired) || now.Decision.Replicas < before.Decision.Replicas
 }
 

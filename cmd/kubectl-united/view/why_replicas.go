@@ -125,6 +125,9 @@ func (q *inquiry) replicas() {
 			}
 			q.explained[s.Name] = true
 			q.findings = append(q.findings, *f)
+			if f.Finding == v1alpha1.ReasonReplicaFailed && !q.coordinates() {
+				q.back(&q.findings[len(q.findings)-1], func(after *outlook) bool { return subsetPlan(after.Plan, s.Name).Proven })
+			}
 		}
 	}
 }
@@ -202,7 +205,7 @@ func (q *inquiry) nodes() {
 		conditions := q.Nodes[name].Status.Conditions
 		for i := range conditions {
 			if c := &conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-				q.add(Fault, "node "+name, nodeNotReady, fmt.Sprintf("it is not ready since %s: %s", utc(c.LastTransitionTime.Time), c.Message), "")
+				q.add(Fault, "node "+name, nodeNotReady, fmt.Sprintf("it is not ready since %s: %s", utc(c.LastTransitionTime.Time), c.Message))
 			}
 		}
 	}

@@ -32,21 +32,23 @@ func (q *inquiry) rollout() {
 	name := q.parent.Name
 	switch state.Phase {
 	case v1alpha1.RolloutFailed:
-		q.add(Fault, name, v1alpha1.ReasonReplicaFailed, state.Message, "")
+		q.back(q.add(Fault, name, v1alpha1.ReasonReplicaFailed, state.Message), func(after *outlook) bool {
+			return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Phase != v1alpha1.RolloutFailed
+		})
 	case v1alpha1.RolloutBlocked:
-		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message, "")
+		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message)
 	}
 	switch {
 	case q.parent.Spec.Paused:
 	case state.Phase == v1alpha1.RolloutPaused:
-		q.add(Passing, name, v1alpha1.ReasonStepPaused, strings.ReplaceAll(state.Message, "; continues", ", and continues"), "")
+		q.add(Passing, name, v1alpha1.ReasonStepPaused, strings.ReplaceAll(state.Message, "; continues", ", and continues"))
 	case state.Phase == v1alpha1.RolloutAwaitingApproval:
-		approve := annotate(v1alpha1.AnnotationApproved, state.ApprovalKey)
-		detail, _, _ := strings.Cut(state.Message, "; to continue, run: ")
-		q.add(Told, name, v1alpha1.ReasonAwaitingApproval, detail+", and waits for approval; the key is "+state.ApprovalKey, q.certain(approve, func(after *outlook) bool {
+		detail := brief(state.Message) + ", and waits for approval; the key is " + state.ApprovalKey
+		f := q.add(Told, name, v1alpha1.ReasonAwaitingApproval, detail)
+		q.certain(f, q.approval(state.ApprovalKey), func(after *outlook) bool {
 			s := after.Rollout.State
 			return s.Phase != v1alpha1.RolloutAwaitingApproval || s.Step > state.Step
-		}))
+		})
 	}
 	q.later(state)
 }
@@ -80,7 +82,7 @@ func (q *inquiry) waits() {
 		if word == ledgerFull {
 			detail += ", in use by " + shorten(q.inUse(), 4)
 		}
-		q.add(Passing, shorten(names, 3), cmp.Or(word, string(v1alpha1.PhaseWaiting)), strings.TrimPrefix(detail, "waiting: "), "")
+		q.add(Passing, shorten(names, 3), cmp.Or(word, string(v1alpha1.PhaseWaiting)), strings.TrimPrefix(detail, "waiting: "))
 	}
 }
 
@@ -189,20 +191,17 @@ func (q *inquiry) later(state *v1alpha1.RolloutStatus) {
 	}
 	step := steps[state.Step]
 	q.add(kind, shorten(names, 3), laterStep, fmt.Sprintf("step %d of %d runs, which releases %s down to the partition %s; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[%d])",
-		state.Step+1, len(steps), shorten(step.Subsets, 3), step.Partition, state.Step), "")
+		state.Step+1, len(steps), shorten(step.Subsets, 3), step.Partition, state.Step))
 }
 
 // holds looks at the partitions that somebody wrote.
 func (q *inquiry) holds() {
 	m := q.parent.Spec.UpdateStrategy.ManualUpdate
 	if b := coordination.Bound(m, q.status.UpdateRevision); b != "" && !q.coordinates() && len(q.held()) > 0 {
-		detail, command := b+" (spec.updateStrategy.manualUpdate.revision)", ""
+		f := q.add(Told, shorten(q.held(), 3), bound, b+" (spec.updateStrategy.manualUpdate.revision)")
 		if first := q.held()[0]; q.in != nil && q.releasable(first) && q.in.Update.Name == q.parent.Status.UpdateRevision {
-			if command = q.certain(rebind(q.parent, first, q.in.Update.Name), func(after *outlook) bool { return q.releases(after, first) }); command != "" {
-				detail += fmt.Sprintf("; the command releases %s, and leaves the others held", first)
-			}
+			q.certain(f, q.release(first), func(after *outlook) bool { return q.releases(after, first) })
 		}
-		q.add(Told, shorten(q.held(), 3), bound, detail, command)
 		return
 	}
 	byField, order := map[string][]string{}, []string{}
@@ -215,19 +214,25 @@ func (q *inquiry) holds() {
 	}
 	for _, field := range order {
 		names := byField[field]
-		detail, command := field+" protects "+q.protects(names), ""
+		detail := field + " protects " + q.protects(names)
 		if len(names) == 1 && Asked(q.parent, names[0]) != "100%" && q.plan != nil {
 			// Scaling can protect more than the share.
 			detail += "; " + planner.Floor(q.in, q.plan, subsetPlan(q.plan, names[0])).Reason
 		}
+		f := q.add(Told, shorten(names, 3), v1alpha1.ReasonRolloutHeld, detail)
 		if q.releasable(names[0]) {
-			command = q.certain(release(q.parent, names[0]), func(after *outlook) bool { return q.releases(after, names[0]) })
+			q.certain(f, q.release(names[0]), func(after *outlook) bool { return q.releases(after, names[0]) })
 		}
-		if command != "" && !q.coordinates() {
-			detail += fmt.Sprintf("; the command releases all of %s", names[0])
-		}
-		q.add(Told, shorten(names, 3), v1alpha1.ReasonRolloutHeld, detail, command)
 	}
+}
+
+// back adds the way back to a finding of a new version that fails, once.
+func (q *inquiry) back(f *Finding, ends func(after *outlook) bool) {
+	if q.in == nil || q.undone || q.parent.Spec.Paused || q.status.CurrentRevision == "" || q.status.CurrentRevision == q.in.Update.Name {
+		return
+	}
+	q.certain(f, q.undo(), ends)
+	q.undone = f.Command != ""
 }
 
 // held returns the subsets of which a partition that somebody wrote protects replicas from the update revision.
@@ -264,9 +269,15 @@ func (q *inquiry) releasable(name string) bool {
 func (q *inquiry) protects(names []string) string {
 	protected, all := int32(0), int32(0)
 	for i := range q.status.Subsets {
-		if s := &q.status.Subsets[i]; slices.Contains(names, s.Name) {
-			protected, all = protected+min(s.Partition, s.DesiredReplicas), all+s.DesiredReplicas
+		s := &q.status.Subsets[i]
+		if !slices.Contains(names, s.Name) {
+			continue
 		}
+		partition := s.Partition
+		if q.plan != nil { // what a coordinated rollout protects for now is another matter
+			partition = planner.Floor(q.in, q.plan, subsetPlan(q.plan, s.Name)).Partition
+		}
+		protected, all = protected+min(partition, s.DesiredReplicas), all+s.DesiredReplicas
 	}
 	return fmt.Sprintf("%d of %d replicas", protected, all)
 }
@@ -289,19 +300,18 @@ func (q *inquiry) paused() {
 	if !q.parent.Spec.Paused {
 		return
 	}
+	f := q.add(Told, q.parent.Name, v1alpha1.ReasonPaused, "spec.paused is true, which freezes the rollout; scaling and repair go on")
 	releases, then := false, ""
-	command := q.certain(resume(), func(after *outlook) bool {
+	q.certain(f, q.resumption(), func(after *outlook) bool {
 		releases = slices.ContainsFunc(after.Subsets, func(s *planner.SubsetPlan) bool { return q.releases(after, s.Name) })
 		if after.Rollout != nil && after.Rollout.State != nil {
 			then = after.Rollout.State.Message
 		}
 		return releases && q.releasable("")
 	})
-	detail := "spec.paused is true, which freezes the rollout; scaling and repair go on"
 	if !releases && q.plan != nil {
-		detail += strings.TrimSuffix("; ending the pause alone would release nothing now: "+then, ": ")
+		f.Detail += strings.TrimSuffix("; ending the pause alone would release nothing now: "+then, ": ")
 	}
-	q.add(Told, q.parent.Name, v1alpha1.ReasonPaused, detail, command)
 }
 
 // shorten joins the first names.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/test/simulation"
@@ -149,26 +151,26 @@ web has nothing to do: 4 of 4 replicas run hash.
 nothing web RolloutComplete: 4 of 4 replicas run hash`},
 		{"held", func(s *scene) *scene { return s.image("v2").settled() }, `
 web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
-$ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'`},
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas
+$ kubectl united release web a -n shop`},
 		{"held in one subset by its own partition", func(s *scene) *scene { return s.partition("a", "0").partition("b", "1").image("v2").settled() }, `
 web stands still as you asked: b: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas.
-told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1; the command releases all of b
-$ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'`},
+told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
+$ kubectl united release web b -n shop`},
 		{"bound to another revision", func(s *scene) *scene { return s.bound("web-other").partition("a", "0").image("v2").settled() }, `
 web stands still as you asked: a, b: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision).
-told a, b BoundToRevision: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision); the command releases a, and leaves the others held
-$ kubectl patch united web -n shop --type=json -p '[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"partitions":{"a":0},"revision":"hash"}}]'`},
+told a, b BoundToRevision: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision)
+$ kubectl united release web a -n shop`},
 		{"paused", func(s *scene) *scene { return s.partition("a", "0").paused().image("v2").settled() }, `
 web stands still as you asked: spec.paused is true, which freezes the rollout.
-told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas; the command releases all of b
-$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"b":0}}}}}'
+told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
+$ kubectl united release web b -n shop && kubectl united resume web -n shop
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on
-$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false}}'`},
+$ kubectl united resume web -n shop`},
 		{"paused, and held besides", func(s *scene) *scene { return s.paused().image("v2").settled() }, `
 web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas; the command releases all of a
-$ kubectl patch united web -n shop --type=merge -p '{"spec":{"paused":false,"updateStrategy":{"manualUpdate":{"partitions":{"a":0}}}}}'
+told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas
+$ kubectl united release web a -n shop && kubectl united resume web -n shop
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now`},
 		{"no manager holds the Lease", func(s *scene) *scene {
 			s.seen.Lease.Holder = ""
@@ -211,6 +213,7 @@ told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which p
 		}, `
 web does not move, because something is wrong: web-a-1: CrashLoopBackOff since then; besides, you hold a part of it.
 fault web-a-1 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff): back-off 40s, ended with exit code 2, 3 restarts; its last line: panic: no database
+$ kubectl united undo web -n shop
 told a RolloutHeld: spec.updateStrategy.manualUpdate.partitions[a] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
 told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas`},
 		{"a node is not ready", func(s *scene) *scene {
@@ -271,7 +274,7 @@ passing b Order: waiting for its turn: a is not done yet`},
 		}, `
 web stands still as you asked: step 1 of 1 reached, and waits for approval.
 told web AwaitingApproval: step 1 of 1 reached, and waits for approval; the key is hash
-$ kubectl annotate --overwrite united web -n shop united.dev/approved=hash
+$ kubectl united approve web -n shop
 told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])`},
 		{"approval, and paused", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) {
@@ -313,14 +316,15 @@ func TestCommandsEnd(t *testing.T) {
 		})
 	}
 	for name, play := range map[string]func(*scene) *scene{
-		"held":            func(s *scene) *scene { return s.image("v2").settled() },
-		"held by a share": func(s *scene) *scene { return s.partition("a", "50%").partition("b", "0").image("v2").settled() },
-		"bound":           func(s *scene) *scene { return s.bound("web-other").image("v2").settled() },
-		"bound, paused":   func(s *scene) *scene { return s.bound("web-other").paused().image("v2").settled() },
-		"paused":          func(s *scene) *scene { return s.partition("", "0").paused().image("v2").settled() },
-		"paused, held":    func(s *scene) *scene { return s.paused().image("v2").settled() },
-		"approval":        func(s *scene) *scene { return steps(s).image("v2").settled() },
-		"rolling, paused": func(s *scene) *scene { return steps(s).paused().image("v2").settled() },
+		"held":                 func(s *scene) *scene { return s.image("v2").settled() },
+		"held by a share":      func(s *scene) *scene { return s.partition("a", "50%").partition("b", "0").image("v2").settled() },
+		"bound":                func(s *scene) *scene { return s.bound("web-other").image("v2").settled() },
+		"bound, paused":        func(s *scene) *scene { return s.bound("web-other").paused().image("v2").settled() },
+		"paused":               func(s *scene) *scene { return s.partition("", "0").paused().image("v2").settled() },
+		"paused, one released": func(s *scene) *scene { return s.partition("a", "0").paused().image("v2").settled() },
+		"paused, held":         func(s *scene) *scene { return s.paused().image("v2").settled() },
+		"approval":             func(s *scene) *scene { return steps(s).image("v2").settled() },
+		"rolling, paused":      func(s *scene) *scene { return steps(s).paused().image("v2").settled() },
 		"held by the floor": func(s *scene) *scene {
 			return s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) }).image("v2").settled()
 		},
@@ -350,28 +354,57 @@ func TestCommandsEnd(t *testing.T) {
 	}
 }
 
-// run does what a command of kubectl does to the parent.
-func (s *scene) run(command string) *scene {
+// run does what commands of the plugin, or a merge patch of kubectl, do to the parent.
+func (s *scene) run(commands string) *scene {
 	s.T.Helper()
-	if _, annotation, found := strings.Cut(command, "kubectl annotate --overwrite united web -n shop "); found {
-		key, value, _ := strings.Cut(annotation, "=")
-		s.Annotate(key, value)
-		return s
-	}
-	_, quoted, _ := strings.Cut(command, " -p ")
-	patch := []byte(strings.Trim(quoted, "'"))
-	before, err := json.Marshal(s.Parent())
-	if err == nil && strings.Contains(command, "--type=json") {
-		var operations jsonpatch.Patch
-		if operations, err = jsonpatch.DecodePatch(patch); err == nil {
-			before, err = operations.Apply(before)
+	for command := range strings.SplitSeq(commands, " && ") {
+		before, err := json.Marshal(s.Parent())
+		if _, patch, found := strings.Cut(command, " -p "); found {
+			before, err = jsonpatch.MergePatch(before, []byte(strings.Trim(patch, "'")))
+		} else if err == nil {
+			before, err = s.plugin(before, strings.Fields(command)[2:])
 		}
-	} else if err == nil {
-		before, err = jsonpatch.MergePatch(before, patch)
+		after := &v1alpha1.UnitedDeployment{}
+		if err = errors.Join(err, json.Unmarshal(before, after)); err != nil {
+			s.Fail("%s: %v", command, err)
+		}
+		if approval := after.Annotations[v1alpha1.AnnotationApproved]; approval != "" {
+			s.Annotate(v1alpha1.AnnotationApproved, approval)
+		}
+		s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { *spec = after.Spec })
 	}
-	after := &v1alpha1.UnitedDeployment{}
-	if err = errors.Join(err, json.Unmarshal(before, after)); err != nil {
-		s.Fail("%s: %v", command, err)
+	return s
+}
+
+// plugin does what a command of the plugin does, with its arguments.
+func (s *scene) plugin(before []byte, args []string) ([]byte, error) {
+	parent, d := s.Parent(), (*drive.Deed)(nil)
+	var err error
+	switch args[0] {
+	case "approve":
+		d, err = drive.Approve(parent)
+	case "resume":
+		d, err = drive.Pause(parent, false)
+	case "release":
+		d, err = drive.Partitions(parent, args[2:3], func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {
+			return change.Release(parent, subset, value, false)
+		})
+	case "undo":
+		revisions, listed := look.New(s.API.Reader()).Revisions(s.T.Context(), parent)
+		if err = listed; err == nil {
+			d, err = drive.GoBack(parent, revisions, "")
+		}
 	}
-	return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { *spec = after.Spec })
+	if err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(d.Operations)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(before)
 }
