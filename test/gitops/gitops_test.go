@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,27 +71,29 @@ func TestToolsAgree(t *testing.T) {
 	}
 }
 
-var reasonRow = regexp.MustCompile("(?m)^\\| (`[A-Z][A-Za-z`, ]*`) \\|")
+var healthRow = regexp.MustCompile("(?m)^\\| (`[A-Z][A-Za-z`, ]*`) \\| (\\w+) \\| (\\w+) \\| (\\w+) \\|$")
 
-// TestEveryStateIsThere checks that testdata has an object for every status in the table of
-// docs/rollouts.md.
+// TestEveryStateIsThere checks that testdata has an object for every reason and verdict in the table of docs/gitops.md.
 func TestEveryStateIsThere(t *testing.T) {
 	g := NewWithT(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "rollouts.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "gitops.md"))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, table, found := strings.Cut(string(text), "\n## What each status means\n")
+	_, table, found := strings.Cut(string(text), "\n## Health\n")
 	g.Expect(found).To(BeTrue())
-	var have, documented []string
+	have := map[State]bool{}
 	for _, s := range States() {
-		have = append(have, s.Reason)
+		s.Name = ""
+		have[s] = true
 	}
-	for _, row := range reasonRow.FindAllStringSubmatch(table, -1) {
+	documented := 0
+	for _, row := range healthRow.FindAllStringSubmatch(table, -1) {
 		for reason := range strings.SplitSeq(strings.ReplaceAll(row[1], "`", ""), ", ") {
-			documented = append(documented, reason)
-			g.Expect(slices.Contains(have, reason)).To(BeTrue(), "no state has the reason %s", reason)
+			documented++
+			says := State{Reason: reason, Argo: row[2], KStatus: row[3], Flux: row[4]}
+			g.Expect(have).To(HaveKey(says), "no state is like that")
 		}
 	}
-	g.Expect(len(documented)).To(BeNumerically(">=", 13), "%v", documented)
+	g.Expect(documented).To(BeNumerically(">=", 15))
 }
 
 // TestActions checks which actions are offered, and what they send.

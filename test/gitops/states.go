@@ -14,7 +14,7 @@ type State struct {
 	Argo, KStatus, Flux string
 }
 
-// States lists all states of docs/rollouts.md, and those without a reason of their own.
+// States lists all states of docs/gitops.md, and those without a reason of their own.
 func States() []State {
 	const (
 		healthy, suspended, progressing, degraded = "Healthy", "Suspended", "Progressing", "Degraded"

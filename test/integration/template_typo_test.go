@@ -16,7 +16,7 @@ import (
 	"github.com/unitedworkloads/united/test/cluster"
 )
 
-// TestTyposInTemplates runs the CI script of docs/troubleshooting.md, and checks that it finds a
+// TestTyposInTemplates runs the CI script of docs/ci.md, and checks that it finds a
 // misspelled field in a template, which a dry run of the UnitedDeployment does not find.
 func TestTyposInTemplates(t *testing.T) {
 	g := NewWithT(t)
@@ -24,10 +24,10 @@ func TestTyposInTemplates(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	bin, err := cluster.BinDir()
 	g.Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "docs", "troubleshooting.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "ci.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	script := regexp.MustCompile("(?s)```sh\n(get\\(\\) .*?)```").FindSubmatch(text)
-	g.Expect(script).NotTo(BeNil(), "the script in docs/troubleshooting.md")
+	g.Expect(script).NotTo(BeNil(), "the script in docs/ci.md")
 	good, err := os.ReadFile(filepath.Join(root, "config", "samples", "web.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 

@@ -27,7 +27,7 @@ import (
 
 var updateStates = flag.Bool("update-states", false, "write the objects of TestGitOpsStates to test/gitops/testdata")
 
-// TestGitOpsStates brings about every state of docs/rollouts.md, and checks what Argo CD, kstatus and
+// TestGitOpsStates brings about every state of docs/gitops.md, and checks what Argo CD, kstatus and
 // Flux make of the objects, with the files of config/argocd and config/flux.
 func TestGitOpsStates(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,11 @@ package core
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,26 +20,17 @@ import (
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
-var updateReadme = flag.Bool("update-readme", false, "write what the commands of README.md say into it")
+var updateTutorial = flag.Bool("update-tutorial", false, "write what the commands of docs/tutorial.md say into it")
 
-// TestReadmeTour runs the tour of README.md, and expects the output that is printed there. Ages, times,
-// nodes of a zone and column widths may differ.
-func TestReadmeTour(t *testing.T) {
+// TestTutorial runs docs/tutorial.md, and expects the output that is printed there. Ages, times, nodes of a zone and column
+// widths may differ.
+func TestTutorial(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
-	root, err := cluster.Root()
-	e.Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(root, "README.md")
-	text, err := os.ReadFile(path)
-	e.Expect(err).NotTo(HaveOccurred())
-	before, tour, found := strings.Cut(string(text), "\n## A tour in five minutes\n")
-	e.Expect(found).To(BeTrue())
-	tour, after, found := strings.Cut(tour, "\n## ")
-	e.Expect(found).To(BeTrue())
-
+	root, text := page(e, "docs/tutorial.md")
 	shell := Shell(e, root)
 	commands := 0
-	tour = consoleFence.ReplaceAllStringFunc(tour, func(fence string) string {
+	text = consoleFence.ReplaceAllStringFunc(text, func(fence string) string {
 		said := readSession(consoleFence.FindStringSubmatch(fence)[1])
 		for i := range said {
 			if strings.HasPrefix(said[i].command, "export ") {
@@ -49,9 +42,8 @@ func TestReadmeTour(t *testing.T) {
 		return "```console\n" + writeSession(said) + "```"
 	})
 	e.Expect(commands).To(BeNumerically(">", 20))
-	if *updateReadme {
-		all := before + "\n## A tour in five minutes\n" + tour + "\n## " + after
-		e.Expect(os.WriteFile(path, []byte(all), 0o600)).To(Succeed())
+	if *updateTutorial {
+		e.Expect(os.WriteFile(filepath.Join(root, "docs", "tutorial.md"), []byte(text), 0o600)).To(Succeed())
 	}
 }
 
@@ -60,62 +52,76 @@ var (
 	revisionName  = regexp.MustCompile(`web-[a-z0-9]{10}`)
 )
 
-// TestReadmeEquivalents runs the commands that README.md lists as replacements of kubectl rollout.
-func TestReadmeEquivalents(t *testing.T) {
+// TestCommands runs the commands that docs/commands.md lists in place of kubectl rollout: those of the plugin, and plain kubectl.
+func TestCommands(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
-	root, section := readmeSection(e, "In place of `kubectl rollout`")
-	commands := map[string]string{} // by the first cell of the table row
-	for line := range strings.Lines(section) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			if command := inlineCommand.FindStringSubmatch(strings.Join(cells[2:], "|")); command != nil {
-				commands[strings.Trim(cells[1], " `")] = command[1]
+	root, text := page(e, "docs/commands.md")
+	forms := [2]map[string]string{{}, {}} // the commands of a column, by the first cell of the row
+	for line := range strings.Lines(section(e, text, "In place of `kubectl rollout`")) {
+		cells := strings.SplitN(line, "|", 4)
+		if len(cells) < 4 {
+			continue
+		}
+		for i, form := range forms {
+			if command := inlineCommand.FindStringSubmatch(cells[2+i]); command != nil {
+				form[strings.Trim(cells[1], " `")] = command[1]
 			}
 		}
 	}
-	e.Expect(commands).To(And(HaveLen(5), HaveKey("status"), HaveKey("history"), HaveKey("restart"), HaveKey("pause"), HaveKey("resume")))
+	e.Expect(slices.Sorted(maps.Keys(forms[0]))).To(Equal([]string{"history", "pause", "restart", "resume", "status", "undo"}))
+	e.Expect(slices.Sorted(maps.Keys(forms[1]))).To(Equal([]string{"history", "pause", "restart", "resume", "status"}))
 
 	shell := Shell(e, root)
 	shell("sed 's/100%/0/' config/samples/web.yaml | kubectl apply -f -") // nothing is held
 	w := e.Workload("web")
 	w.Settle()
-	e.Step("restart", func() {
+	everywhere := func(image string) Images {
+		return Images{"zone-a": image, "zone-b": strings.Join([]string{image, image, image}, " "), "zone-c": image + " " + image}
+	}
+	was, staged := "v1", "v2"
+	for _, commands := range forms {
 		first := w.Parent().Status.CurrentRevision
-		before := w.Pods()
-		shell(commands["restart"])
-		shell(commands["status"])
-		w.Expect(w.Parent().Status.CurrentRevision).NotTo(Equal(first))
-		after := w.Pods()
-		w.Expect(after).To(HaveLen(len(before)))
-		for i := range after {
-			w.Expect(after[i].UID).NotTo(Equal(before[i].UID), "%s was made anew", after[i].Name)
-		}
-	})
-	e.Step("pause and resume", func() {
-		shell(commands["pause"])
-		w.SetImage("v2")
-		shell(commands["status"])
-		w.Expect(w.Images()["zone-a"]).To(Equal("v1"))
-		shell(commands["resume"])
-		shell(commands["status"])
-		w.Expect(w.Images()["zone-a"]).To(Equal("v2"))
-	})
-	e.Step("history and undo", func() {
-		history := revisionName.FindAllString(shell(commands["history"]), -1)
-		w.Expect(history).To(HaveLen(3))
-		w.GoBackByHand(history[0])
-		shell(commands["status"])
-		w.Expect(w.Images()).To(Equal(Images{"zone-a": "v1", "zone-b": "v1 v1 v1", "zone-c": "v1 v1"}))
-		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(history[0]), "the same revision, and no new one")
-	})
+		e.Step("restart", func() {
+			before := w.Pods()
+			shell(commands["restart"])
+			shell(commands["status"])
+			w.Expect(w.Parent().Status.CurrentRevision).NotTo(Equal(first))
+			after := w.Pods()
+			w.Expect(after).To(HaveLen(len(before)))
+			for i := range after {
+				w.Expect(after[i].UID).NotTo(Equal(before[i].UID), "%s was made anew", after[i].Name)
+			}
+		})
+		e.Step("pause and resume", func() {
+			shell(commands["pause"])
+			w.SetImage(staged)
+			shell(commands["status"])
+			w.Expect(w.Images()).To(Equal(everywhere(was)))
+			shell(commands["resume"])
+			shell(commands["status"])
+			w.Expect(w.Images()).To(Equal(everywhere(staged)))
+		})
+		e.Step("history and undo", func() {
+			w.Expect(revisionName.FindAllString(shell(commands["history"]), -1)).To(ContainElements(first, w.Parent().Status.CurrentRevision))
+			if undo := commands["undo"]; undo != "" {
+				shell(undo)
+			} else {
+				w.GoBackByHand(first)
+			}
+			shell(commands["status"])
+			w.Expect(w.Images()).To(Equal(everywhere(was)))
+		})
+		staged = "v3"
+	}
 }
 
 // TestReadmeCanary runs the canary in three commands of README.md, with the plugin and with plain kubectl.
 func TestReadmeCanary(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
-	root, section := readmeSection(e, "A canary in three commands")
-	forms := consoleFence.FindAllStringSubmatch(section, -1)
+	root, text := page(e, "README.md")
+	forms := consoleFence.FindAllStringSubmatch(section(e, text, "A canary in three commands"), -1)
 	e.Expect(forms).To(HaveLen(2))
 	shell := Shell(e, root)
 	shell("kubectl apply -f config/samples/web.yaml")
@@ -135,17 +141,22 @@ func TestReadmeCanary(t *testing.T) {
 	}
 }
 
-// readmeSection returns the root of the repository, and a section of README.md.
-func readmeSection(e *Env, title string) (root, section string) {
+// page returns the root of the repository, and the text of a document.
+func page(e *Env, name string) (root, text string) {
 	e.T.Helper()
 	root, err := cluster.Root()
 	e.Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	content, err := os.ReadFile(filepath.Join(root, name))
 	e.Expect(err).NotTo(HaveOccurred())
-	_, section, found := strings.Cut(string(text), "\n## "+title+"\n")
+	return root, string(content)
+}
+
+func section(e *Env, text, title string) string {
+	e.T.Helper()
+	_, section, found := strings.Cut(text, "\n## "+title+"\n")
 	e.Expect(found).To(BeTrue(), title)
 	section, _, _ = strings.Cut(section, "\n## ")
-	return root, section
+	return section
 }
 
 // exchange is a command in a document, and the output that the document shows.
@@ -153,10 +164,17 @@ type exchange struct{ command, output string }
 
 var consoleFence = regexp.MustCompile("(?s)```console\n(.*?)```")
 
+// printed is what the plugin prints below a command that changes something: the command of kubectl that does the same.
+var printed = regexp.MustCompile(`^\$ kubectl (patch|annotate) `)
+
 // readSession reads the exchanges of a code fence.
 func readSession(text string) (said []exchange) {
+	last := ""
 	for line := range strings.Lines(text) {
-		if command, ok := strings.CutPrefix(line, "$ "); ok {
+		above := last
+		last = line
+		command, ok := strings.CutPrefix(line, "$ ")
+		if ok && !(printed.MatchString(line) && strings.HasPrefix(above, "$ kubectl united ")) {
 			said = append(said, exchange{command: strings.TrimSpace(command)})
 		} else if len(said) > 0 {
 			said[len(said)-1].output += line
@@ -178,11 +196,12 @@ func writeSession(said []exchange) string {
 
 // answers runs a command, and returns its output. It retries a read-only command for a moment until the
 // output matches.
-func answers(e *Env, shell func(command string) string, said exchange) string {
+func answers(e *Env, run func(command string) string, said exchange) string {
 	e.T.Helper()
-	looks := strings.HasPrefix(said.command, "kubectl get ")
+	shell := func(command string) string { return strings.ReplaceAll(run(command), e.Namespace, "default") }
+	looks := strings.HasPrefix(said.command, "kubectl get ") || strings.HasPrefix(said.command, "kubectl united status ")
 	switch {
-	case *updateReadme && looks: // until the output no longer changes
+	case *updateTutorial && looks: // until the output no longer changes
 		var last string
 		e.Eventually(func() bool {
 			before := last
@@ -190,7 +209,7 @@ func answers(e *Env, shell func(command string) string, said exchange) string {
 			return shape(last) == shape(before)
 		}).WithPolling(4 * time.Second).Should(BeTrue())
 		return last
-	case *updateReadme:
+	case *updateTutorial:
 		return shell(said.command)
 	case looks:
 		e.Eventually(func() string { return shape(shell(said.command)) }).Should(Equal(shape(said.output)), said.command)
@@ -230,5 +249,8 @@ func TestShape(t *testing.T) {
 	g.Expect(shape("web-zone-b-1   zone-b-2   v1")).To(Equal(shape("web-zone-b-1   zone-b-1   v1")))
 	g.Expect(shape("web-zone-b-1   zone-a-2   v1")).NotTo(Equal(shape("web-zone-b-1   zone-b-1   v1")))
 	g.Expect(readSession("$ a\nx\ny\n\n$ b\n")).To(Equal([]exchange{{"a", "x\ny"}, {"b", ""}}))
+	g.Expect(readSession("$ kubectl united x\n$ kubectl patch y\nz\n\n$ kubectl patch b\n")).To(Equal([]exchange{
+		{"kubectl united x", "$ kubectl patch y\nz"}, {"kubectl patch b", ""},
+	}))
 	g.Expect(writeSession(readSession("$ a\nx\ny\n\n$ b\n"))).To(Equal("$ a\nx\ny\n\n$ b\n"))
 }
