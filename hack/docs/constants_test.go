@@ -56,8 +56,8 @@ func TestConstantsAreDocumented(t *testing.T) {
 		{"Condition", "docs/troubleshooting.md", "Conditions"},
 		{"Reason", "docs/troubleshooting.md", "Reasons"},
 		{"Phase", "docs/troubleshooting.md", "Phases of a subset"},
-		{"Label", "docs/concepts.md", "Labels"},
-		{"Annotation", "docs/concepts.md", "Annotations"},
+		{"Label", "docs/reference.md", "Labels"},
+		{"Annotation", "docs/reference.md", "Annotations"},
 	} {
 		values := constants(t, c.prefix)
 		g.Expect(len(values)).To(BeNumerically(">", 1), c.prefix)

@@ -80,10 +80,11 @@ func TestReadmeLinksAll(t *testing.T) {
 
 var (
 	testName = regexp.MustCompile(`\bTest[A-Z]\w*`)
+	testLink = regexp.MustCompile(`\[(Test[A-Z]\w*)\]\(([^)]+)\)`)
 	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 )
 
-// TestNamedTestsExist requires that every test exists that a document names.
+// TestNamedTestsExist requires that every test exists that a document names, and that users find them in one page only.
 func TestNamedTestsExist(t *testing.T) {
 	g := NewWithT(t)
 	var exist []string
@@ -102,10 +103,33 @@ func TestNamedTestsExist(t *testing.T) {
 	for _, d := range documents(t) {
 		for _, line := range d.prose {
 			for _, name := range testName.FindAllString(line, -1) {
-				g.Expect(exist).To(ContainElement(name), "tests that %s names", d.path)
+				g.Expect(slices.Contains(exist, name)).To(BeTrue(), "%s names %s", d.path, name)
+				g.Expect(d.path).To(BeElementOf("docs/guarantees.md", "docs/design.md", "CONTRIBUTING.md"), "%s: docs/guarantees.md is the place for it", name)
 				named++
 			}
 		}
 	}
 	g.Expect(named).To(BeNumerically(">", 10))
+}
+
+// TestGuaranteesAreHeld requires that every promise of docs/guarantees.md has a test, and that the file to which it links has
+// that test.
+func TestGuaranteesAreHeld(t *testing.T) {
+	g := NewWithT(t)
+	promises := 0
+	for _, line := range documents(t)["docs/guarantees.md"].prose {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(cells) < 2 || cells[0] == "promise" || strings.HasPrefix(cells[0], "---") {
+			continue
+		}
+		promises++
+		links := testLink.FindAllStringSubmatch(cells[1], -1)
+		g.Expect(links).NotTo(BeEmpty(), line)
+		for _, m := range links {
+			content, err := os.ReadFile(filepath.Join(root, "docs", m[2]))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(content)).To(ContainSubstring("func "+m[1]+"("), m[2])
+		}
+	}
+	g.Expect(promises).To(BeNumerically(">", 20))
 }

@@ -36,7 +36,6 @@ func TestVersionsOfKubernetes(t *testing.T) {
 	}
 	for file, says := range map[string][]string{
 		"README.md":                     {"Kubernetes " + oldestMinor + " or later", newest, oldest},
-		"docs/operations.md":            {"Kubernetes " + oldestMinor + " or later", newest, oldest},
 		"charts/united/README.md":       {"Kubernetes " + oldestMinor + " or later", newest, oldest},
 		"charts/united/Chart.yaml":      {`kubeVersion: ">=` + oldestMinor + `.0-0"`},
 		"charts/zone-canary/Chart.yaml": {`kubeVersion: ">=` + oldestMinor + `.0-0"`},

@@ -124,7 +124,7 @@ func (j *judged) protection(wr worlds.Write) {
 }
 
 // onRecord reports whether the status has the release of a subset. If a pass died before it wrote that, and the child is
-// gone, what is released is not known, and a child comes up protected: docs/workloads.md, of an orphaned Deployment.
+// gone, what is released is not known, and a child comes up protected: docs/design.md, "Children that are released as a whole".
 func (j *judged) onRecord(k int) bool {
 	sub := world.SubsetStatus(j.w.Status(&j.s.Core), worlds.SubsetName(k))
 	return sub != nil && sub.Partition == 0

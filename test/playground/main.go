@@ -92,6 +92,6 @@ Stage a new image (no pod is updated, because every zone is held), then release 
 Or with the plugin: kubectl united status web, kubectl united release web zone-a, kubectl united why web.
 
 Pods are simulated. If the tag of the image starts with "broken", the pod crashes; with "slow", it is ready after 5 seconds; with "pull", its image cannot be pulled.
-README.md has a longer tour. The log of the manager: %s
+docs/tutorial.md has more. The log of the manager: %s
 Ctrl-C here stops everything.
 `

@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// The guarantees that a LeaderWorkerSet cannot keep, according to docs/workloads.md, except for those
+// The guarantees that a LeaderWorkerSet cannot keep, according to docs/workloads.md and docs/design.md, except for those
 // in lws_test.go. Each test shows an exception with the real manager: if a test fails because the
 // exception is gone, remove the exception from the document.
 
