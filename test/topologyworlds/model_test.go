@@ -32,7 +32,7 @@ func share(text string, replicas int, up bool) int {
 }
 
 // minimum and maximum return the bounds of a subset. Where rounding puts the maximum below the minimum, the minimum
-// counts (docs/topology.md).
+// counts (docs/concepts.md).
 func (t *topology) minimum(k, replicas int) int {
 	if low, _ := t.boundsOf(k); t.has(k) && low != "" {
 		return share(low, replicas, true)
