@@ -174,7 +174,7 @@ func readSession(text string) (said []exchange) {
 		above := last
 		last = line
 		command, ok := strings.CutPrefix(line, "$ ")
-		if ok && !(printed.MatchString(line) && strings.HasPrefix(above, "$ kubectl united ")) {
+		if ok && (!printed.MatchString(line) || !strings.HasPrefix(above, "$ kubectl united ")) {
 			said = append(said, exchange{command: strings.TrimSpace(command)})
 		} else if len(said) > 0 {
 			said[len(said)-1].output += line
