@@ -5,6 +5,7 @@ package docs
 
 import (
 	"cmp"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,6 +49,32 @@ func TestLinks(t *testing.T) {
 		})).To(BeEmpty(), "links that lead nowhere")
 	}
 	g.Expect(count).To(BeNumerically(">", 50), "lines with links")
+}
+
+var addressOfPage = regexp.MustCompile(`united/blob/main/([\w/-]+\.md)(?:#([\w-]+))?`)
+
+// TestLinksOfMessages follows the links to documents in messages of the code and the chart, and in the alerts.
+func TestLinksOfMessages(t *testing.T) {
+	g := NewWithT(t)
+	all := documents(t)
+	count := 0
+	for _, dir := range []string{"cmd", "controllers", "adapters", "charts"} {
+		g.Expect(filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range addressOfPage.FindAllStringSubmatch(string(text), -1) {
+				count++
+				g.Expect(all).To(HaveKey(m[1]), path)
+				if m[2] != "" {
+					g.Expect(all[m[1]].anchors).To(ContainElement(m[2]), "%s: %s", path, m[1])
+				}
+			}
+			return err
+		})).To(Succeed())
+	}
+	g.Expect(count).To(BeNumerically(">", 10))
 }
 
 func TestBrokenLinksAreFound(t *testing.T) {
